@@ -1,0 +1,52 @@
+# make check: seconds, no machines. make test: everything, the lab included (root).
+.DEFAULT_GOAL := help
+VENV := .venv-dev
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export PYTHONPATH := $(CURDIR)/installer
+export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
+
+.PHONY: help venv lock format check unit test bench docs clean
+
+help: ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+venv: $(VENV)/.made ## the environment of the tests and linters
+$(VENV)/.made: requirements-dev.lock
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+		apt-get install -y -qq "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
+	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	touch $@
+
+lock: ## refresh both lock files from pyproject.toml (needs uv)
+	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml -o requirements.lock
+	uv pip compile -q --upgrade --universal --generate-hashes --python-version 3.11 --no-header --no-emit-index-url --no-emit-find-links pyproject.toml --group dev -o requirements-dev.lock
+
+format: venv ## rewrite the sources as ruff formats them
+	ruff format . && ruff check --fix .
+
+check: venv ## ruff, mypy, yamllint, ansible-lint, unit and contract tests
+	ruff format --check .
+	ruff check .
+	mypy
+	yamllint --strict .
+	ansible-lint --offline --strict
+	pytest -q tests/unit tests/golden tests/contract
+
+unit: venv ## the fast tests alone
+	pytest -q tests/unit tests/golden tests/contract
+
+test: check ## everything: the checks, then all tests with the lab's end-to-end run (root)
+	pytest -v tests
+
+bench: venv ## measurements as JSON
+	python -m tests.perf.bench
+
+docs: venv ## regenerate docs/reference from the code
+	python -m tests.docs
+
+clean: ## what make made here; the component cache stays
+	rm -rf $(VENV) .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,3 @@
+"""pai-install: installs and operates shared GPU training clusters."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,114 @@
+"""The entry of every verb: loads only the verb that was asked for, maps errors to exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from pai_install import __version__
+from pai_install.errors import ExitCode, PaiError
+
+# verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`;
+# it is imported only when the verb runs, so that --help stays fast.
+VERBS: dict[str, str] = {
+    "quickstart": "From nothing to a verified three-machine cluster in the lab.",
+    "validate": "Check the site's files and show what they mean.",
+    "components": "List, fetch and verify third-party programs.",
+    "inventory": "Print the Ansible inventory of the site.",
+    "plan": "Show what apply would change, and why; changes nothing.",
+    "apply": "Make the machines what the site says, and prove it.",
+    "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
+    "kubectl": "Run kubectl on the site's cluster.",
+    "lab": "Throw-away machines on this box: up, down, status, ssh.",
+}
+
+
+class _Verbs(click.Group):
+    """Lists verbs without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        if cmd_name not in VERBS:
+            return None
+        command = importlib.import_module(f"pai_install.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101 - a broken verb module is a bug
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="pai-install")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def cli(*, debug: bool) -> None:
+    """Install and operate a shared GPU training cluster.
+
+    Every verb takes --site DIR (default: $PAI_SITE or the current folder): the folder with layout.yaml,
+    config.yaml and, where there is one, services-configuration.yaml.
+    """
+    del debug  # read from argv by main(): it must also work when parsing fails
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs one command line and returns its exit code; never raises, never exits."""
+    debug = "--debug" in argv
+    try:
+        result = cli.main(args=list(argv), prog_name="pai-install", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
+    except click.Abort:
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.USAGE
+    except KeyboardInterrupt:
+        click.echo("\ninterrupted; run the same command again to continue", err=True)
+        return ExitCode.INTERRUPTED
+    except PaiError as error:
+        _show(error, debug=debug)
+        return error.exit_code
+    except BrokenPipeError:  # `pai-install ... | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except Exception as error:  # noqa: BLE001 - the boundary: a bug becomes one line and a log
+        _show_bug(error, argv, debug=debug)
+        return ExitCode.INTERNAL
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _show(error: PaiError, *, debug: bool) -> None:
+    click.echo(f"error: {error.message}", err=True)
+    if error.details:
+        click.echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
+    if error.remedy:
+        click.echo(f"  what to do: {error.remedy}", err=True)
+    if debug:
+        traceback.print_exception(error)
+
+
+def _show_bug(error: Exception, argv: Sequence[str], *, debug: bool) -> None:
+    descriptor, name = tempfile.mkstemp(prefix="pai-install-", suffix=".log")
+    with os.fdopen(descriptor, "w") as log:
+        log.write(f"pai-install {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
+        log.write(f"verb: {next((word for word in argv if not word.startswith('-')), '')}\n")
+        traceback.print_exception(error, file=log)
+    click.echo(f"internal error: {type(error).__name__}: {error}; details in {Path(name)}", err=True)
+    if debug:
+        traceback.print_exception(error)
+
+
+def main() -> None:
+    """Runs this process's command line and exits with its code."""
+    sys.exit(run(sys.argv[1:]))

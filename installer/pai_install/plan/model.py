@@ -1,0 +1,68 @@
+"""What a run is going to do: plain values, the same for `plan`, `apply`, the journal and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+Vars = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """One host of a phase, and why the phase runs there.
+
+    reasons: sentences without a full stop, e.g. "never installed", "/etc/docker/daemon.json was changed by hand".
+    """
+
+    host: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPhase:
+    """One phase with the hosts it has work on; `hosts` is never empty."""
+
+    name: str
+    title: str
+    playbook: str
+    hosts: tuple[HostStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """What Ansible is given: groups of host names, variables of all hosts and of each."""
+
+    groups: Mapping[str, tuple[str, ...]]
+    shared_vars: Vars
+    host_vars: Mapping[str, Vars]
+
+    def as_ansible(self) -> dict[str, Any]:
+        """The YAML/JSON inventory form: {"all": {"vars", "hosts": {...}, "children": {...}}}."""
+        return {
+            "all": {
+                "vars": dict(self.shared_vars),
+                "hosts": {host: dict(values) for host, values in self.host_vars.items()},
+                "children": {
+                    group: {"hosts": {host: {} for host in hosts}} for group, hosts in self.groups.items()
+                },
+            }
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Ordered phases with work, and the hosts that could not be observed.
+
+    unreachable: host -> why; nothing is planned for these.
+    """
+
+    phases: tuple[PlannedPhase, ...]
+    inventory: Inventory
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def empty(self) -> bool:
+        """Whether every reachable machine already is what the site says."""
+        return not self.phases

@@ -1,0 +1,1 @@
+"""The doors to the operating system: processes and files."""

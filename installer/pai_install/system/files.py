@@ -1,0 +1,29 @@
+"""Writing files so that a crash never leaves half of one, and secrets are never world-readable."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
+    """Replaces `path` with `content` in one step; missing parent folders are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = content.encode() if isinstance(content, str) else content
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(data)
+            handle.flush()
+            os.fsync(handle.fileno())
+        Path(temporary).chmod(mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def write_secret(path: Path, content: str | bytes) -> None:
+    """As `write_atomic`, readable by the owner only (0600)."""
+    write_atomic(path, content, mode=0o600)

@@ -1,0 +1,68 @@
+"""The only door to other programs (Ansible goes through engine/)."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_install.errors import PaiError
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """A finished process: its exit status and its decoded output."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it exited with 0."""
+        return self.returncode == 0
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    check: bool = True,
+    stdin: str | None = None,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout_s: float | None = None,
+) -> Completed:
+    """Runs a program to its end; `env` replaces the environment when given.
+
+    Never put a secret into argv: other users can read it.
+
+    Raises PaiError when the program is missing or runs past `timeout_s`, and, with `check`, when it fails.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        done = subprocess.run(
+            words,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd=cwd,
+            env=dict(env) if env is not None else None,
+            timeout=timeout_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise PaiError(
+            f"{words[0]} is not installed on this box", remedy=f"install the package that provides {words[0]}"
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise PaiError(f"{words[0]} did not finish within {timeout_s} s", details=" ".join(words)) from error
+    completed = Completed(words, done.returncode, done.stdout, done.stderr)
+    if check and not completed.ok:
+        raise PaiError(
+            f"{words[0]} failed with exit status {done.returncode}",
+            details=f"$ {' '.join(words)}\n{(done.stderr or done.stdout).strip()[-4000:]}",
+        )
+    return completed
