@@ -82,7 +82,7 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:  # `pai-install ... | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
-    except Exception as error:  # noqa: BLE001 - the boundary: a bug becomes one line and a log
+    except Exception as error:
         _show_bug(error, argv, debug=debug)
         return ExitCode.INTERNAL
     return result if isinstance(result, int) else ExitCode.OK

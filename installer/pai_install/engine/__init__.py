@@ -1,1 +1,1 @@
-"""Running playbooks. `runner` is the only importer of ansible_runner; `replay` feeds recorded events to tests."""
+"""Running playbooks: `runner` alone imports ansible_runner; `replay` feeds recorded events to tests."""

@@ -13,7 +13,7 @@ Vars = Mapping[str, Any]
 class HostStep:
     """One host of a phase, and why the phase runs there.
 
-    reasons: sentences without a full stop, e.g. "never installed", "/etc/docker/daemon.json was changed by hand".
+    reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
     """
 
     host: str
