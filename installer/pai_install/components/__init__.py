@@ -1,0 +1,1 @@
+"""Third-party programs: what is pinned (catalogue.yml) and where it comes from (sources)."""

@@ -1,0 +1,91 @@
+"""What the rest of the program gets from this room: programs and images on disk, verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+FileKind = Literal["binary", "tar.gz"]
+SourceName = Literal["upstream", "mirror", "modules"]
+Architecture = Literal["amd64", "arm64"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileArtifact:
+    """A program that is installed on machines as a file.
+
+    kind: "binary" is the program itself (kubeadm, kubelet, kubectl, runc, registry, etcdctl); "tar.gz" unpacks
+    into a folder: containerd and nvidia-container-toolkit hold bin/NAME (unpack in /usr/local), cni-plugins
+    holds ./NAME (unpack in /opt/cni/bin).
+    path: on the dev box, in the cache. sha256: 64 lower-case hex digits. size: bytes.
+    """
+
+    name: str
+    version: str
+    kind: FileKind
+    path: Path
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ImageArtifact:
+    """A container image as an OCI image layout on the dev box.
+
+    repository: below the site's registry, e.g. "kube-apiserver". tag: the one kubeadm asks for, e.g. "v1.36.3".
+    manifest_digest: "sha256:..." of the one manifest that index.json names.
+    layout: folder with oci-layout, index.json and blobs/sha256/*.
+    """
+
+    repository: str
+    tag: str
+    manifest_digest: str
+    layout: Path
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentSet:
+    """Everything a site needs. kubernetes_version: exact, without a leading v."""
+
+    files: tuple[FileArtifact, ...]
+    images: tuple[ImageArtifact, ...]
+    kubernetes_version: str
+
+    def file(self, name: str) -> FileArtifact:
+        """The file called `name`; raises KeyError when the set has none."""
+        for artifact in self.files:
+            if artifact.name == name:
+                return artifact
+        raise KeyError(name)
+
+    def image(self, repository: str) -> ImageArtifact:
+        """The image called `repository`; raises KeyError when the set has none."""
+        for artifact in self.images:
+            if artifact.repository == repository:
+                return artifact
+        raise KeyError(repository)
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """One component at the version chosen for it."""
+
+    component: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which components, at which versions, for one Kubernetes version and one source."""
+
+    kubernetes_version: str
+    source: SourceName
+    picks: tuple[Pick, ...]
+
+    def version(self, component: str) -> str:
+        """The version chosen for `component`; raises KeyError when it is not part of the selection."""
+        for pick in self.picks:
+            if pick.component == component:
+                return pick.version
+        raise KeyError(component)
