@@ -1,0 +1,274 @@
+"""Filters that build configuration as data: pure functions, so that no YAML, TOML or JSON is pasted together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tomlkit
+import yaml
+
+CRI_IMAGES = "io.containerd.cri.v1.images"
+CRI_RUNTIME = "io.containerd.cri.v1.runtime"
+CRI_SOCKET = "unix:///run/containerd/containerd.sock"
+AUDIT_POLICY = "/etc/kubernetes/audit/policy.yaml"
+AUDIT_LOG_DIR = "/var/log/kubernetes/audit"
+ENCRYPTION_DIR = "/etc/kubernetes/encryption"
+
+
+def merge_toml(text: str, patch: Mapping[str, Any]) -> str:
+    """The TOML document with `patch` in it; the admin's own keys, comments and order stay."""
+    document = tomlkit.parse(text)
+    _merge_table(document, patch)
+    return tomlkit.dumps(document)
+
+
+def _merge_table(table: Any, patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            if not isinstance(table.get(key), Mapping):
+                table[key] = tomlkit.table()
+            _merge_table(table[key], value)
+        elif table.get(key) != value:
+            table[key] = value
+
+
+def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What containerd's configuration (version 3 or newer) must contain.
+
+    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime.
+    facts: `ansible_facts.pai` of the machine.
+    """
+    systemd = cgroup_driver(facts) == "systemd"
+    runtimes: dict[str, Any] = {
+        "runc": {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": systemd}}
+    }
+    if settings["nvidia_path"]:
+        options = {"BinaryName": settings["nvidia_path"], "SystemdCgroup": systemd}
+        runtimes["nvidia"] = {"runtime_type": "io.containerd.runc.v2", "options": options}
+    return {
+        "plugins": {
+            CRI_IMAGES: {
+                "pinned_images": {"sandbox": settings["sandbox_image"]},
+                "registry": {"config_path": "/etc/containerd/certs.d"},
+            },
+            CRI_RUNTIME: {
+                "enable_cdi": True,
+                # without the capability the kernel refuses lower scores and no pod would start
+                "restrict_oom_score_adj": not facts["sys_resource"],
+                "cni": {"conf_template": "/etc/containerd/cni.template.json", "max_conf_num": 1},
+                "containerd": {"default_runtime_name": settings["default_runtime"], "runtimes": runtimes},
+            },
+        }
+    }
+
+
+def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
+    """The whole configuration file: what is there, in the daemon's version, with `patch` in it.
+
+    current: result of pai_containerd_config (text, version). A disabled CRI plugin, as Docker's packages ship it, is
+    enabled: without it the machine cannot be a node.
+    """
+    text = current["text"] or f"version = {current['version']}\n"
+    document = tomlkit.parse(text)
+    disabled = document.get("disabled_plugins")
+    if disabled is not None:
+        kept = [name for name in disabled if name not in ("cri", "io.containerd.grpc.v1.cri", CRI_RUNTIME, CRI_IMAGES)]
+        if kept != list(disabled):
+            document["disabled_plugins"] = kept
+    _merge_table(document, patch)
+    return tomlkit.dumps(document)
+
+
+def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What Docker's daemon.json must contain.
+
+    settings: data_root, log_max_size, log_max_file, live_restore, mirrors, insecure_registries, nvidia_path,
+    default_runtime.
+    """
+    patch: dict[str, Any] = {
+        "data-root": settings["data_root"],
+        "exec-opts": [f"native.cgroupdriver={cgroup_driver(facts)}"],
+        "live-restore": settings["live_restore"],
+        "log-driver": "json-file",
+        "log-opts": {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])},
+    }
+    if settings["mirrors"]:
+        patch["registry-mirrors"] = list(settings["mirrors"])
+    if settings["insecure_registries"]:
+        patch["insecure-registries"] = list(settings["insecure_registries"])
+    if facts["sys_resource"]:
+        # containerd 2.1.5 and newer start containers with 1024 open files, too few for data loaders
+        patch["default-ulimits"] = {"nofile": {"Name": "nofile", "Soft": 1048576, "Hard": 1048576}}
+    if settings["nvidia_path"]:
+        patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
+        patch["default-runtime"] = settings["default_runtime"]
+    return patch
+
+
+def cgroup_driver(facts: Mapping[str, Any]) -> str:
+    """The cgroup driver that the kubelet, containerd and Docker of a machine all use.
+
+    systemd, except on cgroup v1 in a container, where the machine's systemd does not own the hierarchies.
+    """
+    shared_v1 = facts["cgroup_version"] == 1 and facts["virtualization"]["container"]
+    return "cgroupfs" if shared_v1 else "systemd"
+
+
+def kubeadm_ignored(facts: Mapping[str, Any]) -> list[str]:
+    """Names of kubeadm's preflight checks that cannot pass on a machine for a reason that is known and harmless."""
+    ignored = []
+    if facts["cgroup_version"] == 1 or facts["virtualization"]["container"]:
+        ignored.append("SystemVerification")
+    if not facts["bridge_netfilter"]:
+        ignored.append("FileContent--proc-sys-net-bridge-bridge-nf-call-iptables")
+    return ignored
+
+
+def kubelet_config(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """KubeletConfiguration of the cluster; `settings.kubelet_config` has the last word."""
+    config: dict[str, Any] = {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "cgroupDriver": cgroup_driver(facts),
+        "containerRuntimeEndpoint": CRI_SOCKET,
+        "failCgroupV1": facts["cgroup_version"] != 1,
+        "rotateCertificates": True,
+        # a training node pulls many large images: several at a time, as many as its disk serves
+        "serializeImagePulls": False,
+        "maxParallelImagePulls": 4,
+        # The node keeps what the kubelet and the system need when a job takes all it can get.
+        "systemReserved": {"cpu": "200m", "memory": "512Mi"},
+    }
+    return _deep_merge(config, settings.get("kubelet_config") or {})
+
+
+def _deep_merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in patch.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = _deep_merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def _arguments(values: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [{"name": name, "value": str(value)} for name, value in sorted(values.items())]
+
+
+def _registration(name: str, address: str, extra: Mapping[str, Any], taints: Sequence[Mapping[str, str]] | None) -> dict[str, Any]:
+    registration: dict[str, Any] = {
+        "name": name,
+        "criSocket": CRI_SOCKET,
+        "imagePullPolicy": "IfNotPresent",
+        "kubeletExtraArgs": _arguments({"node-ip": address, **extra}),
+    }
+    if taints is not None:
+        registration["taints"] = list(taints)
+    return registration
+
+
+def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """kubeadm's configuration for the first control plane, several YAML documents.
+
+    settings: name, address, schedulable (whether it is also a worker), kubelet_args, version, image_repository,
+    endpoint, sans, pod_cidr, node_prefix, service_cidr, dns_domain, coredns_tag, etcd_tag, kubelet_config.
+    """
+    taints: list[Mapping[str, str]] | None = [] if settings["schedulable"] else None
+    init = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "InitConfiguration",
+        "nodeRegistration": _registration(settings["name"], settings["address"], settings["kubelet_args"], taints),
+        "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
+    }
+    documents = [init, _cluster_configuration(settings), kubelet_config(settings, facts), _proxy_configuration(facts)]
+    return str(yaml.safe_dump_all(documents, sort_keys=False))
+
+
+def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "ClusterConfiguration",
+        "kubernetesVersion": f"v{settings['version']}",
+        "imageRepository": settings["image_repository"],
+        "controlPlaneEndpoint": settings["endpoint"],
+        "networking": {
+            "podSubnet": settings["pod_cidr"],
+            "serviceSubnet": settings["service_cidr"],
+            "dnsDomain": settings["dns_domain"],
+        },
+        "dns": {"imageTag": settings["coredns_tag"]},
+        "etcd": {"local": {"imageTag": settings["etcd_tag"], "extraArgs": _arguments({"quota-backend-bytes": 8 << 30})}},
+        "apiServer": {
+            "certSANs": list(settings["sans"]),
+            "extraArgs": _arguments(
+                {
+                    "audit-log-maxage": 30,
+                    "audit-log-maxbackup": 10,
+                    "audit-log-maxsize": 100,
+                    "audit-log-path": f"{AUDIT_LOG_DIR}/audit.log",
+                    "audit-policy-file": AUDIT_POLICY,
+                    "encryption-provider-config": f"{ENCRYPTION_DIR}/config.json",
+                    "profiling": "false",
+                }
+            ),
+            "extraVolumes": [
+                _volume("audit-policy", "/etc/kubernetes/audit", read_only=True),
+                _volume("audit-log", AUDIT_LOG_DIR, read_only=False),
+                _volume("encryption", ENCRYPTION_DIR, read_only=True),
+            ],
+        },
+        "controllerManager": {
+            "extraArgs": _arguments({"node-cidr-mask-size": settings["node_prefix"], "profiling": "false"})
+        },
+        "scheduler": {"extraArgs": _arguments({"profiling": "false"})},
+    }
+
+
+def _volume(name: str, path: str, *, read_only: bool) -> dict[str, Any]:
+    return {"name": name, "hostPath": path, "mountPath": path, "readOnly": read_only, "pathType": "DirectoryOrCreate"}
+
+
+def _proxy_configuration(facts: Mapping[str, Any]) -> dict[str, Any]:
+    proxy: dict[str, Any] = {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "mode": "nftables",
+    }
+    if facts["virtualization"]["container"]:
+        proxy["conntrack"] = {"maxPerCore": 0, "min": 0}  # the limit belongs to the kernel's owner
+    return proxy
+
+
+def kubeadm_join(settings: Mapping[str, Any]) -> str:
+    """kubeadm's configuration for a worker: name, address, kubelet_args, endpoint, token, ca_hash."""
+    join = {
+        "apiVersion": "kubeadm.k8s.io/v1beta4",
+        "kind": "JoinConfiguration",
+        "discovery": {
+            "bootstrapToken": {
+                "apiServerEndpoint": settings["endpoint"],
+                "token": settings["token"],
+                "caCertHashes": [settings["ca_hash"]],
+            }
+        },
+        "nodeRegistration": _registration(settings["name"], settings["address"], settings["kubelet_args"], None),
+    }
+    return str(yaml.safe_dump(join, sort_keys=False))
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Any]:
+        """Filter name -> function."""
+        return {
+            "cgroup_driver": cgroup_driver,
+            "containerd_config": containerd_config,
+            "containerd_patch": containerd_patch,
+            "docker_patch": docker_patch,
+            "kubeadm_ignored": kubeadm_ignored,
+            "kubeadm_init": kubeadm_init,
+            "kubeadm_join": kubeadm_join,
+            "merge_toml": merge_toml,
+        }

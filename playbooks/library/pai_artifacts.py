@@ -1,0 +1,217 @@
+#!/usr/bin/python
+"""Ansible module: programs from the component store, verified, installed once."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_artifacts
+short_description: Download, verify and install programs
+description:
+  - Downloads what is missing, checks its sha256, installs a binary or members of an archive in one step each.
+  - Remembers which artifact each installed file came from; a file that differs from what was installed is installed again.
+options:
+  artifacts:
+    description: What to install.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name: {description: Name in messages., type: str, required: true}
+      version: {description: Version in messages., type: str, default: ""}
+      url: {description: Where it is; file:// URLs name a file on the machine., type: str, required: true}
+      sha256: {description: Digest of the download., type: str, required: true}
+      kind: {description: What the download is., type: str, choices: [binary, tar.gz], required: true}
+      dest: {description: The file (binary) or the folder (archive) to install to., type: path, required: true}
+      strip: {description: Leading path parts to drop from archive members., type: int, default: 0}
+  timeout: {description: Seconds without a byte until a download counts as failed., type: int, default: 60}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Install runc
+  pai_artifacts:
+    artifacts:
+      - {name: runc, url: "http://192.0.2.1:5080/v2/files/runc/blobs/sha256:...", sha256: "...", kind: binary, dest: /usr/local/sbin/runc}
+"""
+RETURN = r"""
+installed: {description: Artifacts that were installed., type: list, elements: str, returned: always}
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import tarfile
+import tempfile
+import time
+import urllib.request
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import STATE_DIR, file_sha256
+
+LEDGER = STATE_DIR + "/artifacts.json"
+ATTEMPTS = 4
+
+
+def load_ledger() -> dict[str, Any]:
+    """path of a destination -> {sha256 of the download, files: {path: {sha256, size, mtime_ns}}}."""
+    try:
+        with open(LEDGER, encoding="utf-8") as handle:
+            return dict(json.load(handle))
+    except (OSError, ValueError):
+        return {}
+
+
+def save_ledger(ledger: dict[str, Any]) -> None:
+    """Writes the ledger in one step."""
+    os.makedirs(STATE_DIR, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=STATE_DIR)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+        json.dump(ledger, handle, indent=1)
+    os.replace(temporary, LEDGER)
+
+
+def key(artifact: dict[str, Any]) -> str:
+    """Where an artifact stands in the ledger."""
+    return f"{artifact['name']} {artifact['dest']}"
+
+
+def in_place(artifact: dict[str, Any], ledger: dict[str, Any]) -> bool:
+    """Whether every file of this very artifact is as it was installed."""
+    entry = ledger.get(key(artifact))
+    if not entry or entry["sha256"] != artifact["sha256"]:
+        return False
+    return all(unchanged(path, seen) for path, seen in entry["files"].items())
+
+
+def unchanged(path: str, seen: dict[str, Any]) -> bool:
+    """Whether a file has the bytes it was installed with and can be executed."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return False
+    same = info.st_size == seen["size"] and file_sha256(path) == seen["sha256"]
+    return same and stat.S_IMODE(info.st_mode) == 0o755
+
+
+class Downloads:
+    """Fetches with a few attempts; wrong bytes are never installed."""
+
+    def __init__(self, module: AnsibleModule, folder: str) -> None:
+        self.module = module
+        self.folder = folder
+
+    def fetch(self, artifact: dict[str, Any]) -> str:
+        """The path of the verified download."""
+        path = os.path.join(self.folder, hashlib.sha256(artifact["url"].encode()).hexdigest())
+        problem = ""
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(2**attempt)
+            try:
+                self.copy(artifact["url"], path)
+            except (OSError, ValueError) as error:
+                problem = str(error)
+                continue
+            digest = file_sha256(path)
+            if digest == artifact["sha256"]:
+                return path
+            problem = f"its sha256 is {digest} instead of {artifact['sha256']}"
+        self.module.fail_json(
+            msg=f"cannot get {artifact['name']} {artifact['version']} from {artifact['url']}: {problem}",
+            artifact=artifact["name"],
+            url=artifact["url"],
+        )
+
+    def copy(self, url: str, path: str) -> None:
+        """Streams a URL into a file."""
+        # Proxies of the environment are for the outside; the component store is a machine of the cluster.
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(url, timeout=self.module.params["timeout"]) as answer, open(path, "wb") as handle:
+            shutil.copyfileobj(answer, handle, 1 << 20)
+
+
+def install(artifact: dict[str, Any], download: str) -> list[str]:
+    """Puts the files of a download in place; their paths."""
+    if artifact["kind"] == "binary":
+        with open(download, "rb") as source:
+            put(source, artifact["dest"])
+        return [artifact["dest"]]
+    paths = []
+    with tarfile.open(download, "r:gz") as archive:
+        for member in archive:
+            parts = [part for part in member.name.split("/") if part not in ("", ".")][artifact["strip"] :]
+            if not member.isfile() or not parts or ".." in parts:
+                continue
+            path = os.path.join(artifact["dest"], *parts)
+            source = archive.extractfile(member)
+            if source is not None:
+                put(source, path)
+                paths.append(path)
+    return paths
+
+
+def put(source: Any, path: str) -> None:
+    """Writes an executable beside its destination and lets it take its place: a running one is not disturbed."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    temporary = path + ".pai-new"
+    with open(temporary, "wb") as handle:
+        shutil.copyfileobj(source, handle, 1 << 20)
+    os.chmod(temporary, 0o755)
+    os.replace(temporary, path)
+
+
+def ledger_entry(artifact: dict[str, Any], paths: list[str]) -> dict[str, Any]:
+    """What was installed, for the next look."""
+    files = {path: {"sha256": file_sha256(path), "size": os.stat(path).st_size} for path in paths}
+    return {"sha256": artifact["sha256"], "version": artifact["version"], "files": files}
+
+
+def managed(ledger: dict[str, Any], artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Expectations for pai_record."""
+    return [
+        {"kind": "file", "path": path, "sha256": seen["sha256"], "size": seen["size"], "mode": "0755"}
+        for artifact in artifacts
+        for path, seen in ledger.get(key(artifact), {"files": {}})["files"].items()
+    ]
+
+
+def main() -> None:
+    """Runs the module."""
+    artifact = {
+        "name": {"type": "str", "required": True},
+        "version": {"type": "str", "default": ""},
+        "url": {"type": "str", "required": True},
+        "sha256": {"type": "str", "required": True},
+        "kind": {"type": "str", "choices": ["binary", "tar.gz"], "required": True},
+        "dest": {"type": "path", "required": True},
+        "strip": {"type": "int", "default": 0},
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "artifacts": {"type": "list", "elements": "dict", "required": True, "options": artifact},
+            "timeout": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    ledger = load_ledger()
+    wanted = module.params["artifacts"]
+    missing = [entry for entry in wanted if not in_place(entry, ledger)]
+    if missing and not module.check_mode:
+        os.makedirs(STATE_DIR, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=STATE_DIR) as folder:
+            downloads = Downloads(module, folder)
+            for entry in missing:
+                ledger[key(entry)] = ledger_entry(entry, install(entry, downloads.fetch(entry)))
+                save_ledger(ledger)  # at once: an interrupted run goes on where it stopped
+    module.exit_json(
+        changed=bool(missing),
+        installed=[f"{entry['name']} {entry['version']}".strip() for entry in missing],
+        managed=managed(ledger, wanted),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+#!/usr/bin/python
+"""Ansible module: everything a plan needs to know of a machine, in one read-only task."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_facts
+short_description: Observe a machine
+description:
+  - Reads what the planner and the roles decide by, and checks the expectations that earlier phases recorded.
+  - Changes nothing.
+options: {}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Observe the machine
+  pai_facts:
+"""
+RETURN = r"""
+ansible_facts: {description: "The facts, below the key pai.", type: dict, returned: always}
+"""
+
+import glob
+import json
+import os
+import platform
+import re
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import PHASES_DIR, drift
+
+CAP_SYS_RESOURCE = 24
+
+
+def read(path: str) -> str:
+    """A file's text without surrounding space, empty when it cannot be read."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as handle:
+            return handle.read().strip()
+    except OSError:
+        return ""
+
+
+def os_release() -> dict[str, str]:
+    """ID, VERSION_ID and VERSION_CODENAME of /etc/os-release."""
+    pairs = dict(re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release"), re.MULTILINE))
+    return {key.lower(): pairs.get(key, "") for key in ("ID", "ID_LIKE", "VERSION_ID", "VERSION_CODENAME")}
+
+
+def cgroup_version() -> int:
+    """2 when the unified hierarchy is the only one."""
+    return 2 if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else 1
+
+
+def has_capability(bit: int) -> bool:
+    """Whether root may use a capability on this machine at all."""
+    bounding = re.search(r"^CapBnd:\s*([0-9a-f]+)$", read("/proc/self/status"), re.MULTILINE)
+    return bool(bounding and int(bounding.group(1), 16) >> bit & 1)
+
+
+def virtualization(module: AnsibleModule) -> dict[str, Any]:
+    """What systemd-detect-virt says, and whether that is a container."""
+    status, out, _err = module.run_command(["systemd-detect-virt", "--container"])
+    if status == 0:
+        return {"kind": out.strip(), "container": True}
+    return {"kind": module.run_command(["systemd-detect-virt", "--vm"])[1].strip() or "none", "container": False}
+
+
+def memory_bytes() -> int:
+    """MemTotal."""
+    found = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else 0
+
+
+def phases() -> dict[str, dict[str, Any]]:
+    """phase -> the settings it ran with and what has drifted since."""
+    found = {}
+    for path in sorted(glob.glob(PHASES_DIR + "/*.json")):
+        name = os.path.basename(path)[: -len(".json")]
+        try:
+            with open(path, encoding="utf-8") as handle:
+                record = json.load(handle)
+            found[name] = {"settings": record["settings"], "drift": drift(record["managed"])}
+        except (OSError, ValueError, KeyError) as error:
+            found[name] = {"settings": {}, "drift": [f"the record {path} cannot be used: {error}"]}
+    return found
+
+
+def default_mtu() -> int:
+    """MTU of the interface with the default route; 1500 when there is none."""
+    for line in read("/proc/net/route").splitlines()[1:]:
+        words = line.split()
+        if words[1] == "00000000":
+            return int(read(f"/sys/class/net/{words[0]}/mtu") or 1500)
+    return 1500
+
+
+def kubernetes() -> dict[str, Any]:
+    """What kubeadm and the kubelet left on this machine."""
+    return {
+        "control_plane": os.path.exists("/etc/kubernetes/manifests/kube-apiserver.yaml"),
+        "node": os.path.exists("/etc/kubernetes/kubelet.conf"),
+    }
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    facts = {
+        "schema_version": 1,
+        "hostname": platform.node(),
+        "machine_id": read("/etc/machine-id"),
+        "boot_id": read("/proc/sys/kernel/random/boot_id"),
+        "os": os_release(),
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "virtualization": virtualization(module),
+        "cgroup_version": cgroup_version(),
+        "sys_resource": has_capability(CAP_SYS_RESOURCE),
+        "bridge_netfilter": os.path.isdir("/proc/sys/net/bridge"),
+        "mtu": default_mtu(),
+        "memory_bytes": memory_bytes(),
+        "cpus": os.cpu_count() or 0,
+        "kubernetes": kubernetes(),
+        "phases": phases(),
+    }
+    module.exit_json(changed=False, ansible_facts={"pai": facts})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,303 @@
+#!/usr/bin/python
+"""Ansible module: the state of a set of files in one call."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_files
+short_description: Keep a set of files as they should be, in one task
+description:
+  - Writes whole files, keeps a marked block in files that belong to somebody else, replaces lines in them, or removes files.
+  - Every file is checked by its tool's own checker before it takes the place of the old one.
+options:
+  files:
+    description: The files, in order.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path: {description: Absolute path., type: path, required: true}
+      content: {description: The whole content., type: str}
+      block: {description: Lines to keep between two marker lines., type: str}
+      marker: {description: Words in the marker lines of the block., type: str, default: pai-install}
+      replace:
+        description: Regular expressions (multi-line) and what takes the place of each match.
+        type: list
+        elements: dict
+        suboptions:
+          regexp: {description: What to find., type: str, required: true}
+          replacement: {description: What takes its place; must not match again., type: str, required: true}
+      merge_json:
+        description:
+          - What a JSON object must contain; everything else in it is the admin's and stays.
+          - Objects are merged, lists united (of two C(name=value) words the new one counts), other values replaced.
+          - What an earlier run merged and this one no longer names is taken out again.
+        type: dict
+      state: {description: Whether the file is there., type: str, choices: [present, absent], default: present}
+      mode: {description: Permissions; an existing file keeps its own when empty., type: str, default: ""}
+      backup: {description: Keep the old file beside the new one., type: bool, default: false}
+      validate: {description: "Command that must accept the new file, with %s for its path.", type: str}
+      secret: {description: Show no content in diffs., type: bool, default: false}
+  directory_mode:
+    description: Mode of folders that have to be made.
+    type: str
+    default: "0755"
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Configure the daemon
+  pai_files:
+    files:
+      - {path: /etc/example.conf, content: "a = 1\n", mode: "0644", validate: "example --check %s"}
+"""
+RETURN = r"""
+changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
+backups: {description: "Changed file -> its old copy, empty when there was none; files with I(backup) only.", type: dict, returned: always}
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+import json
+import os
+import re
+import shlex
+import stat
+import tempfile
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import STATE_DIR, markers, merge, read_block, sha256, subtract
+
+MERGED_DIR = STATE_DIR + "/merged"
+
+
+def with_block(text: str, block: str, marker: str) -> str:
+    """`text` with exactly one block of that marker, where it was or at the end."""
+    begin, end = markers(marker)
+    body = block if block.endswith("\n") or not block else block + "\n"
+    wanted = f"{begin}\n{body}{end}"
+    if read_block(text, marker) is not None:
+        pattern = rf"^{re.escape(begin)}\n.*?^{re.escape(end)}$"
+        return re.sub(pattern, lambda _match: wanted, text, count=1, flags=re.MULTILINE | re.DOTALL)
+    if text and not text.endswith("\n"):
+        text += "\n"
+    return f"{text}{wanted}\n"
+
+
+def patch_path(path: str) -> str:
+    """Where the patch that was last merged into a file is kept."""
+    return os.path.join(MERGED_DIR, sha256(path.encode())[:16] + ".json")
+
+
+def merged_json(path: str, old: str | None, patch: dict[str, Any]) -> str:
+    """The file's text with `patch` in it; the same text when it already holds all of it.
+
+    Raises ValueError when the file is not a JSON object.
+    """
+    current = json.loads(old) if old and old.strip() else {}
+    if not isinstance(current, dict):
+        raise ValueError("it is not a JSON object")
+    try:
+        with open(patch_path(path), encoding="utf-8") as handle:
+            previous = json.load(handle)
+    except (OSError, ValueError):
+        previous = {}
+    wanted = merge(subtract(current, subtract(previous, patch)), patch)
+    return old if old and wanted == current else json.dumps(wanted, indent=4) + "\n"
+
+
+def wanted_text(item: dict[str, Any], old: str | None) -> str:
+    """The content a file should have, from what it has."""
+    if item["content"] is not None:
+        return str(item["content"])
+    if item["merge_json"] is not None:
+        return merged_json(item["path"], old, item["merge_json"])
+    text = old or ""
+    for rule in item["replace"] or ():
+        text = re.sub(rule["regexp"], rule["replacement"], text, flags=re.MULTILINE)
+    if item["block"] is not None:
+        text = with_block(text, item["block"], item["marker"])
+    return text
+
+
+def expectations(item: dict[str, Any], text: str, mode: str) -> list[dict[str, Any]]:
+    """What to look for later to see that the file is still as wanted."""
+    path = item["path"]
+    if item["state"] == "absent":
+        return [{"kind": "absent", "path": path}]
+    if item["content"] is not None or item["merge_json"] is not None:
+        data = text.encode(errors="surrogateescape")
+        return [{"kind": "file", "path": path, "sha256": sha256(data), "size": len(data), "mode": mode}]
+    found = [{"kind": "nomatch", "path": path, "regexp": rule["regexp"]} for rule in item["replace"] or ()]
+    if item["block"] is not None:
+        body = read_block(text, item["marker"]) or ""
+        found.append(
+            {"kind": "block", "path": path, "marker": item["marker"], "sha256": sha256(body.encode(errors="surrogateescape"))}
+        )
+    return found
+
+
+class Files:
+    """Applies the items one after the other and keeps what happened."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.changed: list[str] = []
+        self.backups: dict[str, str] = {}
+        self.managed: list[dict[str, Any]] = []
+        self.diffs: list[dict[str, str]] = []
+
+    def apply(self, item: dict[str, Any]) -> None:
+        """Brings one file to its state."""
+        path = item["path"]
+        old = self.read(path)
+        if item["state"] == "absent":
+            self.managed += expectations(item, "", "")
+            if old is not None or os.path.lexists(path):
+                self.note(item, old or "", "")
+                if not self.module.check_mode:
+                    self.keep_backup(item)
+                    os.unlink(path)
+            return
+        if old is None and all(item[form] is None for form in ("content", "block", "merge_json")):
+            return  # only replacements, and nothing to replace in
+        try:
+            text = wanted_text(item, old)
+        except ValueError as error:
+            self.module.fail_json(msg=f"{path} was not changed: {error}", path=path)
+        mode = self.mode(item, old)
+        self.managed += expectations(item, text, mode)
+        if old != text:
+            self.note(item, old or "", text)
+            if not self.module.check_mode:
+                self.replace(item, text, mode)
+        elif self.current_mode(path) != mode:
+            self.changed.append(path)
+            if not self.module.check_mode:
+                os.chmod(path, int(mode, 8))
+        if item["merge_json"] is not None and not self.module.check_mode:
+            self.keep_patch(path, item["merge_json"])
+
+    def read(self, path: str) -> str | None:
+        """The file's text, bytes that are not UTF-8 kept; None when there is no such file."""
+        try:
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
+                return handle.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self.module.fail_json(msg=f"cannot read {path}: {error}")
+
+    def current_mode(self, path: str) -> str:
+        """Octal permissions, four digits."""
+        return f"{stat.S_IMODE(os.stat(path).st_mode):04o}"
+
+    def mode(self, item: dict[str, Any], old: str | None) -> str:
+        """The mode the file should have: the one given, else its own, else 0644."""
+        if item["mode"]:
+            return f"{int(item['mode'], 8):04o}"
+        return "0644" if old is None else self.current_mode(item["path"])
+
+    def note(self, item: dict[str, Any], before: str, after: str) -> None:
+        """Keeps the change and its diff."""
+        path = item["path"]
+        self.changed.append(path)
+        if item["secret"]:
+            before, after = "(secret)\n" if before else "", "(secret, changed)\n"
+        self.diffs.append({"before": before, "after": after, "before_header": path, "after_header": path})
+
+    def keep_backup(self, item: dict[str, Any]) -> None:
+        """Copies the old file beside itself, for people and for a rollback."""
+        path = item["path"]
+        if not item["backup"]:
+            return
+        self.backups[path] = ""
+        if os.path.exists(path):
+            copy = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.pai-backup"
+            self.module.preserved_copy(path, copy)
+            self.backups[path] = copy
+
+    def keep_patch(self, path: str, patch: dict[str, Any]) -> None:
+        """Remembers what was merged, so that a later run can take it out again."""
+        os.makedirs(MERGED_DIR, mode=0o700, exist_ok=True)
+        temporary = patch_path(path) + ".new"
+        with open(temporary, "w", encoding="utf-8") as handle:
+            json.dump(patch, handle)
+        os.replace(temporary, patch_path(path))
+
+    def replace(self, item: dict[str, Any], text: str, mode: str) -> None:
+        """Writes beside the file, lets the checker look, then takes its place."""
+        path = item["path"]
+        folder = os.path.dirname(path)
+        if not os.path.isdir(folder):
+            os.makedirs(folder, mode=int(self.module.params["directory_mode"], 8))
+        descriptor, temporary = tempfile.mkstemp(prefix=".pai-", suffix=os.path.basename(path), dir=folder)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
+                handle.write(text)
+                handle.flush()
+                os.fsync(handle.fileno())
+            os.chmod(temporary, int(mode, 8))
+            self.validate(item, temporary)
+            self.keep_backup(item)
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+
+    def validate(self, item: dict[str, Any], temporary: str) -> None:
+        """Stops the task, with the old file untouched, when the checker does not accept the new one."""
+        if not item["validate"]:
+            return
+        argv = [word.replace("%s", temporary) for word in shlex.split(item["validate"])]
+        status, out, err = self.module.run_command(argv)
+        if status != 0:
+            self.module.fail_json(
+                msg=f"{item['path']} was not changed: {argv[0]} does not accept the new content: {(err or out).strip()}",
+                path=item["path"],
+            )
+
+
+def main() -> None:
+    """Runs the module."""
+    rule = {"regexp": {"type": "str", "required": True}, "replacement": {"type": "str", "required": True}}
+    item = {
+        "path": {"type": "path", "required": True},
+        "content": {"type": "str"},
+        "block": {"type": "str"},
+        "marker": {"type": "str", "default": "pai-install"},
+        "replace": {"type": "list", "elements": "dict", "options": rule},
+        "merge_json": {"type": "dict"},
+        "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "mode": {"type": "str", "default": ""},
+        "backup": {"type": "bool", "default": False},
+        "validate": {"type": "str"},
+        "secret": {"type": "bool", "default": False},
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "required": True,
+                "options": item,
+                "mutually_exclusive": [("content", "block", "merge_json"), ("content", "replace", "merge_json")],
+            },
+            "directory_mode": {"type": "str", "default": "0755"},
+        },
+        supports_check_mode=True,
+    )
+    files = Files(module)
+    for entry in module.params["files"]:
+        files.apply(entry)
+    module.exit_json(
+        changed=bool(files.changed),
+        changed_paths=files.changed,
+        backups=files.backups,
+        managed=files.managed,
+        diff=files.diffs,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,226 @@
+#!/usr/bin/python
+"""Ansible module: a machine's membership in the cluster, by kubeadm."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_kubeadm
+short_description: Make a machine the first control plane, or join it, or bring a member's settings up to date
+description:
+  - An interrupted init or join of pai-install's own is undone by kubeadm reset and done again.
+  - A machine that is a member of a cluster that pai-install did not make is refused.
+  - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
+options:
+  state: {description: What to reach., type: str, choices: [init, join], required: true}
+  config: {description: kubeadm configuration (YAML)., type: str, required: true}
+  ignore_preflight_errors: {description: Names of kubeadm's checks to ignore., type: list, elements: str, default: []}
+  encryption_config: {description: Where the key that encrypts secrets at rest is; made when missing (init)., type: path}
+  timeout: {description: Seconds for init or join., type: int, default: 600}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Make the first control plane
+  pai_kubeadm: {state: init, config: "{{ __config }}"}
+"""
+RETURN = r"""
+actions: {description: What was done., type: list, elements: str, returned: always}
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+import base64
+import glob
+import json
+import os
+import re
+import stat
+import tempfile
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, unit_state
+
+KUBEADM = "/usr/local/bin/kubeadm"
+ADMIN_CONF = "/etc/kubernetes/admin.conf"
+KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
+MARKER = STATE_DIR + "/kubeadm.json"
+RENDERED = ("/etc/kubernetes/manifests/*.yaml", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env")
+
+
+def rendered_files() -> dict[str, str]:
+    """Files that kubeadm renders on this machine -> their digests."""
+    return {path: file_sha256(path) for pattern in RENDERED for path in sorted(glob.glob(pattern))}
+
+
+def expectations() -> list[dict[str, Any]]:
+    """The rendered files as they are now, for pai_record."""
+    return [
+        {
+            "kind": "file",
+            "path": path,
+            "sha256": digest,
+            "size": os.stat(path).st_size,
+            "mode": f"{stat.S_IMODE(os.stat(path).st_mode):04o}",
+        }
+        for path, digest in rendered_files().items()
+    ]
+
+
+def marker() -> dict[str, Any]:
+    """What pai-install last did here: {"state": init|join, "done": bool}; empty when nothing."""
+    try:
+        with open(MARKER, encoding="utf-8") as handle:
+            return dict(json.load(handle))
+    except (OSError, ValueError):
+        return {}
+
+
+def set_marker(state: str, done: bool) -> None:
+    """Writes the marker in one step, on the disk before it returns."""
+    os.makedirs(STATE_DIR, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=STATE_DIR)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+        json.dump({"state": state, "done": done}, handle)
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.replace(temporary, MARKER)
+
+
+def cause(output: str) -> str:
+    """The lines of kubeadm's output that say what is wrong."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\[ERROR |^error|error execution phase|fatal", line, re.IGNORECASE)]
+    return "; ".join(errors[:6]) or "; ".join(lines[-3:])
+
+
+class Member:
+    """This machine on its way into the cluster."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.actions: list[str] = []
+        self.config = ""
+
+    def kubeadm(self, *words: str, may_fail: bool = False) -> str:
+        """Runs kubeadm; fails the task with the cause when it fails."""
+        status, out, err = self.module.run_command([KUBEADM, *words])
+        if status != 0 and not may_fail:
+            self.module.fail_json(
+                msg=f"kubeadm {words[0]} failed: {cause(err + out)}",
+                output=(out + err).splitlines()[-60:],
+                kubelet=self.kubelet_log(),
+                actions=self.actions,
+            )
+        return out + err  # type: ignore[no-any-return]
+
+    def kubelet_log(self) -> list[str]:
+        """The kubelet's last words."""
+        log = self.module.run_command(["journalctl", "--unit", "kubelet", "--no-pager", "--lines", "15", "--output", "cat"])[1]
+        return [line[:400] for line in log.splitlines()]
+
+    def enter(self, state: str) -> None:
+        """Init or join, after undoing a half-done one of ours."""
+        before = marker()
+        leftovers = os.path.exists(KUBELET_CONF) or os.path.exists(ADMIN_CONF) or bool(glob.glob(RENDERED[0]))
+        if leftovers and not before:
+            self.module.fail_json(
+                msg="this machine belongs to a Kubernetes cluster that pai-install did not make",
+                remedy="if nothing on it is needed any more: kubeadm reset --force, then apply again",
+            )
+        self.actions.append(f"kubeadm {state}")
+        if self.module.check_mode:
+            return
+        if leftovers or before:
+            self.actions.append("undid an interrupted attempt")
+            self.kubeadm("reset", "--force", may_fail=True)
+            # kubeadm reset leaves etcd's data of a static pod it no longer finds
+            self.module.run_command(["find", "/var/lib/etcd", "-mindepth", "1", "-delete"])
+        set_marker(state, done=False)
+        self.make_encryption_key()
+        skip = ",".join(self.module.params["ignore_preflight_errors"])
+        words = [state, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
+        self.kubeadm(*words)
+        set_marker(state, done=True)
+
+    def make_encryption_key(self) -> None:
+        """Makes the key that encrypts secrets in etcd; an existing one is never touched."""
+        path = self.module.params["encryption_config"]
+        if not path or os.path.exists(path):
+            return
+        provider = {"secretbox": {"keys": [{"name": "key1", "secret": base64.b64encode(os.urandom(32)).decode()}]}}
+        content = {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "EncryptionConfiguration",
+            "resources": [{"resources": ["secrets"], "providers": [provider, {"identity": {}}]}],
+        }
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
+            json.dump(content, handle)  # JSON is YAML
+
+    def refresh(self, state: str) -> None:
+        """Renders a member's manifests and kubelet settings again."""
+        if self.module.check_mode:
+            return  # what kubeadm would render is known only by rendering it
+        before = rendered_files()
+        if state == "init":
+            self.kubeadm("init", "phase", "control-plane", "all", "--config", self.config)
+            self.kubeadm("init", "phase", "etcd", "local", "--config", self.config)
+            self.kubeadm("init", "phase", "kubelet-start", "--config", self.config)
+            self.wait_for_api()
+            self.kubeadm("init", "phase", "upload-config", "all", "--config", self.config)
+        else:
+            self.kubeadm("upgrade", "node", "phase", "kubelet-config")
+        after = rendered_files()
+        changed = sorted(path for path in after if after[path] != before.get(path))
+        self.actions += [f"rendered {path}" for path in changed]
+        kubelet_changed = any(path.startswith("/var/lib/kubelet/") for path in changed)
+        if state == "join" and (kubelet_changed or unit_state("kubelet.service").get("ActiveState") != "active"):
+            self.actions.append("restarted the kubelet")
+            self.module.run_command(["systemctl", "restart", "kubelet"], check_rc=True)
+
+    def wait_for_api(self) -> None:
+        """Waits until the API server of this machine answers: its manifest may just have changed."""
+        deadline = time.monotonic() + self.module.params["timeout"]
+        kubectl = ["/usr/local/bin/kubectl", "--kubeconfig", ADMIN_CONF, "get", "--raw=/readyz", "--request-timeout=5s"]
+        while self.module.run_command(kubectl)[0] != 0:
+            if time.monotonic() > deadline:
+                self.module.fail_json(msg="the API server does not answer", kubelet=self.kubelet_log(), actions=self.actions)
+            time.sleep(1)
+
+
+def is_member(state: str) -> bool:
+    """Whether pai-install's own init or join was completed here."""
+    done = marker()
+    return bool(done.get("done")) and os.path.exists(KUBELET_CONF) and (state == "join" or os.path.exists(ADMIN_CONF))
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["init", "join"], "required": True},
+            "config": {"type": "str", "required": True, "no_log": True},
+            "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
+            "encryption_config": {"type": "path", "no_log": False},
+            "timeout": {"type": "int", "default": 600},
+        },
+        supports_check_mode=True,
+    )
+    member = Member(module)
+    state = module.params["state"]
+    # the configuration of a join holds a token: a private file, gone afterwards
+    descriptor, member.config = tempfile.mkstemp(prefix="pai-kubeadm-", suffix=".yaml")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+            handle.write(module.params["config"])
+        if is_member(state):
+            member.refresh(state)
+        else:
+            member.enter(state)
+    finally:
+        os.unlink(member.config)
+    module.exit_json(changed=bool(member.actions), actions=member.actions, managed=expectations())
+
+
+if __name__ == "__main__":
+    main()

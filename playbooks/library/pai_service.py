@@ -1,0 +1,186 @@
+#!/usr/bin/python
+"""Ansible module: systemd units that come up, or the old configuration comes back."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_service
+short_description: Enable, start, restart or reload units, and roll back files when one does not come up
+description:
+  - Reloads systemd when a unit file is newer than what systemd knows.
+  - After a start or restart the unit must be active and its check must pass; otherwise the files named in
+    I(rollback) are restored, the unit is restarted with them, and the task fails with the unit's last log lines.
+options:
+  units:
+    description: The units, in order.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name: {description: Unit name with suffix., type: str, required: true}
+      enabled: {description: Whether it starts at boot., type: bool, default: true}
+      started: {description: Whether it has to run now., type: bool, default: true}
+      restart: {description: Whether to restart it even when it runs., type: bool, default: false}
+      reload: {description: Whether to reload it (before a restart, when both are set)., type: bool, default: false}
+      check: {description: Command that succeeds once the service answers., type: str}
+  stopped: {description: Units to stop and disable where they exist., type: list, elements: str, default: []}
+  rollback: {description: "File -> its old copy; an empty copy means the file was not there.", type: dict, default: {}}
+  timeout: {description: Seconds until a unit must be up., type: int, default: 60}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Run the daemon
+  pai_service:
+    units: [{name: docker.service, restart: true, check: docker version}]
+    rollback: "{{ __files.backups }}"
+"""
+RETURN = r"""
+actions: {description: What was done., type: list, elements: str, returned: always}
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+import os
+import shutil
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import unit_state
+
+ENABLED = ("enabled", "enabled-runtime", "static", "alias", "generated", "indirect")
+
+
+class Services:
+    """Brings units to their state and keeps what was done."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.actions: list[str] = []
+
+    def systemctl(self, *words: str) -> tuple[int, str]:
+        """Runs systemctl; its status and what it said."""
+        status, out, err = self.module.run_command(["systemctl", *words])
+        return status, (err or out).strip()
+
+    def act(self, what: str) -> bool:
+        """Notes an action; whether it shall really be done."""
+        self.actions.append(what)
+        return not self.module.check_mode
+
+    def stop(self, name: str) -> None:
+        """Stops and disables a unit that exists."""
+        state = unit_state(name)
+        if state.get("LoadState") != "loaded":
+            return
+        running = state.get("ActiveState") in ("active", "activating", "reloading")
+        if (running or state.get("UnitFileState") == "enabled") and self.act(f"stopped and disabled {name}"):
+            self.systemctl("disable", "--now", name)
+
+    def apply(self, unit: dict[str, Any]) -> None:
+        """Brings one unit to its state."""
+        name = unit["name"]
+        state = unit_state(name)
+        if state.get("NeedDaemonReload") == "yes" and not self.module.check_mode:
+            self.systemctl("daemon-reload")
+            state = unit_state(name)
+        if state.get("LoadState") == "masked" and self.act(f"unmasked {name}"):
+            self.systemctl("unmask", name)
+        if unit["enabled"] and state.get("UnitFileState") not in ENABLED and self.act(f"enabled {name}"):
+            self.must("enable", name)
+        if not unit["started"]:
+            return
+        if state.get("ActiveState") != "active":
+            if self.act(f"started {name}"):
+                self.up(unit, "restart")
+            return
+        if unit["reload"] and self.act(f"reloaded {name}"):
+            status, said = self.systemctl("reload", name)
+            if status != 0 and not unit["restart"]:
+                self.fail(unit, said)
+        if unit["restart"] and self.act(f"restarted {name}"):
+            self.up(unit, "restart")
+
+    def must(self, *words: str) -> None:
+        """Runs systemctl; fails the task when it fails."""
+        status, said = self.systemctl(*words)
+        if status != 0:
+            self.module.fail_json(msg=f"systemctl {' '.join(words)} failed: {said}", actions=self.actions)
+
+    def up(self, unit: dict[str, Any], verb: str) -> None:
+        """Starts a unit and waits until it answers."""
+        # A unit that failed too often is refused a start until its counter is reset.
+        self.systemctl("reset-failed", unit["name"])
+        status, said = self.systemctl(verb, unit["name"])
+        if status != 0 or not self.answers(unit):
+            self.fail(unit, said)
+
+    def answers(self, unit: dict[str, Any]) -> bool:
+        """Whether the unit is active and its check passes before the time is up."""
+        deadline = time.monotonic() + self.module.params["timeout"]
+        while True:
+            active = unit_state(unit["name"]).get("ActiveState") == "active"
+            if active and (not unit["check"] or self.module.run_command(unit["check"], use_unsafe_shell=False)[0] == 0):
+                return True
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.3)
+
+    def fail(self, unit: dict[str, Any], said: str) -> None:
+        """Takes the log lines, brings the old files back, fails the task."""
+        name = unit["name"]
+        log = self.module.run_command(["journalctl", "--unit", name, "--no-pager", "--lines", "25", "--output", "cat"])[1]
+        restored = self.roll_back()
+        if restored:
+            self.systemctl("daemon-reload")
+            self.systemctl("reset-failed", name)
+            self.systemctl("restart", name)
+            restored_words = f"; brought back {', '.join(restored)} and restarted it"
+        else:
+            restored_words = ""
+        self.module.fail_json(
+            msg=f"{name} did not come up{restored_words}", said=said, log=log.splitlines()[-25:], unit=name
+        )
+
+    def roll_back(self) -> list[str]:
+        """Restores the old files; their paths."""
+        for path, copy in self.module.params["rollback"].items():
+            if copy:
+                shutil.copy2(copy, path)
+            elif os.path.exists(path):
+                os.unlink(path)
+        return sorted(self.module.params["rollback"])
+
+
+def main() -> None:
+    """Runs the module."""
+    unit = {
+        "name": {"type": "str", "required": True},
+        "enabled": {"type": "bool", "default": True},
+        "started": {"type": "bool", "default": True},
+        "restart": {"type": "bool", "default": False},
+        "reload": {"type": "bool", "default": False},
+        "check": {"type": "str"},
+    }
+    module = AnsibleModule(
+        argument_spec={
+            "units": {"type": "list", "elements": "dict", "required": True, "options": unit},
+            "stopped": {"type": "list", "elements": "str", "default": []},
+            "rollback": {"type": "dict", "default": {}},
+            "timeout": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    services = Services(module)
+    for name in module.params["stopped"]:
+        services.stop(name)
+    for entry in module.params["units"]:
+        services.apply(entry)
+    managed = [
+        {"kind": "unit", "name": entry["name"], "enabled": entry["enabled"], "active": entry["started"]}
+        for entry in module.params["units"]
+    ]
+    module.exit_json(changed=bool(services.actions), actions=services.actions, managed=managed)
+
+
+if __name__ == "__main__":
+    main()

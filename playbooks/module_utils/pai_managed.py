@@ -1,0 +1,219 @@
+"""What a machine is expected to look like, and whether it still does.
+
+Every module that changes a machine returns `managed`: a list of expectations. `pai_record` keeps them on the machine
+at the end of a phase; `pai_facts` checks them against reality. So a verdict always comes from observation: the record
+says where to look, never that all is well.
+
+An expectation is a dict with `kind` and what that kind needs:
+  file:    path, sha256, mode          the file's bytes and mode
+  block:   path, marker, sha256        the block between two marker lines
+  absent:  path                        no such file
+  nomatch: path, regexp                no line matches
+  unit:    name, enabled, active       systemd unit
+  package: name                        Debian package installed
+  sysctl:  name, value                 kernel parameter
+  noswap:                              nothing swaps
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterable
+from typing import Any
+
+STATE_DIR = "/var/lib/pai-install"
+PHASES_DIR = STATE_DIR + "/phases"
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_sha256(path: str) -> str:
+    """Hex digest of a file's bytes."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while chunk := handle.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def markers(marker: str) -> tuple[str, str]:
+    """The two comment lines around a block."""
+    return f"# BEGIN {marker}", f"# END {marker}"
+
+
+def read_block(text: str, marker: str) -> str | None:
+    """The lines between the markers, without them; None when they are not there."""
+    begin, end = markers(marker)
+    found = re.search(rf"^{re.escape(begin)}\n(.*?)^{re.escape(end)}$", text, re.MULTILINE | re.DOTALL)
+    return found.group(1) if found else None
+
+
+def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `patch` in it: objects merged, lists united, other values replaced."""
+    merged = dict(base)
+    for key, value in patch.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = merge(old, value)
+        elif isinstance(old, list) and isinstance(value, list):
+            named = {_name(word) for word in value} - {None}
+            merged[key] = [word for word in old if word not in value and _name(word) not in named] + value
+            if all(word in old for word in value) and len(merged[key]) == len(old):
+                merged[key] = old  # the same words: the admin's order stays
+        else:
+            merged[key] = value
+    return merged
+
+
+def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """`base` without what `patch` put there; a value that was changed since stays."""
+    left = {}
+    for key, value in base.items():
+        if key not in patch:
+            left[key] = value
+        elif isinstance(value, dict) and isinstance(patch[key], dict):
+            rest = subtract(value, patch[key])
+            if rest:
+                left[key] = rest
+        elif isinstance(value, list) and isinstance(patch[key], list):
+            rest_words = [word for word in value if word not in patch[key]]
+            if rest_words:
+                left[key] = rest_words
+        elif value != patch[key]:
+            left[key] = value
+    return left
+
+
+def _name(word: Any) -> Any:
+    """The name in a `name=value` word, else None."""
+    return word.split("=", 1)[0] if isinstance(word, str) and "=" in word else None
+
+
+def drift(expectations: Iterable[dict[str, Any]]) -> list[str]:
+    """One sentence per expectation that no longer holds."""
+    expected = list(expectations)
+    units = _unit_states([item["name"] for item in expected if item["kind"] == "unit"])
+    packages = _installed([item["name"] for item in expected if item["kind"] == "package"])
+    problems = []
+    for item in expected:
+        if item["kind"] == "unit":
+            problem = _unit_problem(item, units.get(item["name"], {}))
+        elif item["kind"] == "package":
+            problem = "" if item["name"] in packages else f"package {item['name']} is not installed"
+        else:
+            problem = _CHECKS[item["kind"]](item)
+        if problem:
+            problems.append(problem)
+    return problems
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as handle:
+            return handle.read()
+    except OSError:
+        return None
+
+
+def _check_file(item: dict[str, Any]) -> str:
+    path = item["path"]
+    try:
+        info = os.stat(path)
+    except OSError:
+        return f"{path} is missing"
+    # A size that differs saves reading a large file.
+    if info.st_size != item.get("size", info.st_size) or file_sha256(path) != item["sha256"]:
+        return f"{path} was changed by hand"
+    mode = f"{stat.S_IMODE(info.st_mode):04o}"
+    return "" if mode == item["mode"] else f"{path} has mode {mode} instead of {item['mode']}"
+
+
+def _check_block(item: dict[str, Any]) -> str:
+    block = read_block(_read(item["path"]) or "", item["marker"])
+    if block is None:
+        return f"the block of pai-install in {item['path']} is missing"
+    same = sha256(block.encode(errors="surrogateescape")) == item["sha256"]
+    return "" if same else f"the block of pai-install in {item['path']} was changed by hand"
+
+
+def _check_absent(item: dict[str, Any]) -> str:
+    return f"{item['path']} is back" if os.path.lexists(item["path"]) else ""
+
+
+def _check_nomatch(item: dict[str, Any]) -> str:
+    found = re.search(item["regexp"], _read(item["path"]) or "", re.MULTILINE)
+    return f"{item['path']} has the line {found.group(0)!r} again" if found else ""
+
+
+def _check_sysctl(item: dict[str, Any]) -> str:
+    seen = _read(sysctl_path(item["name"]))
+    value = " ".join((seen or "").split())
+    return "" if value == item["value"] else f"{item['name']} is {value or 'missing'} instead of {item['value']}"
+
+
+def _check_noswap(_item: dict[str, Any]) -> str:
+    lines = (_read("/proc/swaps") or "").splitlines()[1:]
+    return f"swap is on: {lines[0].split()[0]}" if lines else ""
+
+
+_CHECKS = {
+    "file": _check_file,
+    "block": _check_block,
+    "absent": _check_absent,
+    "nomatch": _check_nomatch,
+    "sysctl": _check_sysctl,
+    "noswap": _check_noswap,
+}
+
+
+def sysctl_path(name: str) -> str:
+    """The file of a kernel parameter; a slash in a name stands for a dot (interface names)."""
+    return "/proc/sys/" + "/".join(part.replace("/", ".") for part in name.split("."))
+
+
+def _unit_problem(item: dict[str, Any], seen: dict[str, str]) -> str:
+    name = item["name"]
+    if item["active"] and seen.get("ActiveState") != "active":
+        return f"{name} is {seen.get('ActiveState') or 'missing'} instead of active"
+    enabled = seen.get("UnitFileState") in ("enabled", "enabled-runtime", "static", "alias", "generated")
+    if item["enabled"] and not enabled:
+        return f"{name} is {seen.get('UnitFileState') or 'not there'} instead of enabled"
+    return ""
+
+
+def unit_state(name: str) -> dict[str, str]:
+    """ActiveState, UnitFileState and the like of one unit; empty when systemd does not answer."""
+    return _unit_states([name]).get(name, {})
+
+
+def _unit_states(names: list[str]) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    shown = _output(
+        ["systemctl", "show", "--property=Id,ActiveState,SubState,UnitFileState,LoadState,NeedDaemonReload", *names]
+    )
+    blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
+    # systemctl answers in the order asked; Id may be another name of the unit (an alias)
+    return dict(zip(names, (block for block in blocks if block)))
+
+
+def _installed(names: list[str]) -> set[str]:
+    if not names:
+        return set()
+    lines = _output(["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n", *names]).splitlines()
+    return {line.split()[0] for line in lines if line.endswith(" installed")}
+
+
+def _output(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace")
