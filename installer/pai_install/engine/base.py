@@ -27,7 +27,10 @@ class EventKind(StrEnum):
 class Event:
     """One thing that happened; `host` is empty for TASK_START and DONE.
 
-    task_path: file:line of the task. result: the module's own result (censored for no_log tasks).
+    task: "role : name of the task". task_path: file:line of the task.
+    result: the module's own result, censored for no_log tasks; it may hold secrets of other tasks, so
+    whoever writes or shows it masks them. On DONE it is Ansible's own count per host,
+    {"failures": {HOST: N}, "dark": {...}, "rescued": {...}}, empty when it got none.
     returncode: set on DONE only: Ansible's exit status.
     """
 
@@ -42,7 +45,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """One playbook run. `playbook` is a name below playbooks/; `limit` names hosts (empty: all)."""
+    """One playbook run. `playbook` is a name below playbooks/; `limit` names hosts (empty: all).
+
+    secrets: values to mask in the log, besides those that the inventory and extra_vars hold under a
+    secret's name.
+    """
 
     playbook: str
     inventory: Inventory
@@ -50,6 +57,7 @@ class RunRequest:
     check: bool = False
     forks: int = 25
     extra_vars: Mapping[str, Any] = field(default_factory=dict)
+    secrets: tuple[str, ...] = ()
 
 
 class Engine(Protocol):

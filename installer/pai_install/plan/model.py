@@ -22,12 +22,17 @@ class HostStep:
 
 @dataclass(frozen=True, slots=True)
 class PlannedPhase:
-    """One phase with the hosts it has work on; `hosts` is never empty."""
+    """One phase with the hosts it has work on; `hosts` is never empty.
+
+    needs: names of earlier phases that must have succeeded on at least one control plane, where they have
+    work there; a phase that is not in the plan is already done.
+    """
 
     name: str
     title: str
     playbook: str
     hosts: tuple[HostStep, ...]
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,122 @@
+"""Finds and ends the processes of a run, also those of a run whose own process was killed.
+
+Ansible's workers leave the process group of ansible-playbook, so killing the group is not enough. Every
+process of a run carries its owner in the environment, and ssh's connection masters (which overwrite their
+environment) carry the socket folder in their command line.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+OWNER_VARIABLE = "PAI_INSTALL_OWNER"
+
+_PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A process that runs Ansible: its id and its start time, since ids are used again."""
+
+    pid: int
+    started: int
+
+    def __str__(self) -> str:
+        return f"{self.pid}.{self.started}"
+
+    def alive(self) -> bool:
+        """Whether that very process still runs (a zombie does not)."""
+        return _running(self.pid) and _start_time(self.pid) == self.started
+
+    @classmethod
+    def current(cls) -> Owner:
+        """This process."""
+        return cls(os.getpid(), _start_time(os.getpid()) or 0)
+
+    @classmethod
+    def parse(cls, text: str) -> Owner | None:
+        """Reads "PID.START", ignoring what follows a dash; None when it is neither."""
+        pid, _, started = text.partition("-")[0].partition(".")
+        return cls(int(pid), int(started)) if pid.isdigit() and started.isdigit() else None
+
+
+def owned_by(owner: Owner) -> frozenset[int]:
+    """The process ids whose environment names `owner`, except the owner's own."""
+    mark = f"{OWNER_VARIABLE}={owner}".encode()
+    return frozenset(pid for pid in _pids() if pid != owner.pid and mark in _words(pid, "environ"))
+
+
+def orphans() -> frozenset[int]:
+    """Processes of runs whose owner is gone (it was killed)."""
+    found = set()
+    for pid in _pids():
+        for word in _words(pid, "environ"):
+            if word.startswith(f"{OWNER_VARIABLE}=".encode()):
+                owner = Owner.parse(word.decode(errors="replace").partition("=")[2])
+                if owner is not None and not owner.alive():
+                    found.add(pid)
+    return frozenset(found)
+
+
+def with_word_in_command(word: str) -> frozenset[int]:
+    """The ssh processes whose command line contains `word`."""
+    return frozenset(
+        pid
+        for pid in _pids()
+        if (command := b" ".join(_words(pid, "cmdline"))).startswith(b"ssh") and word.encode() in command
+    )
+
+
+def end(pids: Iterable[int], *, patience_s: float = 3.0) -> None:
+    """Asks the processes to end, waits, then kills those that are left."""
+    left = _signal(pids, signal.SIGTERM)
+    deadline = time.monotonic() + patience_s
+    while left and time.monotonic() < deadline:
+        time.sleep(0.05)
+        left = frozenset(pid for pid in left if _running(pid))
+    _signal(left, signal.SIGKILL)
+
+
+def _signal(pids: Iterable[int], number: signal.Signals) -> frozenset[int]:
+    reached = set()
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            continue
+        reached.add(pid)
+    return frozenset(reached)
+
+
+def _pids() -> Iterator[int]:
+    return (int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+
+
+def _words(pid: int, name: str) -> list[bytes]:
+    try:
+        return (_PROC / str(pid) / name).read_bytes().split(b"\0")
+    except OSError:  # it ended meanwhile, or belongs to somebody else
+        return []
+
+
+def _stat(pid: int) -> list[str]:
+    try:
+        text = (_PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return []
+    return text[text.rfind(")") + 2 :].split()  # the name in parentheses may contain spaces
+
+
+def _start_time(pid: int) -> int | None:
+    fields = _stat(pid)
+    return int(fields[19]) if len(fields) > 19 else None
+
+
+def _running(pid: int) -> bool:
+    fields = _stat(pid)
+    return bool(fields) and fields[0] != "Z"

@@ -1,0 +1,39 @@
+"""An Engine that replays recorded event streams: everything above the engine is tested without Ansible."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pai_install.engine.base import Event, EventKind, RunRequest
+from pai_install.engine.events import read_stream
+from pai_install.errors import PaiError
+
+
+@dataclass
+class ReplayEngine:
+    """Answers each playbook with its recorded events, narrowed to the hosts that were asked for.
+
+    streams: playbook name -> events. requests: what was asked, in order.
+    """
+
+    streams: Mapping[str, tuple[Event, ...]]
+    requests: list[RunRequest] = field(default_factory=list)
+
+    def run(self, request: RunRequest) -> Iterator[Event]:
+        """Yields the recorded events of the playbook; raises PaiError when there are none."""
+        self.requests.append(request)
+        if request.playbook not in self.streams:
+            raise PaiError(f"no recorded events for playbook {request.playbook}")
+        wanted = set(request.limit)
+        for event in self.streams[request.playbook]:
+            if event.kind is EventKind.DONE or not event.host or not wanted or event.host in wanted:
+                yield event
+
+
+def load_stream(path: Path) -> tuple[Event, ...]:
+    """The events recorded in a JSON-lines file of ansible-runner events, ending in an exit line."""
+    with path.open() as lines:
+        return tuple(read_stream(json.loads(line) for line in lines if line.strip()))

@@ -1,0 +1,56 @@
+"""Ansible's own output, kept for the one who has to look closer."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TextIO
+
+from pai_install.redact import Redactor
+
+_TAIL_LINES = 30
+_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class RunLog:
+    """Appends text to a file (0600) with secrets masked, and remembers the last lines; a context manager.
+
+    path: None keeps the tail only.
+    """
+
+    def __init__(self, path: Path | None, redactor: Redactor) -> None:
+        self._path = path
+        self._redactor = redactor
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._file: TextIO | None = None
+
+    def __enter__(self) -> Self:
+        if self._path is not None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def write(self, text: str) -> None:
+        """Adds `text`, a line or several; empty text adds nothing."""
+        if not text.strip():
+            return
+        clean = self._redactor.text(_TERMINAL_CODES.sub("", text.replace("\r\n", "\n"))).rstrip("\n")
+        self._tail.extend(clean.splitlines())
+        if self._file is not None:
+            self._file.write(f"{clean}\n")
+            self._file.flush()
+
+    def tail(self) -> str:
+        """The last lines."""
+        return "\n".join(self._tail)

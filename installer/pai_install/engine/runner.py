@@ -1,0 +1,182 @@
+"""The Engine on ansible-runner; the only module that knows it."""
+
+from __future__ import annotations
+
+import os
+import queue
+import shlex
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import ansible_runner
+from ansible_runner.utils import get_callback_dir
+
+from pai_install.engine import processes, workdir
+from pai_install.engine.base import Event, RunRequest
+from pai_install.engine.events import EXIT, RawEvent, read_stream
+from pai_install.engine.runlog import RunLog
+from pai_install.errors import PaiError
+from pai_install.redact import Redactor, secret_values
+
+_Queue = queue.SimpleQueue[RawEvent | BaseException]
+
+
+class RunnerEngine:
+    """Runs the playbooks of `content` (a folder with playbooks/, roles/ and ansible.cfg); a context manager.
+
+    work_dir: kept between runs, holds cached facts. known_hosts: ssh's list of the site's host keys.
+    log: file that Ansible's own output is appended to, secrets masked.
+    Leaving the context ends every process that the engine started, ssh's connection masters included.
+    """
+
+    def __init__(
+        self,
+        content: Path,
+        work_dir: Path,
+        known_hosts: Path,
+        *,
+        log: Path | None = None,
+        accept_new_host_keys: bool = False,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        self._content = content.resolve()
+        self._work_dir = work_dir.resolve()
+        self._known_hosts = known_hosts.resolve()
+        self._log = log
+        self._accept_new = accept_new_host_keys
+        self._environ = dict(os.environ if environ is None else environ)
+        self._owner = processes.Owner.current()
+        self._stack = ExitStack()
+        self._sockets: Path | None = None
+
+    def __enter__(self) -> Self:
+        """Makes the folders and clears what a killed run left behind."""
+        self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._work_dir.chmod(0o700)
+        processes.end(processes.orphans())
+        workdir.remove_left_overs(self._work_dir)
+        self._sockets = self._stack.enter_context(workdir.control_dir(self._owner))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._sockets is not None:
+            processes.end(processes.with_word_in_command(str(self._sockets)))
+        processes.end(processes.owned_by(self._owner))
+        self._stack.close()
+        self._sockets = None
+
+    def run(self, request: RunRequest) -> Iterator[Event]:
+        """Yields the run's events; see Engine.run. Raises PaiError when Ansible cannot run the playbook."""
+        if not (self._content / "playbooks" / request.playbook).is_file():
+            raise PaiError(f"there is no playbook {request.playbook} in {self._content / 'playbooks'}")
+        with workdir.run_files(self._work_dir, self._owner, request) as files:
+            config = self._config(files, request)
+            yield from self._stream(config, request)
+
+    def _config(self, files: workdir.RunFiles, request: RunRequest) -> ansible_runner.RunnerConfig:
+        if self._sockets is None:
+            raise RuntimeError("RunnerEngine is a context manager: use it in a with statement")
+        config = ansible_runner.RunnerConfig(
+            private_data_dir=str(files.folder),
+            project_dir=str(self._content / "playbooks"),
+            playbook=str(self._content / "playbooks" / request.playbook),
+            inventory=str(files.inventory),
+            limit=f"@{files.limit}" if files.limit else None,
+            forks=request.forks,
+            cmdline=_options(files, request),
+            quiet=True,
+            ident="artifacts",
+        )
+        config.prepare()
+        tools = Path(sys.executable).parent
+        config.command[0] = str(tools / "ansible-playbook")
+        config.env = {  # replaces the copy of our own environment that ansible-runner makes
+            **workdir.environment(
+                self._environ,
+                content=self._content,
+                work_dir=self._work_dir,
+                run_dir=files.folder,
+                tools=tools,
+                owner=self._owner,
+            ),
+            **workdir.ssh_environment(self._known_hosts, self._sockets, accept_new=self._accept_new),
+            "ANSIBLE_CALLBACK_PLUGINS": str(get_callback_dir()),
+            "ANSIBLE_STDOUT_CALLBACK": "awx_display",
+            "AWX_ISOLATED_DATA_DIR": config.artifact_dir,
+        }
+        return config
+
+    def _stream(self, config: ansible_runner.RunnerConfig, request: RunRequest) -> Iterator[Event]:
+        redactor = Redactor(
+            [
+                *request.secrets,
+                *secret_values(request.inventory.as_ansible()),
+                *secret_values(request.extra_vars),
+            ]
+        )
+        received: _Queue = queue.SimpleQueue()
+        stop = threading.Event()
+        thread = threading.Thread(target=_drive, args=(config, received, stop), daemon=True)
+        thread.start()
+        try:
+            with RunLog(self._log, redactor) as log:
+                yield from read_stream(_live(received, log, request.playbook))
+        finally:
+            if thread.is_alive():
+                self._cancel(stop, thread)
+
+    def _cancel(self, stop: threading.Event, thread: threading.Thread) -> None:
+        """Ends Ansible and its workers; politely first, so that it removes its temporary files."""
+        processes.end(processes.owned_by(self._owner) - self._masters())
+        stop.set()
+        thread.join(timeout=10)
+
+    def _masters(self) -> frozenset[int]:
+        return processes.with_word_in_command(str(self._sockets)) if self._sockets else frozenset()
+
+
+def _options(files: workdir.RunFiles, request: RunRequest) -> str:
+    words = ["--extra-vars", f"@{files.extra_vars}"]
+    if request.check:
+        words += ["--check", "--diff"]
+    return shlex.join(words)
+
+
+def _drive(config: ansible_runner.RunnerConfig, received: _Queue, stop: threading.Event) -> None:
+    """Runs Ansible to its end in a thread of its own; everything it says goes into the queue."""
+
+    def handle(raw: dict[str, Any]) -> bool:
+        received.put(raw)
+        return False  # ansible-runner would write a file for each event
+
+    try:
+        runner = ansible_runner.Runner(config, event_handler=handle, cancel_callback=stop.is_set)
+        runner.run()
+        received.put({"event": EXIT, "rc": runner.rc if runner.rc is not None else 1})
+    except BaseException as error:  # raised again in the reader's thread
+        received.put(error)
+
+
+def _live(received: _Queue, log: RunLog, playbook: str) -> Iterator[RawEvent]:
+    counted = False
+    while True:
+        raw = received.get()
+        if isinstance(raw, BaseException):
+            raise PaiError(f"Ansible broke down while running {playbook}: {raw}", details=log.tail()) from raw
+        log.write(str(raw.get("stdout") or ""))
+        counted = counted or raw.get("event") == "playbook_on_stats"
+        if raw.get("event") == EXIT:
+            if raw["rc"] and not counted:
+                raise PaiError(
+                    f"Ansible could not run {playbook} (exit status {raw['rc']})", details=log.tail()
+                )
+            yield raw
+            return
+        yield raw

@@ -1,0 +1,147 @@
+"""What Ansible is given: a private folder with the inventory, and an environment of our own making."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_install.engine.base import RunRequest
+from pai_install.engine.processes import OWNER_VARIABLE, Owner
+from pai_install.system.files import write_secret
+
+# The variables of the user that a run may see. Nothing named ANSIBLE_* is among them: the user's own
+# Ansible settings must not change what an installation does.
+_PASSED_ON = (
+    "HOME", "USER", "LOGNAME", "PATH", "TZ", "TMPDIR", "SSH_AUTH_SOCK",
+    "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
+)  # fmt: skip
+_RUN_PREFIX = "run-"
+_CONTROL_PREFIX = "pai-ssh-"
+_SOCKETS = Path("/tmp")  # noqa: S108 - mkdtemp makes a folder of the owner's alone
+
+
+@dataclass(frozen=True, slots=True)
+class RunFiles:
+    """The files of one run, all inside a folder that only the owner may enter."""
+
+    folder: Path
+    inventory: Path
+    extra_vars: Path
+    limit: Path | None
+
+
+@contextmanager
+def run_files(work_dir: Path, owner: Owner, request: RunRequest) -> Iterator[RunFiles]:
+    """Writes the request's files (0600); at the end removes them and whatever the run left beside them."""
+    folder = Path(tempfile.mkdtemp(prefix=f"{_RUN_PREFIX}{owner}-", dir=work_dir))  # mkdtemp makes it 0700
+    try:
+        yield _write(folder, request)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(folder: Path, request: RunRequest) -> RunFiles:
+    inventory, extra_vars, limit = folder / "inventory.json", folder / "vars.json", folder / "limit"
+    write_secret(inventory, json.dumps(untemplated_passwords(request.inventory.as_ansible())))
+    write_secret(extra_vars, json.dumps(dict(request.extra_vars)))
+    if request.limit:  # a file, because a thousand names do not fit into an argument
+        write_secret(limit, "\n".join(request.limit) + "\n")
+    # ansible-runner looks for a key press every 5 s by default; that would be the delay of a Ctrl-C
+    write_secret(
+        folder / "env" / "settings", json.dumps({"pexpect_timeout": 0.25, "suppress_output_file": True})
+    )
+    return RunFiles(folder, inventory, extra_vars, limit if request.limit else None)
+
+
+def untemplated_passwords(inventory: object) -> object:
+    """The inventory with login passwords marked as plain text: "{{" in a password is no template."""
+    if isinstance(inventory, Mapping):
+        return {
+            key: {"__ansible_unsafe": value}
+            if key in ("ansible_password", "ansible_become_password") and isinstance(value, str)
+            else untemplated_passwords(value)
+            for key, value in inventory.items()
+        }
+    return inventory
+
+
+@contextmanager
+def control_dir(owner: Owner) -> Iterator[Path]:
+    """A folder for ssh's control sockets, removed at the end.
+
+    It lives in /tmp, not in the site: a socket's path is limited to 108 bytes.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=f"{_CONTROL_PREFIX}{owner}-", dir=_SOCKETS))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_left_overs(work_dir: Path) -> None:
+    """Removes the folders of processes that are gone: run folders hold inventories with passwords."""
+    for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX)):
+        for folder in parent.glob(f"{prefix}*"):
+            owner = Owner.parse(folder.name.removeprefix(prefix))
+            if owner is not None and not owner.alive():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(
+    environ: Mapping[str, str], *, content: Path, work_dir: Path, run_dir: Path, tools: Path, owner: Owner
+) -> dict[str, str]:
+    """The whole environment of ansible-playbook, without the ssh settings.
+
+    tools: the folder with Ansible's own programs, first on PATH.
+    """
+    passed = {name: environ[name] for name in _PASSED_ON if name in environ}
+    return {
+        **passed,
+        OWNER_VARIABLE: str(owner),
+        "PATH": f"{tools}:{environ.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}",
+        "LC_ALL": "C.UTF-8",
+        "LANG": "C.UTF-8",
+        "ANSIBLE_CONFIG": str(content / "ansible.cfg"),
+        "ANSIBLE_HOME": str(work_dir / "ansible"),
+        "ANSIBLE_LOCAL_TEMP": str(run_dir / "tmp"),
+        "ANSIBLE_ROLES_PATH": str(content / "roles"),
+        "ANSIBLE_LIBRARY": str(content / "playbooks" / "library"),
+        "ANSIBLE_MODULE_UTILS": str(content / "playbooks" / "module_utils"),
+        "ANSIBLE_FILTER_PLUGINS": str(content / "playbooks" / "filter_plugins"),
+        "ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.yaml",
+        "ANSIBLE_GATHERING": "explicit",
+        "ANSIBLE_INJECT_FACT_VARS": "False",
+        "ANSIBLE_CACHE_PLUGIN": "jsonfile",
+        "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(work_dir / "facts"),
+        "ANSIBLE_RETRY_FILES_ENABLED": "False",
+        "ANSIBLE_LOCALHOST_WARNING": "False",
+        "ANSIBLE_NOCOLOR": "True",
+        # a result above this size reaches us empty; facts of a machine with many containers are long
+        "MAX_EVENT_RES": "8000000",
+    }
+
+
+def ssh_environment(known_hosts: Path, sockets: Path, *, accept_new: bool) -> dict[str, str]:
+    """The ssh settings: host keys checked against the site's own list, connections kept between tasks."""
+    options = (
+        "ControlMaster=auto",
+        "ControlPersist=10m",
+        f'UserKnownHostsFile="{known_hosts}"',
+        f"StrictHostKeyChecking={'accept-new' if accept_new else 'yes'}",
+        "ServerAliveInterval=15",
+        "ServerAliveCountMax=4",
+    )
+    return {
+        "ANSIBLE_PIPELINING": "True",
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        "ANSIBLE_SSH_ARGS": " ".join(f"-o {shlex.quote(option)}" for option in options),
+        "ANSIBLE_SSH_CONTROL_PATH_DIR": str(sockets),
+        "ANSIBLE_SSH_RETRIES": "2",
+        "ANSIBLE_TIMEOUT": "15",
+    }

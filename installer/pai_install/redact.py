@@ -1,0 +1,98 @@
+"""Keeps secret values out of everything that is written or shown."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+MASK = "********"
+
+# Names of variables and options whose text values are secrets.
+_SECRET_NAME = re.compile(
+    r"(password|passwd|passphrase|htpasswd|secret|token|private_?key|encryption_?key"
+    r"|access_?key|api_?key|_pass$|^pass$|auth_?data)",
+    re.IGNORECASE,
+)
+# Names that look like the above and hold a path, a switch or a name.
+_PLAIN_NAME = re.compile(
+    r"(_file|_path|_dir|_folder|_name|_namespace|_from|_ttl|_hours|_mode|_enabled)$", re.IGNORECASE
+)
+_SHORT = 4  # a value below this length is only replaced as a whole word
+
+
+class Redactor:
+    """Replaces known secret values in text and in nested data.
+
+    Covers the value itself, its JSON-escaped and base64 forms, and each long line of a value with lines
+    (a private key is printed line by line).
+    """
+
+    def __init__(self, values: Iterable[str]) -> None:
+        self._pattern = _pattern(values)
+
+    def text(self, text: str) -> str:
+        """`text` with every secret replaced by the mask."""
+        return self._pattern.sub(MASK, text) if self._pattern else text
+
+    def mapping(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """The same for every string inside nested mappings and lists, their keys included."""
+        return {self.text(str(key)): self._value(value) for key, value in data.items()}
+
+    def _value(self, value: object) -> object:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return self.mapping(value)
+        if isinstance(value, (list, tuple)):
+            return [self._value(item) for item in value]
+        return value
+
+
+def secret_values(data: object) -> frozenset[str]:
+    """Every text value in nested `data` whose own key, or that of a mapping around it, names a secret."""
+    return frozenset(value for value in _secrets(data, inside=False) if value)
+
+
+def _secrets(data: object, *, inside: bool) -> Iterator[str]:
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _secrets(value, inside=_names_secret(str(key), inside=inside))
+    elif isinstance(data, (list, tuple)):
+        for item in data:
+            yield from _secrets(item, inside=inside)
+    elif inside and isinstance(data, str):
+        yield data
+
+
+def _names_secret(key: str, *, inside: bool) -> bool:
+    if _PLAIN_NAME.search(key.replace("-", "_")):
+        return False
+    return inside or bool(_SECRET_NAME.search(key.replace("-", "_")))
+
+
+def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
+    forms = {form for value in values if value.strip() for form in _forms(value)}
+    if not forms:
+        return None
+    # longest first: a secret that contains another one is replaced whole
+    return re.compile(
+        "|".join(_as_regex(form) for form in sorted(forms, key=lambda form: (-len(form), form)))
+    )
+
+
+def _forms(value: str) -> Iterator[str]:
+    yield value
+    yield json.dumps(value)[1:-1]
+    yield json.dumps(value, ensure_ascii=False)[1:-1]
+    if len(value) >= _SHORT:
+        yield base64.b64encode(value.encode()).decode()
+    lines = value.splitlines()
+    if len(lines) > 1:
+        yield from (line for line in lines if len(line) >= 16 and not line.startswith("-----"))
+
+
+def _as_regex(form: str) -> str:
+    return re.escape(form) if len(form) >= _SHORT else rf"(?<!\w){re.escape(form)}(?!\w)"
