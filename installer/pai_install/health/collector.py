@@ -1,0 +1,493 @@
+"""Collects the raw evidence of one machine's health and prints it as one JSON document.
+
+Runs on the machine itself with any Python from 3.6 and the standard library alone, and changes nothing.
+Every command and every group of files is read in a child with its own time limit, several at a time. A child
+that cannot be killed (its driver hangs in the kernel) is left behind and reported: that is evidence too.
+The verdicts are made elsewhere, from this document.
+"""
+
+# Annotations that Python 3.6 could not evaluate are strings.
+import argparse
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import selectors
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+SCHEMA_VERSION = 1
+COLLECTOR_VERSION = "1.0"
+PARALLEL = 8
+DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
+KILL_WAIT_S = 2.0
+TOTAL_CUT = 6 * 1024 * 1024
+
+# name | seconds | KiB of output kept | command
+COMMANDS = r"""
+kernel_log | 20 | 12288 | journalctl -k -b -o short-iso --no-pager --since -14d
+dmesg | 10 | 4096 | dmesg -T
+lspci | 10 | 256 | lspci -Dnn
+modinfo_nvidia | 10 | 4 | modinfo -F version nvidia
+dkms | 15 | 16 | dkms status
+secure_boot | 5 | 4 | mokutil --sb-state
+ps | 10 | 1024 | ps axo pid,stat,ppid,etimes,wchan:32,comm
+units | 9 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts nvidia-persistenced nvidia-fabricmanager
+nvidia_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState nvidia-imex nvidia-cdi-refresh nvidia-dcgm
+host_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts docker containerd kubelet
+time_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState chrony chronyd systemd-timesyncd ntp ntpsec
+upgrade_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState unattended-upgrades dnf-automatic.timer
+apt_hold | 10 | 32 | apt-mark showhold
+dpkg_nvidia | 10 | 64 | dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\n' '*nvidia*'
+rpm_nvidia | 15 | 64 | rpm -qa '*nvidia*'
+chrony_tracking | 8 | 4 | chronyc -c tracking
+chrony_sources | 8 | 16 | chronyc -c sources
+timedatectl | 8 | 4 | timedatectl show
+docker_info | 15 | 64 | docker info --format '{{json .}}'
+containerd_version | 8 | 4 | containerd --version
+containerd_config | 10 | 128 | containerd config dump
+toolkit_version | 8 | 4 | nvidia-ctk --version
+cdi_list | 10 | 16 | nvidia-ctk cdi list
+amd_smi | 20 | 256 | rocm-smi --showproductname --showuniqueid --json
+dcgm_health | 25 | 64 | dcgmi health -c -j
+smart_scan | 10 | 4 | smartctl --scan
+gpu_users | 10 | 16 | sh -c 'fuser /dev/nvidia[0-9]* /dev/nvidiactl 2>/dev/null'
+"""
+# These wait for the first answer of nvidia-smi: a hung driver must not collect a row of hung processes.
+AFTER_DRIVER = """
+nvidia_smi_list | 20 | 64 | nvidia-smi -L
+nvidia_smi_nvlink | 20 | 256 | nvidia-smi nvlink -s
+nvidia_smi_nvlink_errors | 20 | 256 | nvidia-smi nvlink -e
+nvidia_smi_topo | 20 | 64 | nvidia-smi topo -m
+nvidia_smi_p2p | 20 | 64 | nvidia-smi topo -p2p n
+nvidia_smi_excluded | 20 | 16 | nvidia-smi -B
+nvidia_smi_fields | 10 | 256 | nvidia-smi --help-query-gpu
+"""
+DRIVER_REFUSED = """
+nvidia_smi_text | 20 | 2048 | nvidia-smi -q
+nvidia_smi_table | 20 | 64 | nvidia-smi
+"""
+# A container with all GPUs, once through each runtime; the image must already be on the machine.
+DEEP = """
+docker_gpu | 30 | 16 | docker run --rm --pull=never --network=none --gpus all {image} nvidia-smi -L
+containerd_gpu | 30 | 16 | ctr -n k8s.io run --rm --device nvidia.com/gpu=all {image} pai-gpu nvidia-smi
+"""
+# CSV adds what the XML of some drivers lacks. One unknown field makes nvidia-smi refuse them all, so only
+# those that the node's own --help-query-gpu names are asked for.
+CSV_FIELDS = """pci.bus_id kmd_version gpu_recovery_action pcie.link.gen.gpucurrent pcie.link.gen.hostmax
+inforom.checksum_validation ecc.errors.uncorrected.aggregate.sram.thresholdExceeded"""
+NODE_COLUMNS = (
+    '{range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}{.status.capacity}{"\\t"}'
+    '{.status.allocatable}{"\\t"}{range .status.conditions[?(@.type=="Ready")]}{.status}{end}{"\\n"}{end}'
+)
+KERNEL_LINES = re.compile(
+    r"NVRM|Xid|SXid|nvidia|PCIe Bus Error|AER:|\bmce\b|Machine check|Hardware Error|EDAC|Out of memory"
+    r"|oom-kill|blocked for more than|soft lockup|I/O error|EXT4-fs error|XFS .*(error|corrupt|shut)"
+    r"|Remounting|BTRFS.*error|lost carrier|[Ll]ink (is )?[Dd]own|limited by|module verification"
+    r"|Key was rejected|mlx5.*(error|fail|health)"
+)
+HOST_FILES = """/proc/cmdline /proc/meminfo /proc/swaps /proc/mounts /proc/modules /proc/mdstat
+/etc/os-release /sys/fs/cgroup/cgroup.controllers /sys/devices/system/edac/mc/mc*/[cu]e_count
+/sys/class/net/*/operstate /sys/class/net/*/carrier_changes /sys/class/net/*/speed /sys/class/net/*/mtu
+/sys/class/net/*/statistics/rx_errors /sys/class/net/*/device/vendor /var/run/cdi/* /etc/cdi/*
+/etc/docker/daemon.json /etc/containerd/conf.d/*.toml /etc/modprobe.d/*nvidia* /etc/modprobe.d/*nouveau*
+/var/lib/kubelet/config.yaml"""
+DRIVER_FILES = "/proc/driver/nvidia/version /proc/driver/nvidia/params /proc/driver/nvidia/gpus/*/information"
+PCI_NAMES = """vendor device class revision numa_node current_link_width max_link_width current_link_speed
+max_link_speed aer_dev_correctable aer_dev_nonfatal aer_dev_fatal"""
+FABRIC_NAMES = """fw_ver board_id hca_type ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer
+ports/*/counters/* ports/*/hw_counters/* ports/*/gid_attrs/types/[0-3]"""
+MOUNTS = "/ /var /var/log /var/lib/kubelet /var/lib/containerd /var/lib/docker /tmp"
+NVML_FOLDERS = "usr/lib usr/lib64 usr/lib/x86_64-linux-gnu usr/lib/aarch64-linux-gnu"
+# An identifier has a digit: N/A, "GPU is lost" and other words of the driver stay, because they are evidence.
+IDENTIFIER = r"((?=[^\s<\"]*\d)[0-9A-Za-z_:.-]{4,})"
+SECRETS = (
+    re.compile(r"\b((?:GPU|MIG)-)([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})"),
+    re.compile(r"(<(?:serial|chassis_serial_number|pdi|gpu_fabric_guid|clusterUuid)>)" + IDENTIFIER),
+    re.compile(r"((?:Serial Number|Serial|PDI|GPU Fabric GUID|ClusterUUID|GPU UUID) *: +)" + IDENTIFIER),
+    re.compile(r'("(?:ID|Unique ID|serial_number)" *: *")' + IDENTIFIER),
+)
+
+
+class Job:
+    """One child: a command, or a function of this file whose JSON result a forked child returns."""
+
+    def __init__(self, name: str, work: "object", timeout: float, cut: int) -> None:
+        self.name, self.work, self.timeout, self.cut = name, work, float(timeout), cut
+        self.argv = [str(word) for word in work] if isinstance(work, list) else []
+        self.pid, self.started, self.ended, self.truncated = 0, 0.0, 0.0, False
+        self.buffers = {"stdout": bytearray(), "stderr": bytearray()}
+        self.open = set()  # type: set[int]
+        self.result = {"argv": self.argv}  # type: dict[str, object]
+
+    def start(self, selector: "selectors.BaseSelector") -> bool:
+        """Starts the child; False when there is no such program."""
+        self.started = time.monotonic()
+        if not self.argv:
+            self._fork(selector)
+            return True
+        if shutil.which(self.argv[0]) is None:
+            self.result.update(missing=True, rc=None, stdout="", stderr="")
+            return False
+        pipes = {name: os.pipe() for name in self.buffers}
+        child = subprocess.Popen(
+            self.argv,
+            stdin=subprocess.DEVNULL,
+            stdout=pipes["stdout"][1],
+            stderr=pipes["stderr"][1],
+            start_new_session=True,
+            env=dict(os.environ, LC_ALL="C", LANG="C", SYSTEMD_COLORS="0"),
+        )
+        self.pid = child.pid
+        child.returncode = 0  # reaped here, not by Popen, which would block on a process that cannot die
+        for name, (reader, writer) in pipes.items():
+            os.close(writer)
+            self._watch(selector, reader, name)
+        return True
+
+    def _fork(self, selector: "selectors.BaseSelector") -> None:
+        reader, writer = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                os.setsid()
+                null = os.open(os.devnull, os.O_RDWR)
+                for descriptor in (0, 1, 2):  # whoever reads our output must not wait for a hung child
+                    os.dup2(null, descriptor)
+                with os.fdopen(writer, "wb") as pipe:
+                    pipe.write(json.dumps(self.work()).encode())  # type: ignore[operator]
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(writer)
+        self._watch(selector, reader, "stdout")
+
+    def _watch(self, selector: "selectors.BaseSelector", descriptor: int, name: str) -> None:
+        os.set_blocking(descriptor, False)
+        self.open.add(descriptor)
+        selector.register(descriptor, selectors.EVENT_READ, (self, name))
+
+    def read(self, selector: "selectors.BaseSelector", descriptor: int, name: str) -> None:
+        """Takes what the child has written; past the cut it is read and dropped."""
+        data = os.read(descriptor, 65536)
+        if not data:
+            self.close(selector, descriptor)
+            return
+        room = self.cut - len(self.buffers[name])
+        self.buffers[name] += data[: max(room, 0)]
+        self.truncated = self.truncated or len(data) > room
+
+    def close(self, selector: "selectors.BaseSelector", descriptor: int) -> None:
+        """Stops reading one of the child's streams."""
+        selector.unregister(descriptor)
+        os.close(descriptor)
+        self.open.discard(descriptor)
+
+    def reap(self) -> bool:
+        """Whether the child has ended; its status goes into the result."""
+        try:
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if pid:
+            code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+            self.result.setdefault("rc", code)
+            self.ended = time.monotonic()
+        return bool(pid)
+
+    def kill(self) -> None:
+        """Ends a child that ran out of time; says so when it does not die."""
+        if self.reap():
+            return
+        self.result.update(rc=None, timed_out=True, state=process_state(self.pid))
+        self.result["wchan"] = read_text(f"/proc/{self.pid}/wchan")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.pid, number)
+            except (ProcessLookupError, PermissionError):
+                return
+            until = time.monotonic() + KILL_WAIT_S / 2
+            while time.monotonic() < until:
+                if self.reap():
+                    return
+                time.sleep(0.02)
+        self.result.update(unkillable=True, state=process_state(self.pid) or self.result["state"])
+
+    def finish(self, selector: "selectors.BaseSelector") -> None:
+        """Closes the streams and writes the result down."""
+        for descriptor in list(self.open):
+            self.close(selector, descriptor)
+        self.result["duration_s"] = round(time.monotonic() - self.started, 3)
+        self.result.update(
+            (name, bytes(data).decode("utf-8", "replace")) for name, data in self.buffers.items()
+        )
+        if self.truncated:
+            self.result["truncated"] = True
+
+
+def run_jobs(queue: "list[Job]", deadline: float, then: "object") -> "dict[str, Job]":
+    """Runs jobs, PARALLEL at a time, until `deadline`; `then(job)` returns the jobs that follow one."""
+    selector = selectors.DefaultSelector()
+    running, done = [], {}  # type: list[Job], dict[str, Job]
+    while queue or running:
+        while queue and (len(running) < PARALLEL or time.monotonic() >= deadline):
+            job = queue.pop(0)
+            done[job.name] = job
+            if time.monotonic() >= deadline:
+                job.result.update(rc=None, not_started=True, stdout="", stderr="")
+            elif job.start(selector):
+                running.append(job)
+        for key, _ in selector.select(0.05) if selector.get_map() else ():
+            owner, name = key.data
+            owner.read(selector, key.fd, name)
+        if running and not selector.get_map():
+            time.sleep(0.01)
+        for job in list(running):
+            now = time.monotonic()
+            late = now > min(job.started + job.timeout, deadline)
+            if late:
+                job.kill()
+            # Something that the child started may hold its output open for ever: one more second, then go on.
+            if late or (job.reap() and (not job.open or now > job.ended + 1)):
+                job.finish(selector)
+                running.remove(job)
+                queue.extend(then(job))  # type: ignore[operator]
+    return done
+
+
+def read_text(path: "str | Path", limit: int = 65536) -> str:
+    """The start of a file, or '' where it cannot be read."""
+    try:
+        with Path(path).open("rb") as handle:
+            return handle.read(limit).decode("utf-8", "replace").strip("\n")
+    except (OSError, ValueError):
+        return ""
+
+
+def process_state(pid: int) -> str:
+    """R, S, D, Z ... of a process, or ''."""
+    return read_text(f"/proc/{pid}/stat").rpartition(")")[2].strip()[:1]
+
+
+def read_files(patterns: str, base: str = "") -> "dict[str, str]":
+    """Path -> content of every readable file that matches one of the patterns (at most 4,000 each)."""
+    found = {}
+    for pattern in patterns.split():
+        for path in sorted(Path("/").glob((base + pattern).lstrip("/")))[:4000]:
+            if path.is_file():
+                found[str(path)] = read_text(path)
+    return found
+
+
+def read_driver() -> "dict[str, str]":
+    """What the loaded driver says in /proc, and its device nodes."""
+    files = read_files(DRIVER_FILES)
+    files.update((str(path), "device") for path in Path("/dev").glob("nvidia*") if not path.is_dir())
+    return files
+
+
+def read_pci() -> "dict[str, str]":
+    """Link, NUMA and error counters of NVIDIA and AMD devices, and the link of the port above each."""
+    found = {}  # type: dict[str, str]
+    for device in sorted(Path("/sys/bus/pci/devices").glob("*")):
+        if read_text(device / "vendor") not in ("0x10de", "0x1002"):
+            continue
+        found.update((f"{device}/{name}", read_text(device / name)) for name in PCI_NAMES.split())
+        port = device.resolve().parent
+        found.update(
+            (f"{device}/upstream/{n}", read_text(port / n)) for n in PCI_NAMES.split() if "link" in n
+        )
+    return {path: text for path, text in found.items() if text}
+
+
+def read_disks() -> "dict[str, list[int]]":
+    """Mount point -> bytes total, bytes available, inodes total, inodes available."""
+    found = {}
+    for mount in MOUNTS.split():
+        try:
+            stat = os.statvfs(mount)
+        except OSError:
+            continue
+        found[mount] = [
+            stat.f_blocks * stat.f_frsize,
+            stat.f_bavail * stat.f_frsize,
+            stat.f_files,
+            stat.f_favail,
+        ]
+    return found
+
+
+def read_logs() -> "dict[str, str]":
+    """The last 256 KiB of the fabric's log files."""
+    found = {}
+    for path in (Path("/var/log/fabricmanager.log"), Path("/var/log/nvlsm.log")):
+        try:
+            with path.open("rb") as handle:
+                handle.seek(max(0, os.fstat(handle.fileno()).st_size - 262144))
+                found[str(path)] = handle.read(262144).decode("utf-8", "replace")
+        except OSError:
+            continue
+    return found
+
+
+def read_kernel() -> "dict[str, object]":
+    """Release, processors, headers for the running kernel, and which NVML libraries are installed."""
+    release = os.uname().release
+    libraries = [path for name in NVML_FOLDERS.split() for path in Path("/", name).glob("libnvidia-ml.so.*")]
+    return {
+        "release": release,
+        "machine": os.uname().machine,
+        "cpus": os.cpu_count(),
+        "headers": (Path("/lib/modules") / release / "build").exists(),
+        "nvml": sorted({path.resolve().name for path in libraries}),
+        "runfile": Path("/usr/bin/nvidia-uninstall").exists(),
+    }
+
+
+# Content of files_* goes into `files` of the document, that of the others into `facts`.
+READERS = (
+    ("files_host", lambda: read_files(HOST_FILES)),
+    ("files_pci", read_pci),
+    ("files_driver", read_driver),
+    ("files_infiniband", lambda: read_files(FABRIC_NAMES, "/sys/class/infiniband/*/")),
+    ("files_logs", read_logs),
+    ("disks", read_disks),
+    ("kernel", read_kernel),
+)
+
+
+def table_jobs(table: str) -> "list[Job]":
+    """The jobs of one of the tables above."""
+    rows = [[cell.strip() for cell in line.split("|", 3)] for line in table.strip().splitlines()]
+    return [Job(name, shlex.split(argv), float(limit), int(kib) * 1024) for name, limit, kib, argv in rows]
+
+
+def first_jobs(driver_timeout: float) -> "list[Job]":
+    """What depends on nothing else; the driver's slow answer first."""
+    jobs = [Job("nvidia_smi_xml", ["nvidia-smi", "-q", "-x"], driver_timeout, 3 << 20)]
+    jobs += [Job(name, work, 15, 3 << 20) for name, work in READERS]
+    jobs += table_jobs(COMMANDS)
+    config = "/etc/kubernetes/admin.conf"
+    if Path(config).exists():
+        command = ["kubectl", "--kubeconfig", config, "--request-timeout=10s", "get", "nodes"]
+        jobs.append(Job("kubernetes_nodes", [*command, "-o", "jsonpath=" + NODE_COLUMNS], 15, 3 << 20))
+    return jobs
+
+
+def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
+    """The jobs that need the answer of another."""
+    output = str(job.result.get("stdout", ""))
+    if job.name == "nvidia_smi_xml" and not job.result.get("timed_out"):
+        refused = table_jobs(DRIVER_REFUSED) if job.result.get("rc") != 0 else []
+        return (
+            table_jobs(AFTER_DRIVER)
+            + refused
+            + (table_jobs(DEEP.format(image=deep_image)) if deep_image else [])
+        )
+    if job.name == "nvidia_smi_fields" and job.result.get("rc") == 0:
+        fields = ",".join(field for field in CSV_FIELDS.split() if f'"{field}"' in output)
+        command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv"]
+        return [Job("nvidia_smi_csv", command, 20, 65536)] if fields else []
+    if job.name == "smart_scan" and job.result.get("rc") == 0:
+        disks = [line.split()[0] for line in output.splitlines() if line.startswith("/dev/")]
+        return [Job("smart:" + disk, ["smartctl", "-j", "-H", "-A", disk], 10, 65536) for disk in disks[:24]]
+    return []
+
+
+def keep_kernel_lines(text: str) -> str:
+    """The lines of a kernel log that a check may ask for; at most the last 512 KiB of them."""
+    return "\n".join(line for line in text.splitlines() if KERNEL_LINES.search(line))[-524288:]
+
+
+def redact(value: "object") -> "object":
+    """The same document with serials and UUIDs as pseudonyms; one value is one word in every run."""
+    if isinstance(value, dict):
+        return {key: redact(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [redact(item) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def pseudonym(match: "re.Match[str]") -> str:
+        return match.group(1) + "redacted-" + hashlib.sha256(match.group(2).encode()).hexdigest()[:12]
+
+    for pattern in SECRETS:
+        value = pattern.sub(pseudonym, value)
+    return value
+
+
+def collect(options: "argparse.Namespace") -> "dict[str, object]":
+    """The evidence document; docs/health.md describes its form."""
+    start = time.monotonic()
+    jobs = first_jobs(options.driver_timeout)
+    done = run_jobs(jobs, start + options.deadline, lambda job: next_jobs(job, options.deep_image))
+    commands, facts, files = {}, {}, {}  # type: dict[str, object], dict[str, object], dict[str, object]
+    for name, job in done.items():
+        result = job.result
+        if job.argv:
+            if name in ("kernel_log", "dmesg"):
+                result["stdout"] = keep_kernel_lines(str(result["stdout"]))
+            commands[name] = result
+            continue
+        read = result.get("rc") == 0 and not job.truncated
+        content = json.loads(str(result["stdout"])) if read else {}
+        if name.startswith("files_"):
+            files.update(content)
+        facts[name] = {"ok": read, "value": {} if name.startswith("files_") else content}
+        facts[name].update((k, v) for k, v in result.items() if k not in ("argv", "stdout"))  # type: ignore[attr-defined]
+    times = os.times()
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "collector_version": COLLECTOR_VERSION,
+        "hostname": os.uname().nodename,
+        "collected_at": round(time.time(), 3),
+        "boot_id": read_text("/proc/sys/kernel/random/boot_id"),
+        "uptime_s": float((read_text("/proc/uptime") or "0").split()[0]),
+        "euid": os.geteuid(),
+        "duration_s": round(time.monotonic() - start, 3),
+        "cpu_s": round(times.user + times.system + times.children_user + times.children_system, 3),
+        "redacted": options.redact,
+        "commands": commands,
+        "facts": facts,
+        "files": files,
+    }
+
+
+def shrink(document: "dict[str, object]") -> None:
+    """Keeps the document below TOTAL_CUT by halving the largest outputs."""
+    results = list(document["commands"].values())  # type: ignore[attr-defined]
+    while len(json.dumps(document)) > TOTAL_CUT and any(result["stdout"] for result in results):
+        largest = max(results, key=lambda result: len(result["stdout"]))
+        largest.update(stdout=largest["stdout"][: len(largest["stdout"]) // 2], truncated=True)
+
+
+def main() -> None:
+    """Prints the evidence and exits with 0: commands that fail are evidence."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--redact", action="store_true", help="replace serial numbers and UUIDs by pseudonyms"
+    )
+    parser.add_argument("--packed", action="store_true", help="print base64 of gzip instead of JSON")
+    parser.add_argument("--deep-image", default="", help="also run this image with all GPUs in each runtime")
+    parser.add_argument("--driver-timeout", type=float, default=30.0, help="seconds that nvidia-smi may take")
+    parser.add_argument("--deadline", type=float, default=DEADLINE_S, help="seconds for everything")
+    options = parser.parse_args()
+    document = collect(options)
+    shrink(document)
+    text = json.dumps(redact(document) if options.redact else document, sort_keys=True)
+    if options.packed:
+        text = base64.b64encode(gzip.compress(text.encode(), 6)).decode()
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # not sys.exit: nothing may wait for a child that cannot die
+
+
+if __name__ == "__main__":
+    main()
