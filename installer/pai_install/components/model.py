@@ -15,9 +15,9 @@ Architecture = Literal["amd64", "arm64"]
 class FileArtifact:
     """A program that is installed on machines as a file.
 
-    kind: "binary" is the program itself (kubeadm, kubelet, kubectl, runc, registry, etcdctl); "tar.gz" unpacks
-    into a folder: containerd and nvidia-container-toolkit hold bin/NAME (unpack in /usr/local), cni-plugins
-    holds ./NAME (unpack in /opt/cni/bin).
+    kind: "binary" is the program itself (kubeadm, kubelet, kubectl, runc, registry, etcdctl); "tar.gz"
+    unpacks into a folder: containerd and nvidia-container-toolkit hold bin/NAME (for /usr/local), cni-plugins
+    holds ./NAME (for /opt/cni/bin).
     path: on the dev box, in the cache. sha256: 64 lower-case hex digits. size: bytes.
     """
 
@@ -33,7 +33,8 @@ class FileArtifact:
 class ImageArtifact:
     """A container image as an OCI image layout on the dev box.
 
-    repository: below the site's registry, e.g. "kube-apiserver". tag: the one kubeadm asks for, e.g. "v1.36.3".
+    repository: below the registry of the site, e.g. "kube-apiserver".
+    tag: the one kubeadm asks for, e.g. "v1.36.3".
     manifest_digest: "sha256:..." of the one manifest that index.json names.
     layout: folder with oci-layout, index.json and blobs/sha256/*.
     """

@@ -1,0 +1,214 @@
+"""Reads catalogue.yml: which third-party programs exist, at which versions, and how each source yields them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from ruamel.yaml import YAML
+
+from pai_install.components.model import Architecture, FileKind, Pick, Selection, SourceName
+from pai_install.errors import ExitCode, PaiError
+
+HERE = Path(__file__).parent
+CATALOGUE_FILE = HERE / "catalogue.yml"
+WRAPPERS = HERE / "wrappers"
+
+Family = Literal["modules", "upstream"]
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Version = Annotated[str, Field(pattern=r"^[0-9a-z][0-9a-z.]*$")]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FileSpec(_Entry):
+    """A file artefact.
+
+    url, member: where upstream has it, and the file inside that archive if it is not the file itself.
+    packages: instead of url, Debian packages that hold the programs. programs: what `modules` puts in;
+    folder: where inside the archive.
+    """
+
+    kind: FileKind
+    programs: tuple[str, ...]
+    url: str = ""
+    member: str = ""
+    packages: Mapping[str, str] = {}
+    folder: str = ""
+
+    def downloads(self, name: str) -> Mapping[str, str]:
+        """What upstream calls for: key of the sum -> url template."""
+        return self.packages or {name: self.url}
+
+
+class ImageSpec(_Entry):
+    """An image. `from_`: its upstream reference. programs: program -> its place in the image `modules` makes.
+
+    The first program is the entrypoint. userland: with the packages of the catalogue's userland below it.
+    applets: names beside the first program that are links to it.
+    """
+
+    tag: str
+    from_: Annotated[str, Field(alias="from")]
+    programs: Mapping[str, str]
+    userland: bool = False
+    applets: tuple[str, ...] = ()
+    user: str = ""
+
+
+class _Build(_Entry):
+    """debian: packages the box needs. disk_mb: free disk needed while building, caches included."""
+
+    debian: tuple[str, ...] = ()
+    disk_mb: int
+
+
+class GoBuild(_Build):
+    """Programs built by the Go client; stamps: variable -> value set by the linker."""
+
+    kind: Literal["go"]
+    packages: tuple[str, ...]
+    rename: Mapping[str, str] = {}
+    cgo: bool = False
+    static: bool = False
+    tags: tuple[str, ...] = ()
+    linker: tuple[str, ...] = ()
+    stamps: Mapping[str, str] = {}
+
+
+class CBuild(_Build):
+    """One program from C files that a Go module carries."""
+
+    kind: Literal["c"]
+    module: str
+    sources: tuple[str, ...]
+    flags: tuple[str, ...]
+    program: str
+
+
+class DebBuild(_Build):
+    """One program taken out of a Debian package."""
+
+    kind: Literal["deb"]
+    package: str
+    member: str
+    program: str
+
+
+class Release(_Entry):
+    """One pinned version. modules: can be built; sha256: download -> architecture -> sum.
+
+    wrapper: folder below wrappers/ when it is not COMPONENT-VERSION.
+    """
+
+    modules: bool = False
+    wrapper: str = ""
+    sha256: Mapping[str, Mapping[Architecture, Sha256]] = {}
+
+
+class Component(_Entry):
+    """One third-party program (or a family released together)."""
+
+    summary: str
+    licence: str
+    home: str
+    default: Mapping[Family, Version] = {}
+    files: Mapping[str, FileSpec] = {}
+    images: Mapping[str, ImageSpec] = {}
+    build: Annotated[GoBuild | CBuild | DebBuild, Field(discriminator="kind")]
+    versions: Mapping[Version, Release]
+
+    def has(self, version: str, family: Family) -> bool:
+        """Whether sources of this family can yield that version."""
+        release = self.versions.get(version)
+        if release is None:
+            return False
+        if family == "modules":
+            return release.modules
+        wanted = {key for name, spec in self.files.items() for key in spec.downloads(name)}
+        return wanted <= set(release.sha256)
+
+
+class GoToolchain(_Entry):
+    """The Go version that builds, and the checksum database's value of its toolchain module."""
+
+    version: Version
+    toolchain: Mapping[Architecture, str]
+
+
+class Userland(_Entry):
+    """Debian packages below images that call other programs."""
+
+    packages: tuple[str, ...]
+
+
+class KubernetesSet(_Entry):
+    """The patch of a minor version per family, and what its kubeadm asks for."""
+
+    kubernetes: Mapping[Family, Version]
+    with_: Annotated[Mapping[str, Version], Field(alias="with")]
+
+
+class KubernetesSets(_Entry):
+    """The minor versions that can be installed."""
+
+    default: str
+    sets: Mapping[str, KubernetesSet]
+
+
+class Catalogue(_Entry):
+    """The whole of catalogue.yml."""
+
+    schema_version: Literal[1]
+    go: GoToolchain
+    userland: Userland
+    kubernetes: KubernetesSets
+    components: Mapping[str, Component]
+
+
+@cache
+def load_catalogue(path: Path = CATALOGUE_FILE) -> Catalogue:
+    """The catalogue; raises pydantic's ValidationError when the file is not one (a bug: it is ours)."""
+    return Catalogue.model_validate(YAML(typ="safe").load(path))
+
+
+def family_of(source: SourceName) -> Family:
+    """A mirror carries what upstream carries."""
+    return "modules" if source == "modules" else "upstream"
+
+
+def resolve(catalogue: Catalogue, kubernetes_version: str = "", source: SourceName = "modules") -> Selection:
+    """Which components at which version.
+
+    kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
+    Raises PaiError (site invalid) when the source has no such version; the message lists those it has.
+    """
+    wanted = (kubernetes_version or catalogue.kubernetes.default).removeprefix("v")
+    family = family_of(source)
+    minor = ".".join(wanted.split(".")[:2])
+    if minor not in catalogue.kubernetes.sets:
+        raise _unknown(catalogue, wanted, family)
+    chosen = catalogue.kubernetes.sets[minor]
+    exact = chosen.kubernetes[family] if wanted == minor else wanted
+    if not catalogue.components["kubernetes"].has(exact, family):
+        raise _unknown(catalogue, wanted, family)
+    pinned = {"kubernetes": exact, **chosen.with_}
+    picks = tuple(
+        Pick(name, pinned.get(name) or component.default[family]) for name, component in catalogue.components.items()
+    )
+    return Selection(exact, source, picks)
+
+
+def _unknown(catalogue: Catalogue, wanted: str, family: Family) -> PaiError:
+    kubernetes = catalogue.components["kubernetes"]
+    known = ", ".join(version for version in kubernetes.versions if kubernetes.has(version, family))
+    return PaiError(
+        f"Kubernetes {wanted} is not available from the component source ({family})",
+        remedy=f"choose one of {', '.join(catalogue.kubernetes.sets)} or exactly one of {known}",
+        exit_code=ExitCode.SITE_INVALID,
+    )
