@@ -1,0 +1,303 @@
+"""One YAML file -> plain containers whose every scalar is text that knows where it stands.
+
+Scalars stay text on purpose: only the field that reads one knows what it should be, so `1.36`, `010`, `yes`
+and `"true"` reach it as written. A file that cannot be read gives problems, never an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
+
+from pai_install.site.problem import Problem, Severity, YamlPath, dotted
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_VALUES = 1_000_000  # aliases of aliases multiply: a small file may mean more than fits in memory
+MAX_DEPTH = 60
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_YAML_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(
+    _YAML_TAG + name for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+)
+_VAULT_TAGS = frozenset({"!vault", "!vault-encrypted"})
+
+
+class Mark(NamedTuple):
+    """A place in a file, counted from 1."""
+
+    line: int
+    column: int
+
+
+class Text(str):
+    """A scalar as it was written. plain: without quotes. vault: an ansible-vault string."""
+
+    __slots__ = ("mark", "path", "plain", "vault")
+    mark: Mark
+    path: YamlPath
+    plain: bool
+    vault: bool
+
+
+class Entries(dict[str, Any]):
+    """A mapping that knows where it stands."""
+
+    mark: Mark
+    path: YamlPath
+
+
+class Items(list[Any]):
+    """A list that knows where it stands."""
+
+    mark: Mark
+    path: YamlPath
+
+
+@dataclass
+class Document:
+    """A file's content and the place of everything in it.
+
+    root: Entries, or None when there is nothing to read (then `problems` may say why).
+    marks: path -> the place of the key, or of the item in a list.
+    """
+
+    file: str
+    root: Entries | None = None
+    lines: tuple[str, ...] = ()
+    marks: dict[YamlPath, Mark] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def content(self) -> Entries:
+        """The root, or an empty mapping when there is none."""
+        return Entries() if self.root is None else self.root
+
+    def mark(self, path: YamlPath) -> Mark:
+        """The place of `path`, or of its nearest parent that exists."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.marks:
+                return self.marks[path[:length]]
+        return Mark(1, 1)
+
+    def add(
+        self,
+        path: YamlPath,
+        code: str,
+        message: str,
+        remedy: str = "",
+        *,
+        severity: Severity = "error",
+        mark: Mark | None = None,
+    ) -> None:
+        """Notes a problem at `path`, placed at `mark` where that is more exact."""
+        line, column = mark or self.mark(path)
+        self.problems.append(Problem(self.file, line, column, dotted(path), severity, code, message, remedy))
+
+
+def read_document(path: Path, *, top: str = "a mapping") -> Document:
+    """Reads a YAML file. `top` says in words what the file holds, for messages.
+
+    A file that does not exist, is no regular file, is too large, is not UTF-8 or is not YAML leaves
+    `root` None and a problem behind.
+    """
+    document = Document(str(path))
+    text = _read_text(path, document)
+    if text is not None:
+        parse_document(text, document, top=top)
+    return document
+
+
+def _read_text(path: Path, document: Document) -> str | None:
+    try:
+        if not path.is_file():
+            what = "is not a file" if path.exists() else "does not exist"
+            document.add((), "site.no-file", what, "write it, or name the site's folder with --site")
+            return None
+        if path.stat().st_size > MAX_BYTES:
+            document.add((), "site.file-size", f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
+            return None
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        document.add((), "site.no-file", f"cannot be read: {reason}")
+        return None
+    return _decode(data, document)
+
+
+def _decode(data: bytes, document: Document) -> str | None:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        mark = Mark(before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1)
+        document.add(
+            (),
+            "site.encoding",
+            f"is not UTF-8 text (byte 0x{data[error.start]:02x})",
+            "save it as UTF-8",
+            mark=mark,
+        )
+        return None
+
+
+def parse_document(text: str, document: Document, *, top: str = "a mapping") -> None:
+    """Fills `document` from YAML text."""
+    document.lines = tuple(re.split(r"\r\n|\r|\n", text))
+    node = _compose(text, document)
+    if node is None:
+        if not document.problems:
+            document.add((), "site.empty", f"is empty; {top} is expected", "pai-install init writes a commented start")
+        return
+    try:
+        root = _Builder(document).build(node, (), 0)
+    except _TooMuchError as error:
+        document.add((), "site.size", str(error))
+        return
+    if isinstance(root, Entries):
+        document.root = root
+        return
+    mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+    found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
+    document.add((), "site.type", f"{top} is expected at the top, found {found}", mark=mark)
+
+
+def _compose(text: str, document: Document) -> Node | None:
+    yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False
+    try:
+        node = yaml.compose(text)
+    except ReaderError as error:
+        before = text[: error.position]
+        mark = Mark(before.count("\n") + 1, error.position - before.rfind("\n"))
+        document.add((), "site.syntax", "holds a character that YAML does not allow", "is it a text file?", mark=mark)
+    except MarkedYAMLError as error:
+        place = error.problem_mark or error.context_mark
+        mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
+        what = (error.problem or error.context or "cannot be read").strip().splitlines()[0]
+        document.add((), "site.syntax", f"is not YAML: {what}", _syntax_remedy(what, document, mark), mark=mark)
+    except RecursionError:
+        document.add((), "site.syntax", "is nested too deeply")
+    except (
+        YAMLError,
+        ValueError,
+        LookupError,
+        AttributeError,
+        TypeError,
+        AssertionError,
+        NotImplementedError,
+    ) as error:
+        # the parser has a few unguarded corners; whatever it trips over is the file's fault
+        document.add((), "site.syntax", f"is not YAML: {type(error).__name__}")
+    else:
+        return node if isinstance(node, Node) else None
+    return None
+
+
+def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:
+    line = document.lines[mark.line - 1] if mark.line <= len(document.lines) else ""
+    if "'\\t'" in what or line.lstrip(" ").startswith("\t"):
+        return "indent with spaces; YAML does not allow tabs"
+    if "mapping values are not allowed" in what:
+        return "check the indentation, and quote text that contains ': '"
+    if "single document" in what:
+        return "remove the second '---'"
+    if "undefined alias" in what or "alias" in what:
+        return "quote text that starts with '*' or '&'"
+    return ""
+
+
+class _TooMuchError(Exception):
+    """The content is larger or deeper than any real site."""
+
+
+class _Builder:
+    """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.left = MAX_VALUES
+
+    def build(self, node: Node, path: YamlPath, depth: int) -> Entries | Items | Text | None:
+        self.left -= 1
+        if self.left < 0 or depth > MAX_DEPTH:
+            raise _TooMuchError("holds more than a site can: is an alias inside the thing it names?")
+        mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+        self.document.marks.setdefault(path, mark)
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, path, mark)
+        self._check_tag(node, path, mark)
+        if isinstance(node, SequenceNode):
+            items = Items(self.build(item, (*path, index), depth + 1) for index, item in enumerate(node.value))
+            items.mark, items.path = mark, path
+            return items
+        assert isinstance(node, MappingNode)  # noqa: S101 - the parser has three kinds of node
+        entries = Entries()
+        entries.mark, entries.path = mark, path
+        for name, place, value in self._pairs(node, path, depth):
+            self.document.marks[(*path, name)] = place
+            entries[name] = self.build(value, (*path, name), depth + 1)
+        return entries
+
+    def _scalar(self, node: ScalarNode, path: YamlPath, mark: Mark) -> Text | None:
+        tag = str(node.tag)
+        vault = tag in _VAULT_TAGS
+        if not vault:
+            self._check_tag(node, path, mark)
+        plain = not node.style
+        if plain and not vault and node.value in _NULLS:
+            return None
+        text = Text(node.value)
+        text.mark, text.path, text.plain, text.vault = mark, path, plain, vault
+        return text
+
+    def _check_tag(self, node: Node, path: YamlPath, mark: Mark) -> None:
+        tag = str(node.tag)
+        if tag in _PLAIN_TAGS or tag in (_YAML_TAG + "map", _YAML_TAG + "seq"):
+            return
+        shown = tag.replace(_YAML_TAG, "!!")
+        self.document.add(path, "site.tag", f"the tag {shown} is not understood", "remove it", mark=mark)
+
+    def _pairs(self, node: MappingNode, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
+        """The entries of a mapping, merged ones (<<) last; own ones win, the first of a duplicate wins."""
+        seen: dict[str, Mark] = {}
+        merged: list[Node] = []
+        for key, value in node.value:
+            mark = Mark(key.start_mark.line + 1, key.start_mark.column + 1)
+            if not isinstance(key, ScalarNode):
+                self.document.add(path, "site.key", "a key must be a word", mark=mark)
+            elif key.value == "<<" and not key.style:
+                merged.append(value)
+            elif key.value in seen:
+                self._duplicate((*path, key.value), mark, seen[key.value])
+            else:
+                seen[key.value] = mark
+                yield key.value, mark, value
+        for value in merged:
+            for name, place, inner in self._merged(value, path, depth):
+                if name not in seen:
+                    seen[name] = place
+                    yield name, place, inner
+
+    def _merged(self, node: Node, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
+        if depth > MAX_DEPTH:
+            raise _TooMuchError("a merge (<<) leads back to itself")
+        if isinstance(node, MappingNode):
+            yield from self._pairs(node, path, depth + 1)
+        elif isinstance(node, SequenceNode):
+            for item in node.value:
+                yield from self._merged(item, path, depth + 1)
+        else:
+            mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+            self.document.add(path, "site.merge", "only a mapping can be merged with <<", mark=mark)
+
+    def _duplicate(self, path: YamlPath, mark: Mark, first: Mark) -> None:
+        message = f"is given twice, first in line {first.line}"
+        self.document.add(path, "site.duplicate-key", message, "remove one of the two", mark=mark)

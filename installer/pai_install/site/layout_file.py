@@ -1,0 +1,73 @@
+"""layout.yaml as it is written: machine types and machines, in OpenPAI's format with our extensions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pai_install.site import fields as f
+from pai_install.site.secret import Secret
+from pai_install.site.settings import SiteFile
+
+
+class DeviceEntry(f.KebabModel):
+    """machine-sku.NAME.computing-device: the accelerators of one machine."""
+
+    type: f.Word = Field(description="Resource name of the device plugin", examples=["nvidia.com/gpu"])
+    model: f.Word = Field(description="Free text, e.g. A100")
+    count: f.Count
+
+
+class CpuEntry(f.KebabModel):
+    """machine-sku.NAME.cpu."""
+
+    vcore: f.Count
+
+
+class SkuEntry(f.KebabModel):
+    """machine-sku.NAME: a hardware type."""
+
+    mem: f.Memory
+    cpu: CpuEntry
+    computing_device: DeviceEntry | None = None
+
+
+class SshEntry(f.KebabModel):
+    """machine-list[].ssh: how this machine is reached where it differs from config.yaml."""
+
+    user: f.Word | None = None
+    port: f.Port = 22
+    key_file: SiteFile | None = None
+    password_from: Secret | None = Field(default=None, description="{env: NAME} or {file: PATH}")
+
+
+class MachineEntry(f.KebabModel):
+    """machine-list[]: one machine."""
+
+    hostname: f.HostName
+    hostip: f.IpAddress
+    machine_type: f.Word = Field(description="A name in machine-sku")
+    pai_master: f.Boolean = False
+    pai_worker: f.Boolean = False
+    pai_storage: f.Boolean = False
+    absent: f.Boolean = Field(default=False, description="Leave this machine alone for now")
+    ssh: SshEntry | None = None
+    labels: dict[f.LabelKey, f.LabelValue] = Field(default_factory=dict)
+    taints: tuple[f.Taint, ...] = ()
+    become: f.Boolean = Field(default=True, description="Use sudo; false when the SSH user is root")
+
+
+class KubernetesEntry(f.KebabModel):
+    """`kubernetes`: addresses that old OpenPAI tools wanted; without effect here."""
+
+    api_servers_url: f.Word | None = None
+    dashboard_url: f.Word | None = None
+
+
+class LayoutFile(f.KebabModel):
+    """layout.yaml."""
+
+    machine_sku: Annotated[dict[f.Word, SkuEntry], Field(min_length=1)]
+    machine_list: Annotated[tuple[MachineEntry, ...], Field(min_length=1)]
+    kubernetes: KubernetesEntry | None = None

@@ -1,0 +1,123 @@
+"""The three files of a folder -> a Site, or every problem in them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pai_install.site.checks import check_layout, check_networks, check_settings
+from pai_install.site.document import Document, read_document
+from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
+from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
+from pai_install.site.model import Device, Machine, Site, Sku, Ssh
+from pai_install.site.problem import Problem, SiteInvalid
+from pai_install.site.scalars import plain_data
+from pai_install.site.services import check_services
+from pai_install.site.settings import Settings
+from pai_install.site.validate import partly, validate
+
+LAYOUT, CONFIG, SERVICES = "layout.yaml", "config.yaml", "services-configuration.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSite:
+    """A valid site, the warnings about it, and its files (by name, for the place of any key)."""
+
+    site: Site
+    problems: tuple[Problem, ...]
+    sources: Mapping[str, Document]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Everything that was found out about a folder, valid or not; `site` is None when it has errors."""
+
+    site: Site | None
+    problems: tuple[Problem, ...]
+    sources: Mapping[str, Document]
+
+
+def load_site(directory: Path) -> LoadedSite:
+    """Reads and checks the site in `directory`. Raises SiteInvalid with all errors of all files."""
+    reading = read_site(directory)
+    if reading.site is None:
+        raise SiteInvalid(reading.problems)
+    return LoadedSite(reading.site, reading.problems, reading.sources)
+
+
+def read_site(directory: Path) -> Reading:
+    """Reads and checks the site in `directory`; never raises for anything that is wrong with it."""
+    layout_source = read_document(directory / LAYOUT)
+    config_source = read_document(directory / CONFIG)
+    sources = {LAYOUT: layout_source, CONFIG: config_source}
+    layout = validate(LayoutFile, layout_source, legacy=LEGACY_LAYOUT_KEYS)
+    settings = validate(Settings, config_source, legacy=LEGACY_SETTINGS)
+    usable = settings or partly(Settings, config_source, {"user": "nobody"})
+    check_layout(layout_source, usable)
+    if usable is not None:
+        check_settings(config_source, usable)
+        check_networks(layout_source, config_source, usable)
+    services = _services(directory, sources)
+    problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
+    if layout is None or settings is None or any(problem.is_error for problem in problems):
+        return Reading(None, problems, sources)
+    return Reading(_site(directory, layout, settings, services), problems, sources)
+
+
+def _place(problem: Problem) -> tuple[int, int]:
+    return problem.line, problem.column
+
+
+def _services(directory: Path, sources: dict[str, Document]) -> dict[str, Any]:
+    path = directory / SERVICES
+    if not path.exists():
+        return {}
+    source = sources[SERVICES] = read_document(path)
+    check_services(source)
+    content = plain_data(source.content)
+    assert isinstance(content, dict)  # noqa: S101 - the root of a document is a mapping
+    return content
+
+
+def _site(directory: Path, layout: LayoutFile, settings: Settings, services: dict[str, Any]) -> Site:
+    return Site(
+        directory=directory,
+        skus={name: _sku(name, entry) for name, entry in layout.machine_sku.items()},
+        machines=tuple(_machine(entry, settings) for entry in layout.machine_list),
+        settings=settings,
+        services=services,
+    )
+
+
+def _sku(name: str, entry: SkuEntry) -> Sku:
+    device = entry.computing_device
+    return Sku(
+        name=name,
+        mem_bytes=entry.mem,
+        vcore=entry.cpu.vcore,
+        device=Device(type=device.type, model=device.model, count=device.count) if device else None,
+    )
+
+
+def _machine(entry: MachineEntry, settings: Settings) -> Machine:
+    ssh = entry.ssh
+    return Machine(
+        hostname=entry.hostname,
+        hostip=entry.hostip,
+        sku=entry.machine_type,
+        control_plane=entry.pai_master,
+        worker=entry.pai_worker,
+        storage=entry.pai_storage,
+        absent=entry.absent,
+        ssh=Ssh(
+            user=(ssh.user if ssh else None) or settings.user,
+            port=ssh.port if ssh else 22,
+            key_file=(ssh.key_file if ssh else None) or settings.ssh_key_file_path,
+            password=(ssh.password_from if ssh else None) or settings.password,
+        ),
+        labels=entry.labels,
+        taints=entry.taints,
+        become=entry.become,
+    )

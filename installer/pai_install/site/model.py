@@ -1,0 +1,102 @@
+"""The site as one frozen value: what every other room works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr
+
+from pai_install.site.fields import FrozenModel
+from pai_install.site.settings import Settings
+
+NVIDIA = "nvidia.com/gpu"
+
+
+class Device(FrozenModel):
+    """The accelerators of one machine. type: the resource name, e.g. nvidia.com/gpu."""
+
+    type: str
+    model: str
+    count: int
+
+
+class Sku(FrozenModel):
+    """A hardware type. mem_bytes and vcore are what one machine has."""
+
+    name: str
+    mem_bytes: int
+    vcore: int
+    device: Device | None = None
+
+    @property
+    def has_nvidia(self) -> bool:
+        """Whether machines of this type have NVIDIA devices (also MIG slices, nvidia.com/mig-*)."""
+        return self.device is not None and self.device.type.startswith("nvidia.com/")
+
+
+class Ssh(FrozenModel):
+    """How the dev box reaches a machine; password is also the one for sudo."""
+
+    user: str
+    port: int = 22
+    key_file: Path | None = None
+    password: SecretStr | None = None
+
+
+class Machine(FrozenModel):
+    """One entry of machine-list. hostip: IPv4. sku: a key of Site.skus."""
+
+    hostname: str
+    hostip: str
+    sku: str
+    control_plane: bool = False
+    worker: bool = False
+    storage: bool = False
+    absent: bool = False
+    ssh: Ssh
+    labels: Mapping[str, str] = Field(default_factory=dict)
+    taints: tuple[str, ...] = ()
+    become: bool = True
+
+
+class Site(FrozenModel):
+    """A site that passed every check. machines: in the order of machine-list, absent ones included."""
+
+    directory: Path
+    skus: Mapping[str, Sku]
+    machines: tuple[Machine, ...]
+    settings: Settings
+    services: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def present_machines(self) -> tuple[Machine, ...]:
+        """All machines but the absent ones."""
+        return tuple(machine for machine in self.machines if not machine.absent)
+
+    @property
+    def control_planes(self) -> tuple[Machine, ...]:
+        """The present control planes, the first one first."""
+        return tuple(machine for machine in self.present_machines if machine.control_plane)
+
+    @property
+    def workers(self) -> tuple[Machine, ...]:
+        """The present workers; a control plane that also works is among them."""
+        return tuple(machine for machine in self.present_machines if machine.worker)
+
+    def machine(self, name: str) -> Machine:
+        """The machine called `name`, absent or not. Raises KeyError."""
+        for machine in self.machines:
+            if machine.hostname == name:
+                return machine
+        raise KeyError(name)
+
+    def sku_of(self, machine: Machine) -> Sku:
+        """The hardware type of a machine of this site."""
+        return self.skus[machine.sku]
+
+    @property
+    def openpai_style(self) -> bool:
+        """Whether the site was written for OpenPAI: it names the tag of OpenPAI's service images."""
+        return self.settings.docker_image_tag is not None

@@ -1,0 +1,143 @@
+"""Readers of names and addresses: hosts, networks, web addresses, paths, labels and taints."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from pai_install.site.scalars import invalid, read_text, shown
+
+_LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_TAINT = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^=:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
+
+
+def read_host_name(value: object) -> str:
+    """A name that Kubernetes takes for a node: RFC 1123, lower case."""
+    word = read_text(value)
+    if _HOST_NAME.fullmatch(word) and len(word) <= 253:
+        if word in {"localhost", "localhost.localdomain"} or word.startswith("localhost."):
+            raise invalid("hostname", f"{word} is the name of every machine", "give the machine a name of its own")
+        return word
+    if _HOST_NAME.fullmatch(word.lower()):
+        raise invalid(
+            "hostname",
+            f"{shown(word)} has upper-case letters, which Kubernetes refuses",
+            f"write {word.lower()}",
+        )
+    remedy = "use letters a-z, digits and '-', up to 63 in a row; parts are divided by '.'"
+    if "_" in word and _HOST_NAME.fullmatch(word.lower().replace("_", "-")):
+        remedy = f"rename it to {word.lower().replace('_', '-')}"
+    raise invalid("hostname", f"{shown(word)} is not a name that Kubernetes takes for a machine", remedy)
+
+
+def read_ip(value: object) -> str:
+    """The IPv4 address of one machine."""
+    word = read_text(value)
+    try:
+        address = ipaddress.IPv4Address(word)
+    except ValueError:
+        raise invalid("ip-address", f"{shown(word)} is not an IPv4 address", _ip_remedy(word)) from None
+    if (
+        address.is_loopback
+        or address.is_multicast
+        or address.is_unspecified
+        or address == ipaddress.IPv4Address(2**32 - 1)
+    ):
+        raise invalid(
+            "ip-address",
+            f"{word} cannot be the address of a machine",
+            "write its address on the cluster's network",
+        )
+    return word
+
+
+def _ip_remedy(word: str) -> str:
+    try:
+        ipaddress.IPv6Address(word)
+    except ValueError:
+        pass
+    else:
+        return "IPv6 is not supported; write the machine's IPv4 address"
+    if re.fullmatch(r"\d{1,3}(\.\d{1,3}){3}", word):
+        if any(len(part) > 1 and part.startswith("0") for part in word.split(".")):
+            return "write the numbers without leading zeros"
+        return "each of the four numbers is 0 to 255"
+    return "an address looks like 10.0.0.1"
+
+
+def read_cidr(value: object) -> str:
+    """An IPv4 network, e.g. 10.200.0.0/13; the address part must be the network's own."""
+    word = read_text(value)
+    try:
+        network = ipaddress.IPv4Network(word, strict=False)
+    except ValueError:
+        raise invalid("cidr", f"{shown(word)} is not an IPv4 network", "a network looks like 10.200.0.0/13") from None
+    if "/" not in word:
+        raise invalid("cidr", f"{shown(word)} has no prefix length", "a network looks like 10.200.0.0/13")
+    if str(network.network_address) != word.partition("/")[0]:
+        raise invalid("cidr", f"{shown(word)} is an address inside a network", f"write {network}")
+    return str(network)
+
+
+def read_url(value: object) -> str:
+    """An http or https address; returned without a closing '/'."""
+    word = read_text(value)
+    try:
+        parts = urlsplit(word)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"\s", word)
+        _ = parts.port  # raises for a port that is none
+    except ValueError:
+        good = False
+    if not good:
+        raise invalid("url", f"{shown(word)} is not a web address", "write it with http:// or https://")
+    return word.rstrip("/")
+
+
+def read_absolute_path(value: object) -> str:
+    """A path on a machine, from the root."""
+    word = read_text(value)
+    if not word.startswith("/") or "\0" in word:
+        raise invalid("path", f"{shown(word)} is not an absolute path", "write it from the root, e.g. /mnt/docker")
+    return word.rstrip("/") or "/"
+
+
+def read_server(value: object) -> str:
+    """A host by name or address, without a scheme."""
+    word = read_text(value)
+    try:
+        ipaddress.ip_address(word)
+    except ValueError:
+        if not _HOST_NAME.fullmatch(word.lower()):
+            raise invalid("server", f"{shown(word)} is neither a host name nor an address") from None
+    return word
+
+
+def read_label_key(value: object) -> str:
+    """A Kubernetes label or taint key: [prefix/]name."""
+    word = read_text(value)
+    prefix, _, name = word.rpartition("/")
+    if not _LABEL_NAME.fullmatch(name) or ("/" in word and not _HOST_NAME.fullmatch(prefix)):
+        raise invalid("label", f"{shown(word)} is not a label key", "a key looks like team or example.com/team")
+    return word
+
+
+def read_label_value(value: object) -> str:
+    """A Kubernetes label value; may be empty."""
+    word = "" if value is None else read_text(value)
+    if word and not _LABEL_NAME.fullmatch(word):
+        raise invalid("label", f"{shown(word)} is not a label value", "use up to 63 letters, digits, '-', '_' and '.'")
+    return word
+
+
+def read_taint(value: object) -> str:
+    """A taint as kubectl takes it: key[=value]:Effect."""
+    word = read_text(value)
+    match = _TAINT.fullmatch(word)
+    if match is None:
+        raise invalid("taint", f"{shown(word)} is not a taint", "a taint looks like dedicated=training:NoSchedule")
+    read_label_key(match["key"])
+    read_label_value(match["value"] or "")
+    return word

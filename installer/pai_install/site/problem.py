@@ -1,0 +1,74 @@
+"""What can be wrong with a site, and where: one value per finding, file:line:column included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from pai_install.errors import ExitCode, PaiError
+
+Severity = Literal["error", "warning"]
+# How a value is addressed inside a file: keys are str, positions in a list are int (from 0).
+YamlPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding. line and column count from 1; path is e.g. "machine-list[3].hostip" ("" for the file)."""
+
+    file: str
+    line: int
+    column: int
+    path: str
+    severity: Severity
+    code: str
+    message: str
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}:{self.column}: "
+        return f"{where}{self.path}: {self.message}" if self.path else f"{where}{self.message}"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the site cannot be used with it."""
+        return self.severity == "error"
+
+    def as_json(self) -> dict[str, Any]:
+        """The published JSON form: one key per field."""
+        return asdict(self)
+
+
+class SiteInvalid(PaiError):  # noqa: N818 - reads as what it is; other rooms catch it by this name
+    """The site cannot be used; `problems` holds every error and warning of all its files, in file order."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        errors = [problem for problem in problems if problem.is_error]
+        count = "an error" if len(errors) == 1 else f"{len(errors)} errors"
+        super().__init__(
+            f"the site has {count}",
+            details="\n".join(text_lines(errors)),
+            remedy="correct the lines above; `pai-install validate --annotate` shows them in the files",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+        self.problems = tuple(problems)
+
+
+def text_lines(problems: Iterable[Problem]) -> Iterable[str]:
+    """Yields each problem as one line, followed by its remedy on a line of its own."""
+    for problem in problems:
+        yield str(problem) if problem.is_error else f"{problem} (warning)"
+        if problem.remedy:
+            yield f"    {problem.remedy}"
+
+
+def dotted(path: YamlPath) -> str:
+    """("machine-list", 3, "hostip") -> "machine-list[3].hostip"."""
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text

@@ -1,0 +1,126 @@
+"""Runs a model over a document and turns what pydantic says into problems in our words."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from pai_install.site.document import Document, Entries, Items
+from pai_install.site.problem import YamlPath
+from pai_install.site.scalars import shown
+
+Model = TypeVar("Model", bound=BaseModel)
+# keys of older formats: they get a sentence of their own instead of "unknown"
+Legacy = Mapping[str, str]
+
+
+def validate(model: type[Model], document: Document, *, legacy: Legacy | None = None) -> Model | None:
+    """The document as a `model`, or None with every problem added to the document."""
+    if document.root is None:
+        return None
+    try:
+        return model.model_validate(document.root, context=document)
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            _add(model, document, detail, legacy or {})
+        return None
+
+
+def partly(model: type[Model], document: Document, required: Mapping[str, str]) -> Model | None:
+    """The document without the top-level keys that are wrong: enough for checks across files.
+
+    `required` stands in for required keys. Adds no problems. None when what is left still is no `model`.
+    """
+    data: dict[str, Any] = {**required, **document.content}
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        wrong = {str(detail["loc"][0]) for detail in error.errors() if detail["loc"]}
+    kept = {key: value for key, value in data.items() if key not in wrong}
+    try:
+        return model.model_validate({**required, **kept})
+    except ValidationError:
+        return None
+
+
+def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legacy: Legacy) -> None:
+    path: YamlPath = tuple(part for part in detail["loc"] if part != "[key]")
+    kind = detail["type"]
+    if kind.startswith("site."):
+        context = detail.get("ctx", {})
+        document.add(path, kind, str(context.get("message", "")), str(context.get("remedy", "")))
+    elif kind == "extra_forbidden":
+        _add_unknown(model, document, path, legacy)
+    elif kind == "missing":
+        document.add(path, "site.missing", "is required")
+    elif kind == "too_short":
+        document.add(path, "site.empty-value", "is empty", "give it at least one entry")
+    else:
+        document.add(path, "site.type", _type_message(kind, _value_at(document, path), detail["msg"]))
+
+
+def _type_message(kind: str, value: object, otherwise: str) -> str:
+    found = shown(value) if isinstance(value, dict | list) else "text" if value is not None else "nothing"
+    if kind in {"model_type", "dict_type", "model_attributes_type", "mapping_type"}:
+        return f"a mapping is expected, found {found}"
+    if kind in {"list_type", "tuple_type"}:
+        return f"a list is expected, found {found}"
+    return otherwise[:1].lower() + otherwise[1:]
+
+
+def _value_at(document: Document, path: YamlPath) -> object:
+    value: object = document.root
+    for part in path:
+        if isinstance(value, Entries) and part in value:
+            value = value[str(part)]
+        elif isinstance(value, Items) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return None
+    return value
+
+
+def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, legacy: Legacy) -> None:
+    key = str(path[-1])
+    if key in legacy:
+        document.add(path, "site.legacy-key", legacy[key], "pai-install migrate turns an old site into a current one")
+        return
+    document.add(path, "site.unknown-key", "is not a known key", did_you_mean(key, known_keys(model, path[:-1])))
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A remedy that names the nearest known word, or lists them when there are few, or ""."""
+    words = sorted(known)
+    near = difflib.get_close_matches(word[:100], words, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"known here: {', '.join(words)}" if len(words) <= 15 else ""
+
+
+def known_keys(model: type[BaseModel], path: YamlPath) -> list[str]:
+    """The keys that the mapping at `path` of a `model` file may have.
+
+    Parts of the path that are no field (a position in a list, the name of a machine type) are passed over.
+    """
+    here = model
+    for part in path:
+        step = _fields(here).get(str(part)) if isinstance(part, str) else None
+        if step is not None:
+            here = step
+    return [info.alias or name for name, info in here.model_fields.items()]
+
+
+def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    """Those keys of a model that hold, or hold lists or mappings of, another model."""
+    found = {(info.alias or name): _models(info.annotation) for name, info in model.model_fields.items()}
+    return {key: models[0] for key, models in found.items() if models}
+
+
+def _models(annotation: object) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _models(argument)]
