@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -63,8 +63,8 @@ class RunRequest:
 class Engine(Protocol):
     """Runs one playbook at a time."""
 
-    def run(self, request: RunRequest) -> Iterator[Event]:
-        """Yields events as they happen, DONE last; closing the iterator stops the run cleanly.
+    def run(self, request: RunRequest) -> Generator[Event]:
+        """Yields events as they happen, DONE last; closing the generator stops the run cleanly.
 
         Raises PaiError when the engine itself cannot start.
         """

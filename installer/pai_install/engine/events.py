@@ -78,18 +78,14 @@ def _result(data: Mapping[str, Any]) -> dict[str, Any]:
     result = _without_bookkeeping(_mapping(data.get("res")))
     items = result.get("results")
     if isinstance(items, list):
-        result["results"] = [
-            _without_bookkeeping(item) if isinstance(item, Mapping) else item for item in items
-        ]
+        result["results"] = [_without_bookkeeping(item) if isinstance(item, Mapping) else item for item in items]
     return result
 
 
 def _without_bookkeeping(result: Mapping[str, Any]) -> dict[str, Any]:
     # `invocation` repeats the module's arguments: large, and the one place where a careless module's
     # unmarked secret would appear
-    return {
-        key: value for key, value in result.items() if key != "invocation" and not key.startswith("_ansible")
-    }
+    return {key: value for key, value in result.items() if key != "invocation" and not key.startswith("_ansible")}
 
 
 def _data(raw: RawEvent) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ class ReplayEngine:
     streams: Mapping[str, tuple[Event, ...]]
     requests: list[RunRequest] = field(default_factory=list)
 
-    def run(self, request: RunRequest) -> Iterator[Event]:
+    def run(self, request: RunRequest) -> Generator[Event]:
         """Yields the recorded events of the playbook; raises PaiError when there are none."""
         self.requests.append(request)
         if request.playbook not in self.streams:

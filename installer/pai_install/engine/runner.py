@@ -7,7 +7,7 @@ import queue
 import shlex
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -72,7 +72,7 @@ class RunnerEngine:
         self._stack.close()
         self._sockets = None
 
-    def run(self, request: RunRequest) -> Iterator[Event]:
+    def run(self, request: RunRequest) -> Generator[Event]:
         """Yields the run's events; see Engine.run. Raises PaiError when Ansible cannot run the playbook."""
         if not (self._content / "playbooks" / request.playbook).is_file():
             raise PaiError(f"there is no playbook {request.playbook} in {self._content / 'playbooks'}")
@@ -174,9 +174,7 @@ def _live(received: _Queue, log: RunLog, playbook: str) -> Iterator[RawEvent]:
         counted = counted or raw.get("event") == "playbook_on_stats"
         if raw.get("event") == EXIT:
             if raw["rc"] and not counted:
-                raise PaiError(
-                    f"Ansible could not run {playbook} (exit status {raw['rc']})", details=log.tail()
-                )
+                raise PaiError(f"Ansible could not run {playbook} (exit status {raw['rc']})", details=log.tail())
             yield raw
             return
         yield raw

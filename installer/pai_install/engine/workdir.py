@@ -53,9 +53,7 @@ def _write(folder: Path, request: RunRequest) -> RunFiles:
     if request.limit:  # a file, because a thousand names do not fit into an argument
         write_secret(limit, "\n".join(request.limit) + "\n")
     # ansible-runner looks for a key press every 5 s by default; that would be the delay of a Ctrl-C
-    write_secret(
-        folder / "env" / "settings", json.dumps({"pexpect_timeout": 0.25, "suppress_output_file": True})
-    )
+    write_secret(folder / "env" / "settings", json.dumps({"pexpect_timeout": 0.25, "suppress_output_file": True}))
     return RunFiles(folder, inventory, extra_vars, limit if request.limit else None)
 
 

@@ -1,0 +1,151 @@
+"""Runs a plan phase by phase; a host that drops out never stops the others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pai_install.apply.phase import PhaseEnd, Stage, run_phase
+from pai_install.engine.base import Engine, RunRequest
+from pai_install.findings import Finding
+from pai_install.plan.model import Plan, PlannedPhase
+from pai_install.redact import Redactor, secret_values
+from pai_install.report.model import (
+    Counts,
+    Failure,
+    HostResult,
+    HostStatus,
+    Outcome,
+    PhaseResult,
+)
+from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, RunFinished, RunStarted
+
+CONTROL_PLANE_GROUP = "control_plane"
+
+
+def execute(
+    plan: Plan,
+    engine: Engine,
+    observers: Sequence[Observer],
+    *,
+    check: bool = False,
+    before: PhaseResult | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Outcome:
+    """Runs the plan and says what came of it; a Ctrl-C is reported in the Outcome, not raised.
+
+    check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
+    what an earlier phase would have made. before: the observation that the plan was made from, so that the
+    outcome counts its tasks and names the hosts that did not answer.
+    """
+    redactor = Redactor(secret_values(plan.inventory.as_ansible()))
+    stage = Stage(engine, tuple(observers), redactor, clock)
+    run = _Run(plan, stage, check=check)
+    if before is not None:
+        run.phases.append(before)
+        run.observing_s = before.duration_s
+    run.drop_unobserved(observed=before)
+    return run.all_phases()
+
+
+@dataclass
+class _Run:
+    """One execution: what has ended so far, and which hosts are out, with the reason."""
+
+    plan: Plan
+    stage: Stage
+    check: bool
+    phases: list[PhaseResult] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    error: Failure | None = None
+    observing_s: float = 0.0
+
+    def drop_unobserved(self, *, observed: PhaseResult | None) -> None:
+        """Leaves out the hosts that did not answer; names them where no observation does."""
+        self.dropped.update({host: f"not reached: {why}" for host, why in self.plan.unreachable.items()})
+        if observed is None and self.plan.unreachable:
+            self.phases.append(unreachable_hosts(self.plan.unreachable))
+
+    def all_phases(self) -> Outcome:
+        began = self.stage.clock()
+        planned = tuple((phase.name, _hosts(phase)) for phase in self.plan.phases)
+        self.stage.tell(RunStarted(planned, check=self.check))
+        for number, phase in enumerate(self.plan.phases, start=1):
+            self._phase(phase, number)
+        outcome = Outcome(
+            duration_s=round(self.stage.clock() - began + self.observing_s, 3),
+            phases=tuple(self.phases),
+            findings=tuple(self.findings),
+            interrupted=self.interrupted,
+            error=self.error,
+            check=self.check,
+        )
+        self.stage.tell(RunFinished(outcome))
+        return outcome
+
+    def _phase(self, phase: PlannedPhase, number: int) -> None:
+        blocked = self._blocked(phase)
+        hosts = tuple(host for host in _hosts(phase) if host not in self.dropped)
+        if blocked or not hosts:
+            self._finish(phase, {}, 0.0, blocked)
+            return
+        self.stage.tell(PhaseStarted(phase.name, phase.title, hosts, number, len(self.plan.phases)))
+        request = RunRequest(phase.playbook, self.plan.inventory, limit=hosts, check=self.check)
+        self._take(phase, run_phase(phase, request, self.stage))
+
+    def _take(self, phase: PlannedPhase, end: PhaseEnd) -> None:
+        self.interrupted = self.interrupted or end.interrupted
+        self.error = self.error or end.error
+        self.findings.extend(end.findings)
+        self._finish(phase, end.result.hosts, end.result.duration_s, "")
+        for host, result in end.result.hosts.items():
+            fatal = result.status is HostStatus.UNREACHABLE or not (self.check or result.status.good)
+            if fatal:
+                self.dropped.setdefault(host, f"{result.status.value} in phase {phase.name}")
+
+    def _finish(self, phase: PlannedPhase, ran: Mapping[str, HostResult], duration_s: float, blocked: str) -> None:
+        hosts = {
+            host: ran.get(host) or HostResult(HostStatus.LEFT, why=self.dropped.get(host) or blocked)
+            for host in (*_hosts(phase), *(host for host in ran if host not in _hosts(phase)))
+        }
+        result = PhaseResult(phase.name, phase.title, duration_s, hosts)
+        self.phases.append(result)
+        self.stage.tell(PhaseFinished(result))
+
+    def _blocked(self, phase: PlannedPhase) -> str:
+        """Why the phase may not start at all; empty when it may."""
+        if self.interrupted:
+            return "the run was interrupted"
+        if self.error is not None:
+            return "Ansible itself failed in an earlier phase"
+        masters = self.plan.inventory.groups.get(CONTROL_PLANE_GROUP, ())
+        for done in self.phases:
+            if done.name in phase.needs and not self.check and not _served(done, masters):
+                return f"phase {done.name} succeeded on no control plane"
+        return ""
+
+
+def unreachable_hosts(unreachable: Mapping[str, str]) -> PhaseResult:
+    """The observation of hosts that did not answer, where no fuller account of it exists."""
+    return PhaseResult(
+        name="observe",
+        title="Look at the machines",
+        duration_s=0.0,
+        hosts={
+            host: HostResult(HostStatus.UNREACHABLE, Counts(unreachable=1), Failure(host, message=why))
+            for host, why in unreachable.items()
+        },
+    )
+
+
+def _served(done: PhaseResult, masters: Sequence[str]) -> bool:
+    """Whether a phase did its work on at least one of the control planes that it had work on."""
+    planned = [result for host, result in done.hosts.items() if host in masters]
+    return not planned or any(result.status.good for result in planned)
+
+
+def _hosts(phase: PlannedPhase) -> tuple[str, ...]:
+    return tuple(step.host for step in phase.hosts)

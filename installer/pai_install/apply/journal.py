@@ -1,0 +1,135 @@
+"""What a run has begun and ended, on disk at once, so that a crash leaves a trace of where it was.
+
+The journal never decides what to do next: the next run looks at the machines again. It only tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from pai_install.report.notices import (
+    HostFinished,
+    Notice,
+    PhaseFinished,
+    PhaseStarted,
+    RunFinished,
+    RunStarted,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A run without an end: when it began, the phase it was in, the hosts that had not finished it.
+
+    phases_done: names of the phases that had ended. phase is empty when the run stopped between two.
+    """
+
+    run: str
+    phase: str = ""
+    hosts: tuple[str, ...] = ()
+    phases_done: tuple[str, ...] = ()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Journal:
+    """Appends one JSON line per step, forced to disk when a phase begins or ends; a context manager, an Observer.
+
+    run: the name of the run.
+    """
+
+    path: Path
+    run: str
+    now: Callable[[], datetime] = _now
+    _file: TextIO | None = field(default=None, init=False)
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def notice(self, notice: Notice) -> None:
+        """Writes down a notice that begins or ends something."""
+        match notice:
+            case RunStarted(phases=phases):
+                self._write("run_started", phases=[name for name, _ in phases])
+            case PhaseStarted():
+                self._write("phase_started", phase=notice.name, hosts=list(notice.hosts))
+            case HostFinished():
+                self._write("host_finished", sync=False, phase=notice.phase, host=notice.host,
+                            status=notice.status.value)  # fmt: skip
+            case PhaseFinished(phase=phase):
+                self._write("phase_finished", phase=phase.name)
+            case RunFinished(outcome=outcome):
+                # Ctrl-C is an interruption too, but one that has been told
+                self._write("run_finished", exit_code=int(outcome.exit_code))
+            case _:
+                return
+
+    def _write(self, what: str, *, sync: bool = True, **data: object) -> None:
+        if self._file is None:
+            raise RuntimeError("Journal is a context manager: use it in a with statement")
+        line = {"at": self.now().isoformat(timespec="seconds"), "run": self.run, "what": what, **data}
+        self._file.write(json.dumps(line) + "\n")
+        self._file.flush()
+        if sync:
+            os.fsync(self._file.fileno())
+
+
+def interrupted_run(path: Path) -> Interrupted | None:
+    """The last run in the journal if it never ended; None when it did, or there is none.
+
+    A line that was cut off by a crash is passed over.
+    """
+    state: Interrupted | None = None
+    for line in _lines(path):
+        state = _advance(state, line)
+    return state
+
+
+def _advance(state: Interrupted | None, line: Mapping[str, Any]) -> Interrupted | None:
+    what = line.get("what")
+    if what == "run_started":
+        return Interrupted(run=str(line.get("run", "")))
+    if what == "run_finished" or state is None:
+        return None
+    phase = str(line.get("phase", ""))
+    if what == "phase_started":
+        return Interrupted(state.run, phase, tuple(line.get("hosts", ())), state.phases_done)
+    if what == "host_finished":
+        left = tuple(host for host in state.hosts if host != line.get("host"))
+        return Interrupted(state.run, state.phase, left, state.phases_done)
+    if what == "phase_finished":
+        return Interrupted(state.run, phases_done=(*state.phases_done, phase))
+    return state
+
+
+def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for text in file:
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(line, dict):
+                yield line

@@ -1,0 +1,95 @@
+"""One run at a time on a site."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import filelock
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.system.files import write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who runs: process id, user, machine, what and since when (ISO 8601, UTC)."""
+
+    pid: int
+    user: str
+    host: str
+    verb: str
+    since: str
+
+    def __str__(self) -> str:
+        return f"`{self.verb}` by {self.user} on {self.host}, process {self.pid}, since {self.since}"
+
+
+@contextmanager
+def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
+    """Holds the site for one run.
+
+    The kernel frees the lock when its process dies, so one left by a killed run is simply taken over.
+
+    Raises PaiError, naming the holder, when another run has it.
+    """
+    lock = filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600)
+    card = state_dir / "lock.json"
+    try:
+        lock.acquire()
+    except filelock.Timeout as error:
+        raise _refusal(_read(card)) from error
+    try:
+        _refuse_foreign(card)
+        write_atomic(card, json.dumps(asdict(_myself(verb))), mode=0o600)
+        try:
+            yield
+        finally:
+            card.unlink(missing_ok=True)
+    finally:
+        lock.release()
+
+
+def _myself(verb: str) -> Holder:
+    since = datetime.now(UTC).isoformat(timespec="seconds")
+    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may run as an id without a name
+        return str(os.getuid())
+
+
+def _read(card: Path) -> Holder | None:
+    try:
+        return Holder(**json.loads(card.read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _refuse_foreign(card: Path) -> None:
+    """A run of another machine may still be alive where the file system does not share locks."""
+    holder = _read(card)
+    if holder is not None and holder.host != socket.gethostname():
+        raise PaiError(
+            f"the site is in use from another machine: {holder}",
+            remedy=f"when it is not running any more, remove {card}",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def _refusal(holder: Holder | None) -> PaiError:
+    return PaiError(
+        f"the site is in use: {holder or 'by a run that has just begun'}",
+        remedy="wait until it ends, or stop it with Ctrl-C there; the next apply continues",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )

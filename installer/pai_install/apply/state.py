@@ -1,0 +1,106 @@
+"""The state folder of a site: <site>/.pai, for the owner only."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pai_install.system.files import write_atomic
+
+_KEPT_RUNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """Where one run leaves what it did; its name is the time at which it began, in UTC."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """For example 20261121T061801Z."""
+        return self.path.name
+
+    @property
+    def plan(self) -> Path:
+        """The plan as JSON."""
+        return self.path / "plan.json"
+
+    @property
+    def events(self) -> Path:
+        """Every task that ended, one JSON line each."""
+        return self.path / "events.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """Ansible's own output."""
+        return self.path / "ansible.log"
+
+    def report(self, suffix: str) -> Path:
+        """The report in one form: json, md or html."""
+        return self.path / f"report.{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """The files that a site's runs share."""
+
+    path: Path
+
+    @property
+    def journal(self) -> Path:
+        """What the runs began and ended."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def work(self) -> Path:
+        """The engine's folder: cached facts."""
+        return self.path / "work"
+
+    @property
+    def known_hosts(self) -> Path:
+        """SSH host keys of the site's machines."""
+        return self.path / "known_hosts"
+
+    @property
+    def runs(self) -> Path:
+        """One folder per run."""
+        return self.path / "runs"
+
+    def new_run(self, now: datetime) -> RunFolder:
+        """Makes the folder of a run and drops the oldest ones beyond the last 20."""
+        self.runs.mkdir(exist_ok=True, mode=0o700)
+        stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+        for suffix in ("", *(f"-{count}" for count in range(2, 100))):
+            try:
+                (folder := self.runs / f"{stamp}{suffix}").mkdir(mode=0o700)
+            except FileExistsError:  # two runs within a second
+                continue
+            break
+        for old in self.all_runs()[:-_KEPT_RUNS]:
+            shutil.rmtree(old.path, ignore_errors=True)
+        return RunFolder(folder)
+
+    def all_runs(self) -> list[RunFolder]:
+        """Every kept run, the oldest first."""
+        if not self.runs.is_dir():
+            return []
+        folders = [path for path in self.runs.iterdir() if path.is_dir()]
+        return [RunFolder(path) for path in sorted(folders, key=lambda path: path.name)]
+
+    def last_report(self) -> Path | None:
+        """The newest report in JSON, or None when no run has ended yet."""
+        reports = [run.report("json") for run in self.all_runs()]
+        return next((report for report in reversed(reports) if report.is_file()), None)
+
+
+def open_state(site_dir: Path) -> StateFolder:
+    """Makes <site>/.pai where it is missing; it is kept out of version control and away from other users."""
+    path = site_dir.resolve() / ".pai"
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.chmod(0o700)
+    if not (path / ".gitignore").exists():
+        write_atomic(path / ".gitignore", "*\n")
+    return StateFolder(path)

@@ -1,0 +1,127 @@
+"""Adds up the events of one phase into a result per host; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pai_install.engine.base import Event, EventKind
+from pai_install.findings import Finding, parse_finding
+from pai_install.redact import Redactor
+from pai_install.report.explain import explain
+from pai_install.report.model import Counts, Failure, HostResult, HostStatus, TaskRecord
+
+_EVIDENCE_CHARACTERS = 4000
+
+# What one event of a kind adds to a host's counts.
+_WEIGHTS: Mapping[EventKind, Counts] = {
+    EventKind.OK: Counts(ok=1, tasks=1),
+    EventKind.CHANGED: Counts(ok=1, changed=1, tasks=1),
+    EventKind.IGNORED: Counts(ok=1, tasks=1),
+    EventKind.FAILED: Counts(failed=1, tasks=1),
+    EventKind.UNREACHABLE: Counts(unreachable=1, tasks=1),
+    EventKind.SKIPPED: Counts(skipped=1),
+}
+
+
+@dataclass
+class _Host:
+    counts: Counts = field(default_factory=Counts)
+    changes: list[TaskRecord] = field(default_factory=list)
+    failed: Event | None = None
+    unreachable: Event | None = None
+
+
+class Tally:
+    """Takes the events of one phase, gives the result of each host; secrets are masked in what it keeps."""
+
+    def __init__(self, hosts: Sequence[str], redactor: Redactor) -> None:
+        self._hosts = {host: _Host() for host in hosts}
+        self._redactor = redactor
+        self._done: Event | None = None
+        self.findings: list[Finding] = []
+
+    def add(self, event: Event) -> None:
+        """Counts one event."""
+        if event.kind is EventKind.DONE:
+            self._done = event
+        if not event.host:
+            return
+        host = self._hosts.setdefault(event.host, _Host())
+        host.counts += _WEIGHTS[event.kind]
+        self._collect_findings(event)
+        if event.kind is EventKind.CHANGED:
+            host.changes.append(TaskRecord(event.task, event.task_path, round(event.duration_s, 3)))
+        elif event.kind is EventKind.FAILED:
+            host.failed = event
+        elif event.kind is EventKind.UNREACHABLE:
+            host.unreachable = event
+
+    def results(self, *, complete: bool) -> dict[str, HostResult]:
+        """Host -> result. complete: the run reached its end; else hosts without a failure are interrupted."""
+        return {name: self._result(name, host, complete=complete) for name, host in self._hosts.items()}
+
+    def _result(self, name: str, host: _Host, *, complete: bool) -> HostResult:
+        counts = host.counts
+        changes = tuple(host.changes)
+        if host.unreachable is not None and self._counted("dark", name):
+            failure = failure_of(host.unreachable, self._redactor)
+            return HostResult(HostStatus.UNREACHABLE, counts, failure, changes)
+        if host.failed is not None and self._counted("failures", name):
+            return HostResult(HostStatus.FAILED, counts, failure_of(host.failed, self._redactor), changes)
+        # Ansible does not count it as failed: the play rescued it
+        counts = replace(counts, ok=counts.ok + counts.failed, failed=0) if host.failed else counts
+        if not complete:
+            return HostResult(HostStatus.INTERRUPTED, counts, changes=changes)
+        return HostResult(HostStatus.CHANGED if counts.changed else HostStatus.OK, counts, changes=changes)
+
+    def _counted(self, name: str, host: str) -> bool:
+        stats = self._done.result if self._done is not None else {}
+        return not stats or bool(stats.get(name, {}).get(host))
+
+    def _collect_findings(self, event: Event) -> None:
+        raw = event.result.get("findings")
+        for item in raw if isinstance(raw, list) else ():
+            if isinstance(item, Mapping):
+                self.findings.append(parse_finding(self._redactor.mapping(item), subject=event.host))
+
+
+def failure_of(event: Event, redactor: Redactor) -> Failure:
+    """What a failed or unreachable event says, with the likely cause where it is a known one."""
+    result = redactor.mapping(event.result)
+    message, evidence = _message(result), _evidence(result)
+    known = explain(f"{message}\n{evidence}", unreachable=event.kind is EventKind.UNREACHABLE)
+    return Failure(
+        host=event.host,
+        task=event.task,
+        task_path=event.task_path,
+        message=message,
+        evidence=evidence,
+        cause=known.cause if known else "",
+        remedy=known.remedy if known else "",
+    )
+
+
+def _message(result: Mapping[str, Any]) -> str:
+    if "censored" in result and "msg" not in result:
+        return "the task handles secrets, so its output is hidden; see the task named here"
+    failed = [item for item in _items(result) if item.get("failed")]
+    if failed:
+        return "; ".join(dict.fromkeys(_message(item) for item in failed))
+    return str(result.get("msg") or "no message").strip()
+
+
+def _evidence(result: Mapping[str, Any]) -> str:
+    parts = [
+        str(part[key]).strip()
+        for part in (result, *(item for item in _items(result) if item.get("failed")))
+        for key in ("module_stderr", "module_stdout", "stderr", "stdout", "exception")
+        if part.get(key)
+    ]
+    return "\n".join(dict.fromkeys(parts))[-_EVIDENCE_CHARACTERS:]
+
+
+def _items(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    items = result.get("results")
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []

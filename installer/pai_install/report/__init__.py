@@ -1,0 +1,1 @@
+"""What happened, told: live on a terminal, and as JSON, Markdown and HTML."""

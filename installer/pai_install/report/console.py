@@ -1,0 +1,176 @@
+"""A run on the terminal: live where there is one, one line per step where there is not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from pai_install.report.model import Failure, HostStatus, Outcome, PhaseResult
+from pai_install.report.notices import (
+    Notice,
+    Observer,
+    PhaseFinished,
+    PhaseStarted,
+    RunFinished,
+    TaskFinished,
+    TaskStarted,
+)
+from pai_install.report.words import headline, host_word, phase_line, took
+
+_STYLES = {
+    HostStatus.OK: "green",
+    HostStatus.CHANGED: "yellow",
+    HostStatus.FAILED: "bold red",
+    HostStatus.UNREACHABLE: "bold red",
+    HostStatus.LEFT: "dim",
+    HostStatus.INTERRUPTED: "magenta",
+}
+
+
+def progress(stream: TextIO) -> Observer:
+    """The observer that fits the stream: live on a terminal, plain lines elsewhere."""
+    if stream.isatty():
+        return LiveProgress(Console(file=stream, highlight=False))
+    return LineProgress(stream)
+
+
+class LineProgress:
+    """One line when a phase begins and ends, and one for each host that drops out."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def notice(self, notice: Notice) -> None:
+        """Writes the lines of a notice."""
+        match notice:
+            case PhaseStarted():
+                self._line(f"[{notice.number}/{notice.total}] {notice.title} ({_machines(len(notice.hosts))})")
+            case TaskFinished(outcome="failed" | "unreachable"):
+                self._line(f"      {notice.host}: {notice.outcome}: {notice.task}")
+            case PhaseFinished(phase=phase):
+                self._line(f"      {phase_line(phase)}")
+            case _:
+                return
+
+    def _line(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+class LiveProgress:
+    """A line that follows the current task, and one that stays for each phase that has ended."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._live: Live | None = None
+        self._phase = PhaseStarted("", "", (), 0, 0)
+        self._task = ""
+        self._answered: set[str] = set()
+        self._began = 0.0
+
+    def notice(self, notice: Notice) -> None:
+        """Redraws after a notice."""
+        match notice:
+            case PhaseStarted():
+                self._begin(notice)
+            case TaskStarted():
+                self._task, self._answered = notice.task, set()
+            case TaskFinished(outcome="failed" | "unreachable"):
+                self._print(f"  [bold red]✗[/] {escape(notice.host)}: {escape(notice.task)}")
+                self._answered.add(notice.host)
+            case TaskFinished():
+                self._answered.add(notice.host)
+            case PhaseFinished(phase=phase):
+                self._end(phase)
+            case RunFinished():
+                self._stop()
+            case _:
+                return
+
+    def _begin(self, phase: PhaseStarted) -> None:
+        self._stop()
+        self._phase, self._task, self._answered = phase, "", set()
+        self._began = self._clock()
+        self._live = Live(
+            self._status(), console=self._console, refresh_per_second=4, transient=True, get_renderable=self._status
+        )
+        self._live.start()
+
+    def _end(self, phase: PhaseResult) -> None:
+        self._stop()
+        good = all(result.status.good for result in phase.hosts.values())
+        mark = "[green]✓[/]" if good else "[bold red]✗[/]"
+        self._print(f"{mark} {escape(phase.title)}: {escape(phase_line(phase))}")
+
+    def _stop(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _print(self, text: str) -> None:
+        self._console.print(text)
+
+    def _status(self) -> Text:
+        phase = self._phase
+        text = Text(f"  [{phase.number}/{phase.total}] {phase.title}", style="bold", overflow="ellipsis", no_wrap=True)
+        text.append(f"  {took(self._clock() - self._began)}", style="dim")
+        if self._task:
+            text.append(f"  {len(self._answered)}/{len(phase.hosts)} machines  {self._task}", style="not bold")
+        return text
+
+
+def show_outcome(outcome: Outcome, stream: TextIO) -> None:
+    """Prints the result: a table of machines, what failed and why, what is left, and one last sentence."""
+    # a pipe has no width of its own; long paths must stay in one piece there
+    console = Console(file=stream, highlight=False, width=None if stream.isatty() else 200)
+    if outcome.phases:
+        console.print(_table(outcome))
+    for failure in outcome.failures:
+        _show_failure(console, failure)
+    for finding in outcome.findings:
+        if finding.verdict in ("FAIL", "WARN", "UNKNOWN"):
+            console.print(f"{finding.verdict} {finding.subject}: {finding.message} [{finding.id}]", markup=False)
+            if finding.remedy:
+                console.print(f"  what to do: {finding.remedy}", markup=False)
+    for host, titles in outcome.left.items():
+        console.print(f"{host}: still to do: {', '.join(titles)}", markup=False)
+    console.print(headline(outcome), markup=False, style="bold green" if outcome.ok else "bold red")
+
+
+def _table(outcome: Outcome) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("machine")
+    for name in ("result", "tasks", "changed", "failed", "skipped"):
+        table.add_column(name, justify="left" if name == "result" else "right")
+    for host, counts in outcome.counts.items():
+        status = host_word(outcome, host)
+        numbers = (counts.tasks, counts.changed, counts.failed, counts.skipped)
+        table.add_row(escape(host), Text(status.value, style=_STYLES[status]), *map(str, numbers))
+    return table
+
+
+def _show_failure(console: Console, failure: Failure) -> None:
+    where = f" ({failure.task_path})" if failure.task_path else ""
+    console.print(f"{failure.host or 'Ansible'}: {failure.task or 'login'}{where}", markup=False, style="bold")
+    for name, text in (
+        ("message", failure.message),
+        ("likely cause", failure.cause),
+        ("what to do", failure.remedy),
+    ):
+        if text:
+            console.print(f"  {name}: {text}", markup=False)
+    if failure.evidence and not failure.cause:
+        last = failure.evidence.splitlines()[-8:]
+        console.print("\n".join(f"    | {line}" for line in last), markup=False)
+
+
+def _machines(count: int) -> str:
+    return "1 machine" if count == 1 else f"{count} machines"

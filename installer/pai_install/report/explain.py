@@ -1,0 +1,257 @@
+"""Known causes of failed steps: what the words of a failure usually mean, and what to do; pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """id: kebab-case name of the cause; cause and remedy: one sentence each."""
+
+    id: str
+    cause: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    id: str
+    words: str
+    cause: str
+    remedy: str
+    only_unreachable: bool = False
+
+
+# In order: the first that matches wins, so the specific ones come first.
+_TABLE = (
+    _Known(
+        "host-key-changed",
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed",
+        "The machine's SSH host key is not the one that was recorded: it was reinstalled, or something else"
+        " answers at its address.",
+        "If it was reinstalled, remove its line from the site's known_hosts and run again with --accept-new.",
+    ),
+    _Known(
+        "host-key-unknown",
+        r"Host key verification failed|No .* host key is known for|host key is not cached",
+        "The machine's SSH host key has never been recorded for this site.",
+        "Run again with --accept-new to record it, or add it to the site's known_hosts.",
+    ),
+    _Known(
+        "ssh-refused",
+        r"Connection refused",
+        "Nothing accepts SSH connections at the machine's address and port.",
+        "Start sshd there, or correct hostip and the ssh port in layout.yaml.",
+        only_unreachable=True,
+    ),
+    _Known(
+        "ssh-login",
+        r"Permission denied \(|Invalid/incorrect (username/)?password|Authentication failed"
+        r"|Too many authentication failures",
+        "The machine refuses the user, key or password that the site names.",
+        "Try `ssh USER@MACHINE` with the same key; correct username, password or key-file in the site.",
+        only_unreachable=True,
+    ),
+    _Known(
+        "ssh-name",
+        r"Could not resolve hostname|Name or service not known.*ssh",
+        "The machine's name cannot be resolved from this box.",
+        "Give hostip in layout.yaml as an IPv4 address.",
+        only_unreachable=True,
+    ),
+    _Known(
+        "machine-silent",
+        r"timed out|No route to host|Network is unreachable|Connection closed|Broken pipe|Connection reset"
+        r"|lost connection|Failed to connect",
+        "The machine does not answer: it is off, rebooting or cut from the network.",
+        "Bring it back and run the same command again, or mark it `absent: true` in layout.yaml for a while.",
+        only_unreachable=True,
+    ),
+    _Known(
+        "sudo-password",
+        r"Incorrect sudo password|Sorry, try again|incorrect password attempt|Missing sudo password"
+        r"|a password is required|is not in the sudoers file|sudo: .*may not run"
+        r"|Timeout .*waiting for privilege escalation prompt",
+        "The login user may not become root with what the site gives.",
+        "Correct the become password in the site, or allow the user in sudoers.",
+    ),
+    _Known(
+        "python-missing",
+        r"/python[0-9.]*: (not found|No such file)|No python interpreters found|python[0-9.]*: command not found"
+        r"|ansible-core requires a minimum of Python|Failed to locate python|unsupported Python",
+        "The machine has no Python 3.9 or newer for Ansible to use.",
+        "Install python3 there; on an older system set python-interpreter for the machine.",
+    ),
+    _Known(
+        "package-lock",
+        r"Could not get lock /var/lib/(dpkg|apt)|Unable to acquire the dpkg frontend lock|is another process using it"
+        r"|Unable to lock (the administration )?directory|Failed to lock apt|Waiting for process with pid .* to finish"
+        r"|Failed to update apt cache.*lock",
+        "Another program (often unattended-upgrades) holds the machine's package database.",
+        "Wait until it is done, or stop it, and run the same command again.",
+    ),
+    _Known(
+        "package-broken",
+        r"dpkg was interrupted|you must manually run 'dpkg --configure|Unmet dependencies|unmet dependencies"
+        r"|held broken packages",
+        "The machine's package database is in a broken state from an earlier action.",
+        "Run `dpkg --configure -a && apt-get -f install` there, then the same command again.",
+    ),
+    _Known(
+        "package-unknown",
+        r"No package matching|Unable to locate package|has no installation candidate|No match for argument",
+        "The machine's package sources do not have this package.",
+        "Check the distribution release against the supported ones, and its apt sources.",
+    ),
+    _Known(
+        "no-space",
+        r"No space left on device|not enough free space|Disk quota exceeded|ENOSPC|You don't have enough free space",
+        "A file system of the machine is full (or has no inodes left).",
+        "Free space there (`df -h`, `df -i`), or move data-root to a larger disk in the site.",
+    ),
+    _Known(
+        "read-only",
+        r"Read-only file system",
+        "A file system of the machine is mounted read-only, often after disk errors.",
+        "Look at `dmesg` there; repair or replace the disk.",
+    ),
+    _Known(
+        "clock-off",
+        r"certificate (has expired or )?is not yet valid|not yet valid: current time|is not valid yet"
+        r"|Release file .* is not valid yet|clock (is )?skew|x509: certificate has expired or is not yet valid",
+        "The clocks of the machines disagree, or a certificate has expired.",
+        "Compare `date -u` on the machines; the time phase sets them, or correct the time servers in the site.",
+    ),
+    _Known(
+        "port-taken",
+        r"address already in use|bind: address already|Port-\d+.*is in use|port \d+ (is )?(already )?(in use|taken)",
+        "A port that the cluster needs is held by another program on the machine.",
+        "Find it with `ss -ltnp` there and stop it, or move one of the two.",
+    ),
+    _Known(
+        "registry-limit",
+        r"toomanyrequests|pull rate limit|429 Too Many Requests",
+        "The registry limits how many images may be pulled.",
+        "Give registry credentials in the site, or use a mirror or the docker cache.",
+    ),
+    _Known(
+        "proxy",
+        r"proxyconnect|Proxy Authentication Required|407 Proxy|Tunnel connection failed|Cannot connect to proxy",
+        "The proxy refuses the connection or cannot be reached.",
+        "Correct the proxy settings in the site, and list the machines' networks in no-proxy.",
+    ),
+    _Known(
+        "image-pull",
+        r"ImagePullBackOff|ErrImagePull|failed to pull( and unpack)? image|pull access denied|manifest unknown"
+        r"|manifest for .* not found|http: server gave HTTP response to HTTPS client",
+        "An image could not be pulled.",
+        "Check that the registry is reachable from the machine and has the image: `crictl pull IMAGE` there.",
+    ),
+    _Known(
+        "checksum",
+        r"checksum (mismatch|did not match|verification failed)|sha256 (mismatch|does not match)"
+        r"|The checksum for .* did not match",
+        "A downloaded file is not the one that the catalogue names.",
+        "Fetch it again with `components fetch`; if it stays, something between here and the source alters it.",
+    ),
+    _Known(
+        "kubelet",
+        r"kubelet is not (running|healthy)|The kubelet is not running|failed to run Kubelet"
+        r"|kubelet.*healthz.*(connection refused|deadline)|timed out waiting for the condition.*kubelet"
+        r"|wait-control-plane",
+        "The kubelet or a control plane container did not come up.",
+        "Read `journalctl -u kubelet -n 50` and `crictl ps -a` on the machine.",
+    ),
+    _Known(
+        "swap-on",
+        r"running with swap on is not supported|\[ERROR Swap\]",
+        "Swap is on, and the kubelet refuses to start with it.",
+        "Run `swapoff -a` there and remove what turns it on at boot; the base phase does both.",
+    ),
+    _Known(
+        "join-token",
+        r"token (id )?.* (is invalid|has expired)|could not find a JWS signature|cluster-info.*Unauthorized"
+        r"|bootstrap token .*expired",
+        "The token for joining the cluster has expired or is unknown to it.",
+        "Run the same command again: every run makes a new one.",
+    ),
+    _Known(
+        "etcd",
+        r"etcdserver: (request timed out|leader changed|no leader)|etcd cluster is (not healthy|unavailable)"
+        r"|mvcc: database space exceeded",
+        "etcd has no quorum, is too slow or is full.",
+        "Look at disks and load of the control planes; an even number of living members has no quorum.",
+    ),
+    _Known(
+        "api-unreachable",
+        r"connection to the server .* was refused|dial tcp .*:6443: (connect: connection refused|i/o timeout)"
+        r"|Unable to connect to the server",
+        "The Kubernetes API does not answer.",
+        "Check kube-apiserver on the control planes: `crictl ps -a --name kube-apiserver`.",
+    ),
+    _Known(
+        "kernel-module",
+        r"modprobe: FATAL: Module .* not found|could not insert '.*'|Module \S+ not found in directory",
+        "The running kernel lacks a module that the cluster needs.",
+        "Install the kernel's extra modules package, or reboot when the kernel was updated.",
+    ),
+    _Known(
+        "name-resolution",
+        r"Temporary failure in name resolution|Temporary failure resolving|Could not resolve host"
+        r"|no such host|Name or service not known",
+        "The machine cannot resolve names.",
+        "Check /etc/resolv.conf there; a resolver on 127.0.0.x must run.",
+    ),
+    _Known(
+        "certificate-untrusted",
+        r"certificate signed by unknown authority|CERTIFICATE_VERIFY_FAILED|self[- ]signed certificate",
+        "The machine does not trust the certificate of the server that it talks to.",
+        "Install the authority's certificate on the machine (often that of a company proxy).",
+    ),
+    _Known(
+        "service-start",
+        r"Unable to (start|restart|enable) service|Job for .*\.service failed"
+        r"|control process exited with error code",
+        "A service did not start.",
+        "Read `journalctl -u SERVICE -n 50` on the machine.",
+    ),
+    _Known(
+        "memory",
+        r"Cannot allocate memory|Out of memory|oom-kill|Killed process",
+        "The machine ran out of memory.",
+        "Free memory there or give it more.",
+    ),
+    _Known(
+        "network-timeout",
+        r"Connection timed out|i/o timeout|TLS handshake timeout|Network is unreachable|No route to host"
+        r"|Request failed: <urlopen error",
+        "The machine could not reach a server over the network in time.",
+        "Check the route, firewall and proxy settings of the machine.",
+    ),
+)
+
+_COMPILED = tuple((known, re.compile(known.words, re.IGNORECASE)) for known in _TABLE)
+
+_SILENT = Explanation(
+    "machine-silent",
+    "The machine could not be reached over SSH.",
+    "Try `ssh` to it by hand; then run the same command again.",
+)
+
+
+def explain(text: str, *, unreachable: bool = False) -> Explanation | None:
+    """The likely cause of a failure whose message and output are `text`; None when it is not a known one.
+
+    unreachable: the connection failed, not a step on the machine.
+    """
+    for known, pattern in _COMPILED:
+        if (unreachable or not known.only_unreachable) and pattern.search(text):
+            return Explanation(known.id, known.cause, known.remedy)
+    return _SILENT if unreachable else None
+
+
+def known_causes() -> tuple[Explanation, ...]:
+    """Every cause in the table, for the documentation."""
+    return tuple(Explanation(known.id, known.cause, known.remedy) for known in _TABLE)

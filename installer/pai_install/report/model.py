@@ -1,0 +1,154 @@
+"""The result of a run as plain values: what every form of the report is made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict
+
+SCHEMA_VERSION = 1
+
+
+class HostStatus(StrEnum):
+    """How a phase ended for one host."""
+
+    OK = "ok"
+    CHANGED = "changed"
+    FAILED = "failed"
+    UNREACHABLE = "unreachable"
+    LEFT = "left"  # not run; the next apply does it
+    INTERRUPTED = "interrupted"
+
+    @property
+    def good(self) -> bool:
+        """Whether the phase did its work on the host."""
+        return self in (HostStatus.OK, HostStatus.CHANGED)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Tasks of one host: ok includes changed; tasks were executed, skipped ones were not."""
+
+    ok: int = 0
+    changed: int = 0
+    failed: int = 0
+    unreachable: int = 0
+    skipped: int = 0
+    tasks: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(Counts)))
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What stopped a host, and what is known about it.
+
+    message: the module's words. evidence: its output, cut to the end. cause and remedy: from the table of
+    known causes, empty when there is none.
+    """
+
+    host: str
+    task: str = ""
+    task_path: str = ""
+    message: str = ""
+    evidence: str = ""
+    cause: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRecord:
+    """One task that changed something: its name, its file:line, how long it took."""
+
+    task: str
+    task_path: str
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostResult:
+    """One host in one phase. `why` says why a host was left out."""
+
+    status: HostStatus
+    counts: Counts = Counts()
+    failure: Failure | None = None
+    changes: tuple[TaskRecord, ...] = ()
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseResult:
+    """One phase: every host that it was planned for is in `hosts`."""
+
+    name: str
+    title: str
+    duration_s: float
+    hosts: Mapping[str, HostResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A whole run. `error`: what stopped it outside any host, for example Ansible itself."""
+
+    duration_s: float
+    phases: tuple[PhaseResult, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    interrupted: bool = False
+    error: Failure | None = None
+    check: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Interrupted, else a failed step, else an unreachable host, else a failed check, else ok.
+
+        In check mode a failing task is no error: it may need what an earlier phase has yet to do.
+        """
+        if self.interrupted:
+            return ExitCode.INTERRUPTED
+        statuses = {host.status for phase in self.phases for host in phase.hosts.values()}
+        if self.error is not None or (HostStatus.FAILED in statuses and not self.check):
+            return ExitCode.STEP_FAILED
+        if HostStatus.UNREACHABLE in statuses:
+            return ExitCode.UNREACHABLE
+        if any(finding.verdict is Verdict.FAIL for finding in self.findings):
+            return ExitCode.VERIFICATION_FAILED
+        return ExitCode.OK
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that was planned is done."""
+        return self.exit_code is ExitCode.OK
+
+    @property
+    def counts(self) -> dict[str, Counts]:
+        """Host -> its tasks in all phases, in the order in which hosts first appear."""
+        totals: dict[str, Counts] = {}
+        for phase in self.phases:
+            for host, result in phase.hosts.items():
+                totals[host] = totals.get(host, Counts()) + result.counts
+        return totals
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """Every failure, in order."""
+        of_hosts = (result.failure for phase in self.phases for result in phase.hosts.values())
+        return (*_present(of_hosts), *_present((self.error,)))
+
+    @property
+    def left(self) -> dict[str, tuple[str, ...]]:
+        """Host -> titles of the phases that still have to run there."""
+        remaining: dict[str, list[str]] = {}
+        for phase in self.phases:
+            for host, result in phase.hosts.items():
+                if not result.status.good:
+                    remaining.setdefault(host, []).append(phase.title)
+        return {host: tuple(titles) for host, titles in remaining.items()}
+
+
+def _present(failures: Iterable[Failure | None]) -> tuple[Failure, ...]:
+    return tuple(failure for failure in failures if failure is not None)

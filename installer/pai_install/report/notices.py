@@ -1,0 +1,86 @@
+"""What a run tells while it runs; whoever wants to know implements Observer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pai_install.report.model import HostStatus, Outcome, PhaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """phases: (name, hosts) in order."""
+
+    phases: tuple[tuple[str, tuple[str, ...]], ...]
+    check: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
+    """`hosts` are those that take part now; number counts from 1 of `total`."""
+
+    name: str
+    title: str
+    hosts: tuple[str, ...]
+    number: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStarted:
+    """Ansible begins a task on the hosts of the phase."""
+
+    phase: str
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFinished:
+    """One task ended on one host. outcome: ok, changed, skipped, ignored, failed or unreachable.
+
+    result: the module's result with secrets masked.
+    """
+
+    phase: str
+    host: str
+    task: str
+    task_path: str
+    outcome: str
+    duration_s: float
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostFinished:
+    """A phase ended for one host, well or not."""
+
+    phase: str
+    host: str
+    status: HostStatus
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFinished:
+    """A phase ended, or was left out."""
+
+    phase: PhaseResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The last notice of a run, also of one that was interrupted."""
+
+    outcome: Outcome
+
+
+Notice = RunStarted | PhaseStarted | TaskStarted | TaskFinished | HostFinished | PhaseFinished | RunFinished
+
+
+class Observer(Protocol):
+    """Is told what happens, in order, in the thread of the run; must not raise."""
+
+    def notice(self, notice: Notice) -> None:
+        """Takes one notice."""
+        ...
