@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,3 +67,69 @@ def run(
             details=f"$ {' '.join(words)}\n{(done.stderr or done.stdout).strip()[-4000:]}",
         )
     return completed
+
+
+def spawn(argv: Sequence[str | Path], *, env: Mapping[str, str], log: Path) -> int:
+    """Starts a program that outlives this process, in a session of its own; returns its process id.
+
+    Its output is appended to `log`. Raises PaiError when the program is missing.
+    """
+    words = tuple(str(word) for word in argv)
+    with log.open("ab") as output:
+        try:
+            child = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(env),
+                cwd="/",
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise PaiError(f"{words[0]} is not installed on this box") from error
+    child.returncode = 0  # not ours to wait for: silences the warning about a process still running
+    return child.pid
+
+
+def stream(
+    argv: Sequence[str | Path],
+    on_line: Callable[[str], None],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> None:
+    """Runs a program to its end and hands over each line of its output (both streams) as it comes.
+
+    The program ends with this process: it is terminated when `on_line` raises.
+    Raises PaiError when the program is missing or fails; the last lines are in the details.
+    """
+    words = tuple(str(word) for word in argv)
+    last: deque[str] = deque(maxlen=40)
+    try:
+        child = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            cwd=cwd,
+            env=dict(env) if env is not None else None,
+        )
+    except FileNotFoundError as error:
+        raise PaiError(f"{words[0]} is not installed on this box") from error
+    try:
+        for line in child.stdout or ():
+            last.append(line.rstrip("\n"))
+            on_line(last[-1])
+    except BaseException:
+        child.terminate()
+        raise
+    finally:
+        child.wait()
+        if child.stdout:
+            child.stdout.close()
+    if child.returncode:
+        details = "\n".join((f"$ {' '.join(words)}", *last))
+        raise PaiError(f"{words[0]} failed with exit status {child.returncode}", details=details)

@@ -1,0 +1,102 @@
+"""`pai-install lab`: throw-away machines for a site on this box."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import click
+
+from pai_install.cli.options import format_option, site_option, yes_option
+from pai_install.errors import ExitCode
+from pai_install.lab import LabSpec, LabStatus, down, spec_of, ssh_command, status, up
+from pai_install.site import load_site
+
+
+@click.group(name="lab")
+def command() -> None:
+    """Throw-away machines for a site on this box: real systemd, sshd and apt, no hardware of their own.
+
+    They are systemd-nspawn containers with the site's names and addresses; docs/lab.md says what is real in them
+    and what is not. Needs root.
+    """
+
+
+def _spec(site_dir: Path) -> LabSpec:
+    return spec_of(load_site(site_dir).site)
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@command.command(name="up")
+@site_option
+@yes_option
+@format_option
+def up_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
+    """Bring every machine of the site to running; machines that run are left alone.
+
+    Debian packages that are missing on this box are named and installed only after a yes.
+    """
+    spec = _spec(site_dir)
+    report = up(spec, confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
+    if output_format == "json":
+        document = {**status(spec).document(), "changed": list(report.changed), "duration_s": report.duration_s}
+        click.echo(json.dumps(document, indent=2))
+    elif report.changed:
+        click.echo(f"{len(spec.machines)} machines run after {report.duration_s:.0f} s")
+    else:
+        click.echo("nothing to do: all machines run")
+    return ExitCode.OK
+
+
+@command.command(name="down")
+@site_option
+@yes_option
+@format_option
+def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
+    """Remove the lab of the site with everything on its machines; also after a crash."""
+    spec = _spec(site_dir)
+    names = ", ".join(machine.name for machine in spec.machines)
+    if not yes:
+        click.confirm(f"remove {names} and everything on them?", abort=True, err=True)
+    removed = down(spec, progress=_say)
+    if output_format == "json":
+        click.echo(json.dumps({"schema_version": 1, "ok": True, "removed": list(removed)}, indent=2))
+    elif not removed:
+        click.echo("nothing to remove")
+    return ExitCode.OK
+
+
+@command.command(name="status")
+@site_option
+@format_option
+def status_command(*, site_dir: Path, output_format: str) -> int:
+    """Say which machines run. Exit code 0 when all do, 5 otherwise."""
+    found = status(_spec(site_dir))
+    click.echo(json.dumps(found.document(), indent=2) if output_format == "json" else _table(found))
+    return ExitCode.OK if found.all_running else ExitCode.UNREACHABLE
+
+
+def _table(found: LabStatus) -> str:
+    rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME")]
+    for machine in found.machines:
+        memory = "-" if machine.memory_bytes is None else f"{machine.memory_bytes >> 20} MiB"
+        uptime = "-" if machine.uptime_s is None else f"{machine.uptime_s // 60} min {machine.uptime_s % 60} s"
+        rows.append((machine.name, machine.state, machine.address, memory, uptime))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+@command.command(name="ssh", context_settings={"ignore_unknown_options": True})
+@site_option
+@click.argument("name")
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def ssh_command_line(*, site_dir: Path, name: str, words: tuple[str, ...]) -> int:
+    """Open a shell on machine NAME, or run a command there: lab ssh NAME -- CMD."""
+    spec = _spec(site_dir)
+    argv = ssh_command(spec, spec.machine(name), words)
+    os.execvp(argv[0], argv)  # noqa: S606 - ssh takes this process's place, terminal and exit code included

@@ -1,0 +1,22 @@
+"""Throw-away machines on this box: systemd-nspawn on an overlay of a Debian image, one lab per site."""
+
+from __future__ import annotations
+
+from pai_install.lab.bringup import UpReport, up
+from pai_install.lab.keys import ssh_command
+from pai_install.lab.observe import LabStatus, MachineStatus, status
+from pai_install.lab.spec import LabMachine, LabSpec, spec_of
+from pai_install.lab.teardown import down
+
+__all__ = [
+    "LabMachine",
+    "LabSpec",
+    "LabStatus",
+    "MachineStatus",
+    "UpReport",
+    "down",
+    "spec_of",
+    "ssh_command",
+    "status",
+    "up",
+]

@@ -1,0 +1,167 @@
+"""The box's way to Debian packages, rewritten for the release that runs in the machines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_install.system.proc import run
+
+SUITE = "trixie"
+DEFAULT_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+DEFAULT_URIS = ("http://deb.debian.org/debian", "http://deb.debian.org/debian-security")
+_KEPT_OPTIONS = re.compile(
+    r"^Acquire::(https?|ftp|Check-Valid-Until|Check-Date|Max-ValidTime|Retries|ForceIPv[46]|Proxy-Auto-Detect)\b",
+    re.IGNORECASE,
+)
+_POCKETS = ("", "-updates", "-security")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One archive: its URI, the suites taken from it, the keyring that signs it, further one-line options."""
+
+    uri: str
+    suites: tuple[str, ...]
+    signed_by: str = DEFAULT_KEYRING
+    options: tuple[tuple[str, str], ...] = ()
+
+    def stanza(self) -> str:
+        """The source in deb822 form."""
+        fields = [
+            ("Types", "deb"),
+            ("URIs", self.uri),
+            ("Suites", " ".join(self.suites)),
+            ("Components", "main"),
+        ]
+        fields += [("Signed-By", self.signed_by), *self.options]
+        return "".join(f"{key}: {value}\n" for key, value in fields)
+
+    def line(self) -> str:
+        """The source in one-line form, first suite only: what mmdebstrap takes."""
+        return f"deb [signed-by={self.signed_by}] {self.uri} {self.suites[0]} main"
+
+
+@dataclass(frozen=True, slots=True)
+class AptAccess:
+    """How a machine reaches packages.
+
+    options: lines for apt.conf; files: absolute path -> content for keyrings and credentials;
+    certificates: file name -> PEM of an authority that the box trusts on top of the usual ones.
+    """
+
+    sources: tuple[Source, ...]
+    options: str
+    files: Mapping[str, bytes]
+    certificates: Mapping[str, bytes]
+
+    @property
+    def bootstrap(self) -> Source:
+        """The archive that holds the release itself."""
+        return next(source for source in self.sources if source.suites[0] == SUITE)
+
+    def sources_file(self) -> str:
+        """Content of /etc/apt/sources.list.d/debian.sources."""
+        return "\n".join(source.stanza() for source in self.sources)
+
+
+def default_sources() -> tuple[Source, ...]:
+    """Debian's own archives: for a box without usable sources."""
+    return (
+        Source(DEFAULT_URIS[0], (SUITE, f"{SUITE}-updates")),
+        Source(DEFAULT_URIS[1], (f"{SUITE}-security",)),
+    )
+
+
+def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str) -> tuple[Source, ...]:
+    """The box's sources, given as (file name, content), with suites replaced; the defaults when none is usable.
+
+    Only Debian's own archives count: suites named after the box's release, component main.
+    """
+    found: list[Source] = []
+    for name, text in texts:
+        entries = _deb822(text) if name.endswith(".sources") else _one_line(text)
+        found += [source for entry in entries if (source := _rewritten(entry, codename)) is not None]
+    has_release = any(source.suites[0] == SUITE for source in found)
+    return tuple(dict.fromkeys(found)) if has_release else default_sources()
+
+
+def kept_options(dump: str) -> str:
+    """Lines of `apt-config dump` that say how to reach an archive: proxy, certificates, validity, retries."""
+    kept = [line for line in dump.splitlines() if _KEPT_OPTIONS.match(line) and not line.rstrip().endswith('"";')]
+    return "".join(f"{line}\n" for line in kept)
+
+
+def read_box(root: Path = Path("/")) -> AptAccess:
+    """Reads the apt configuration of the box whose files lie under `root`."""
+    etc = root / "etc/apt"
+    paths = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
+    texts = [(path.name, path.read_text()) for path in paths if path.suffix in (".list", ".sources") and path.is_file()]
+    sources = rewritten_sources(texts, _codename(root))
+    wanted = [Path(source.signed_by) for source in sources if source.signed_by != DEFAULT_KEYRING]
+    wanted += [Path("/") / path.relative_to(root) for path in sorted((etc / "auth.conf.d").glob("*.conf"))]
+    wanted.append(Path("/etc/apt/auth.conf"))
+    files = {str(path): (root / path.relative_to("/")) for path in wanted}
+    authorities = sorted((root / "usr/local/share/ca-certificates").rglob("*.crt"))
+    return AptAccess(
+        sources=sources,
+        options=kept_options(run(["apt-config", "dump"]).stdout),
+        files={name: path.read_bytes() for name, path in files.items() if path.is_file()},
+        certificates={path.name: path.read_bytes() for path in authorities},
+    )
+
+
+def _codename(root: Path) -> str:
+    release = root / "etc/os-release"
+    match = re.search(r'^VERSION_CODENAME="?([\w-]+)', release.read_text() if release.exists() else "", re.MULTILINE)
+    return match[1] if match else SUITE
+
+
+def _deb822(text: str) -> list[dict[str, str]]:
+    entries: list[dict[str, str]] = []
+    for stanza in re.split(r"\n\s*\n", re.sub(r"(?m)^#.*\n?", "", text)):
+        fields: dict[str, str] = {}
+        key = ""
+        for line in stanza.splitlines():
+            if line[:1] in (" ", "\t"):
+                fields[key] = f"{fields.get(key, '')}\n{line}"
+            elif ":" in line:
+                key, _, value = line.partition(":")
+                key = key.strip().lower()
+                fields[key] = value.strip()
+        entries += [{**fields, "uri": uri} for uri in fields.get("uris", "").split()]
+    return entries
+
+
+def _one_line(text: str) -> list[dict[str, str]]:
+    entries: list[dict[str, str]] = []
+    for line in text.splitlines():
+        match = re.match(r"^\s*(deb)\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)\s+([^#]*)", line)
+        if match:
+            options = dict(word.split("=", 1) for word in (match[2] or "").split() if "=" in word)
+            entries.append(
+                {
+                    **{key.lower(): value.replace(",", " ") for key, value in options.items()},
+                    "types": "deb",
+                    "uri": match[3],
+                    "suites": match[4],
+                    "components": match[5],
+                }
+            )
+    return entries
+
+
+def _rewritten(entry: Mapping[str, str], codename: str) -> Source | None:
+    pockets = [pocket for pocket in _POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
+    is_debian = re.search(r"debian", entry["uri"].rstrip("/").rsplit("/", 1)[-1]) is not None
+    signed_by = entry.get("signed-by") or DEFAULT_KEYRING
+    official = is_debian or "debian-archive" in signed_by
+    usable = "deb" in entry.get("types", "deb").split() and entry.get("enabled", "yes").lower() != "no"
+    if not (pockets and official and usable and "main" in entry.get("components", "").split()):
+        return None
+    if "PGP PUBLIC KEY" in signed_by:
+        signed_by = DEFAULT_KEYRING  # a key inside the stanza is that of the box's release
+    options = tuple((key.title(), entry[key]) for key in ("trusted", "check-valid-until", "check-date") if key in entry)
+    return Source(entry["uri"], tuple(f"{SUITE}{pocket}" for pocket in pockets), signed_by, options)

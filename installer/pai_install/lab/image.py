@@ -1,0 +1,119 @@
+"""The base image of the machines: Debian 13 by mmdebstrap, kept as a folder named after its recipe."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from pai_install.lab.apt import SUITE, AptAccess
+from pai_install.system.files import write_atomic
+from pai_install.system.proc import run
+
+RECIPE_VERSION = 1
+# Machines are thrown away: package descriptions in other languages are not worth their download.
+LAB_OPTIONS = 'Acquire::Languages "none";\n'
+INCLUDED = (
+    *("systemd", "systemd-sysv", "dbus", "openssh-server", "sudo", "kmod", "procps", "ca-certificates", "gpg"),
+    *("python3", "python3-apt", "iproute2", "iptables", "nftables", "conntrack", "ethtool", "socat", "iputils-ping"),
+)
+# Downloaded once into the image, not installed: installing them in a machine is quick.
+PREFETCHED = ("docker.io", "docker-cli", "containerd", "runc", "chrony", "xz-utils")
+
+
+def cache_dir() -> Path:
+    """The user's cache folder of the lab."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "pai-install" / "lab"
+
+
+def recipe_hash(access: AptAccess) -> str:
+    """12 hex digits that change with anything that shapes the image."""
+    recipe = {
+        "version": RECIPE_VERSION,
+        "suite": SUITE,
+        "packages": [INCLUDED, PREFETCHED],
+        "sources": access.sources_file(),
+        "options": LAB_OPTIONS + access.options,
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in access.files.items()},
+        "certificates": {name: hashlib.sha256(pem).hexdigest() for name, pem in access.certificates.items()},
+    }
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def image_path(access: AptAccess) -> Path:
+    """Where the image for `access` is, or will be."""
+    return cache_dir() / f"base-{SUITE}-{recipe_hash(access)}"
+
+
+def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
+    """Folder of the image, built when missing (40 s to 2 min). Raises PaiError when that fails."""
+    image = image_path(access)
+    if image.is_dir():
+        return image
+    say(f"building the Debian {SUITE} base image (once; about a minute)")
+    partial = image.with_name(f"{image.name}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    settings = image.with_name(f"{image.name}.settings")
+    shutil.rmtree(settings, ignore_errors=True)
+    _write_settings(access, settings)
+    try:
+        run(mmdebstrap_command(access, settings, partial), timeout_s=1800)
+    finally:
+        shutil.rmtree(settings, ignore_errors=True)
+    partial.chmod(0o755)
+    partial.rename(image)
+    return image
+
+
+def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[str]:
+    """The command line that builds the image into `target`.
+
+    `settings` is a folder tree that is copied over the image before packages are prefetched.
+    """
+    source = access.bootstrap
+    prefetch = f"apt-get -q -y --no-install-recommends --download-only install {' '.join(PREFETCHED)}"
+    hooks = [
+        f'cp -a {settings}/tree/. "$1"/',
+        'chroot "$1" update-ca-certificates',
+        'chroot "$1" apt-get clean',
+        'chroot "$1" apt-get -q update',
+        f'chroot "$1" {prefetch}',
+        # every machine has keys and an id of its own
+        'rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/machine-id "$1"/etc/hostname "$1"/etc/resolv.conf',
+    ]
+    return [
+        "mmdebstrap",
+        "--mode=root",
+        "--variant=minbase",
+        "--format=directory",
+        f"--include={','.join(INCLUDED)}",
+        f"--aptopt={settings}/options.conf",
+        f"--keyring={source.signed_by}",
+        "--skip=cleanup/apt,check/empty",
+        *(f"--customize-hook={hook}" for hook in hooks),
+        SUITE,
+        str(target),
+        source.line(),
+    ]
+
+
+def _write_settings(access: AptAccess, folder: Path) -> None:
+    write_atomic(folder / "options.conf", access.options or "# none\n", mode=0o600)
+    tree = folder / "tree"
+    apt = tree / "etc/apt"
+    write_atomic(apt / "sources.list", "")
+    write_atomic(apt / "sources.list.d/debian.sources", access.sources_file())
+    # a proxy address may carry a password
+    write_atomic(apt / "apt.conf.d/90lab", LAB_OPTIONS + access.options, mode=0o600 if "@" in access.options else 0o644)
+    for name, content in access.files.items():
+        is_secret = "auth.conf" in name
+        write_atomic(tree / name.lstrip("/"), content, mode=0o600 if is_secret else 0o644)
+    for name, pem in access.certificates.items():
+        write_atomic(tree / "usr/local/share/ca-certificates" / name, pem)
+    for made in (path for path in [tree, *tree.rglob("*")] if path.is_dir()):
+        made.chmod(0o755)

@@ -1,0 +1,86 @@
+"""Names of everything the lab makes on this box, derived from addresses so that labs never collide."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from pai_install.lab.spec import LabMachine, LabSpec
+
+LABS_DIR = Path("/var/lib/pai-install/lab")
+# These hold overlay mounts of their own inside a machine, and overlay on overlay is refused.
+DATA_DIRS = ("docker", "containerd", "kubelet", "etcd")
+
+
+@dataclass(frozen=True, slots=True)
+class LabNames:
+    """Names of one lab; interface names stay within the kernel's 15 characters."""
+
+    lab: str
+    bridge: str
+    nft_table: str
+    folder: Path
+
+    @property
+    def record(self) -> Path:
+        """The file that lists what the lab made."""
+        return self.folder / "lab.json"
+
+
+@dataclass(frozen=True, slots=True)
+class MachineNames:
+    """Names of one machine's things on the box."""
+
+    netns: str
+    veth: str
+    nspawn: str
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """Where the machine's file system is mounted on the box."""
+        return self.folder / "root"
+
+    @property
+    def upper(self) -> Path:
+        """What the machine wrote over the base image."""
+        return self.folder / "upper"
+
+    @property
+    def work(self) -> Path:
+        """The overlay's own scratch folder."""
+        return self.folder / "work"
+
+    @property
+    def data(self) -> Path:
+        """Holds the folders bound to /var/lib/{docker,containerd,kubelet,etcd}."""
+        return self.folder / "data"
+
+    @property
+    def console(self) -> Path:
+        """What the machine printed while booting."""
+        return self.folder / "console.log"
+
+
+def lab_names(spec: LabSpec) -> LabNames:
+    """Names for the lab of `spec`."""
+    subnet = spec.subnet.network_address
+    code = _hex(subnet)
+    lab = str(subnet).replace(".", "-")
+    return LabNames(lab=lab, bridge=f"pb-{code}", nft_table=f"pai_lab_{code}", folder=LABS_DIR / lab)
+
+
+def machine_names(spec: LabSpec, machine: LabMachine) -> MachineNames:
+    """Names for one machine of that lab."""
+    code = _hex(machine.address)
+    return MachineNames(
+        netns=f"pai-{machine.address}",
+        veth=f"pv-{code}",
+        nspawn=f"pai-{code}",
+        folder=lab_names(spec).folder / machine.name,
+    )
+
+
+def _hex(address: IPv4Address) -> str:
+    return f"{int(address):08x}"

@@ -1,0 +1,123 @@
+"""The lab's network: a bridge with the box's address, a namespace and a veth pair per machine, a NAT rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pai_install.lab.names import lab_names, machine_names
+from pai_install.lab.spec import LabMachine, LabSpec
+from pai_install.system.proc import run
+
+
+def bridge_batch(spec: LabSpec) -> str:
+    """Commands for `ip -batch` that make the bridge."""
+    name = lab_names(spec).bridge
+    return (
+        f"link add {name} type bridge stp_state 0\n"
+        f"addr add {spec.gateway}/{spec.subnet.prefixlen} dev {name}\n"
+        f"link set {name} up\n"
+    )
+
+
+def veth_batch(spec: LabSpec, machine: LabMachine) -> str:
+    """Commands for `ip -batch` that plug a machine's eth0 into the bridge."""
+    names = machine_names(spec, machine)
+    bridge = lab_names(spec).bridge
+    return (
+        f"link add {names.veth} type veth peer name eth0 netns {names.netns}\n"
+        f"link set {names.veth} master {bridge} up\n"
+    )
+
+
+def inside_batch(spec: LabSpec, machine: LabMachine) -> str:
+    """Commands for `ip -netns ... -batch` that give the machine its address."""
+    return (
+        "link set lo up\n"
+        f"addr add {machine.address}/{spec.subnet.prefixlen} dev eth0\n"
+        "link set eth0 up\n"
+        f"route add default via {spec.gateway}\n"
+    )
+
+
+def nat_rules(spec: LabSpec) -> str:
+    """The nftables table that lets the machines out through the box, of a name that only this lab uses."""
+    names = lab_names(spec)
+    return f"""table ip {names.nft_table} {{
+  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr {spec.subnet} oifname != "{names.bridge}" masquerade
+  }}
+  chain forward {{
+    type filter hook forward priority mangle; policy accept;
+    iifname "{names.bridge}" tcp flags syn tcp option maxseg size set rt mtu
+    oifname "{names.bridge}" tcp flags syn tcp option maxseg size set rt mtu
+  }}
+}}
+"""
+
+
+def forward_rules(bridge: str) -> tuple[list[str], ...]:
+    """Arguments of `iptables` after -I, -C or -D, for a box that drops what it forwards, as Docker makes it."""
+    return (["FORWARD", "-i", bridge, "-j", "ACCEPT"], ["FORWARD", "-o", bridge, "-j", "ACCEPT"])
+
+
+def has_link(name: str) -> bool:
+    """Whether the box has an interface of that name."""
+    return Path("/sys/class/net", name).exists()
+
+
+def has_netns(name: str) -> bool:
+    """Whether a named network namespace exists."""
+    return Path("/run/netns", name).exists()
+
+
+def has_table(name: str) -> bool:
+    """Whether nftables has the table."""
+    return run(["nft", "list", "table", "ip", name], check=False).ok
+
+
+def drops_forwarded() -> bool:
+    """Whether the box's filter drops forwarded packets by default."""
+    rules = run(["iptables", "-w", "-S", "FORWARD"], check=False).stdout if Path("/usr/sbin/iptables").exists() else ""
+    return "-P FORWARD DROP" in rules
+
+
+def ensure_bridge(spec: LabSpec) -> bool:
+    """Makes the bridge; False when it was there."""
+    if has_link(lab_names(spec).bridge):
+        return False
+    run(["ip", "-batch", "-"], stdin=bridge_batch(spec))
+    return True
+
+
+def ensure_nat(spec: LabSpec) -> bool:
+    """Makes the NAT table; False when it was there."""
+    if has_table(lab_names(spec).nft_table):
+        return False
+    run(["nft", "-f", "-"], stdin=nat_rules(spec))
+    return True
+
+
+def ensure_forward_rules(spec: LabSpec) -> bool:
+    """Lets forwarded packets of the bridge pass; False when the rules were there."""
+    missing = [
+        rule
+        for rule in forward_rules(lab_names(spec).bridge)
+        if not run(["iptables", "-w", "-C", *rule], check=False).ok
+    ]
+    for rule in missing:
+        run(["iptables", "-w", "-I", *rule])
+    return bool(missing)
+
+
+def ensure_link(spec: LabSpec, machine: LabMachine) -> bool:
+    """Makes a machine's namespace and cable; False when both were there."""
+    names = machine_names(spec, machine)
+    if has_netns(names.netns) and has_link(names.veth):
+        return False
+    if not has_netns(names.netns):
+        run(["ip", "netns", "add", names.netns])
+    if not has_link(names.veth):
+        run(["ip", "-batch", "-"], stdin=veth_batch(spec, machine))
+        run(["ip", "-netns", names.netns, "-batch", "-"], stdin=inside_batch(spec, machine))
+    return True

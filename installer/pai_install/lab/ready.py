@@ -1,0 +1,50 @@
+"""Waiting for a machine: sshd greets, then systemd has started everything."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from pai_install.errors import PaiError
+from pai_install.lab import keys
+from pai_install.lab.names import machine_names
+from pai_install.lab.spec import LabMachine, LabSpec
+from pai_install.system.proc import run
+
+BOOT_PATIENCE_S = 90.0
+_CONSOLE_TAIL = 3000
+
+
+def wait_ready(spec: LabSpec, machine: LabMachine, patience_s: float = BOOT_PATIENCE_S) -> None:
+    """Returns when the machine can be worked on. Raises PaiError, with its console's end, when it does not come up."""
+    deadline = time.monotonic() + patience_s
+    while not greets(machine):
+        if time.monotonic() > deadline:
+            raise _not_up(spec, machine, "sshd does not answer")
+        time.sleep(0.1)
+    question = keys.ssh_command(spec, machine, ["systemctl", "is-system-running", "--wait"])
+    state = ""
+    while time.monotonic() < deadline:
+        asked = run(question, check=False, timeout_s=patience_s)
+        state = asked.stdout.strip() or asked.stderr.strip()
+        if state in ("running", "degraded"):
+            return
+        time.sleep(0.2)
+    raise _not_up(spec, machine, f"systemd says {state!r}")
+
+
+def greets(machine: LabMachine) -> bool:
+    """Whether an sshd answers at the machine's address."""
+    try:
+        with socket.create_connection((str(machine.address), machine.port), timeout=2) as connection:
+            return connection.recv(4) == b"SSH-"
+    except OSError:
+        return False
+
+
+def _not_up(spec: LabSpec, machine: LabMachine, why: str) -> PaiError:
+    console = machine_names(spec, machine).console
+    tail = console.read_text(errors="replace")[-_CONSOLE_TAIL:] if console.exists() else ""
+    return PaiError(
+        f"{machine.name} did not come up: {why}", details=tail, remedy=f"see {console}; then lab down, lab up"
+    )

@@ -1,0 +1,108 @@
+"""What the lab made on this box, written down before it is made, so that `down` finds it after any crash."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.system.files import write_atomic
+
+SCHEMA_VERSION = 1
+
+
+class Kind(StrEnum):
+    """Kinds of things, in the order in which they are removed."""
+
+    PROCESS = "process"
+    MOUNT = "mount"
+    VETH = "veth"
+    NETNS = "netns"
+    BRIDGE = "bridge"
+    NFT_TABLE = "nft-table"
+    FORWARD_RULE = "forward-rule"
+    CGROUP = "cgroup"
+    KNOWN_HOSTS = "known-hosts"
+    KEY_PAIR = "key-pair"
+    FOLDER = "folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One thing on the box. `name` identifies it within its kind; `detail` is what else its removal needs."""
+
+    kind: Kind
+    name: str
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Contents of a lab's record file."""
+
+    lab: str
+    site: str
+    resources: tuple[Resource, ...] = field(default=())
+
+    def of(self, kind: Kind) -> tuple[Resource, ...]:
+        """Recorded resources of one kind."""
+        return tuple(resource for resource in self.resources if resource.kind is kind)
+
+    def to_json(self) -> str:
+        """The record as text; `from_json` reads it back."""
+        rows = [[resource.kind.value, resource.name, resource.detail] for resource in self.resources]
+        document = {"schema_version": SCHEMA_VERSION, "lab": self.lab, "site": self.site, "resources": rows}
+        return json.dumps(document, indent=1) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Record:
+        """Raises ValueError or KeyError when the text is not a record."""
+        document = json.loads(text)
+        if document["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(f"schema version {document['schema_version']}")
+        rows = [Resource(Kind(kind), name, detail) for kind, name, detail in document["resources"]]
+        return cls(document["lab"], document["site"], tuple(rows))
+
+
+class Ledger:
+    """The record file of one lab. Every change is on disk when the method returns; safe in threads."""
+
+    def __init__(self, path: Path, record: Record) -> None:
+        self._path = path
+        self._record = record
+        self._lock = threading.Lock()
+
+    @property
+    def record(self) -> Record:
+        """What is written at this moment."""
+        return self._record
+
+    def add(self, resources: Iterable[Resource]) -> None:
+        """Writes resources down; one of the same kind and name is replaced."""
+        new = {(resource.kind, resource.name): resource for resource in resources}
+        with self._lock:
+            kept = [old for old in self._record.resources if (old.kind, old.name) not in new]
+            self._write((*kept, *new.values()))
+
+    def _write(self, resources: tuple[Resource, ...]) -> None:
+        if resources != self._record.resources or not self._path.exists():
+            self._record = Record(self._record.lab, self._record.site, resources)
+            write_atomic(self._path, self._record.to_json(), mode=0o600)
+
+
+def read_record(path: Path) -> Record | None:
+    """The record at `path`, None when there is none. Raises PaiError when it cannot be read."""
+    try:
+        return Record.from_json(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError) as error:
+        raise PaiError(
+            f"{path} is not a lab record: {error}",
+            remedy="if no lab runs, remove that file's folder",
+            exit_code=ExitCode.STEP_FAILED,
+        ) from error

@@ -1,0 +1,155 @@
+"""A machine's file system: an overlay over the base image, with what makes it this machine."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_install.lab import keys
+from pai_install.lab.names import DATA_DIRS, machine_names
+from pai_install.lab.spec import LabMachine, LabSpec
+from pai_install.system.files import write_atomic
+from pai_install.system.proc import run
+
+# None of these may run: they would act on the box (devices, pstore, trim) or only cost time (consoles, timers).
+MASKED_UNITS = (
+    *("getty.target", "console-getty.service", "getty@tty1.service", "sshd-keygen.service"),
+    *("systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket"),
+    *("systemd-udev-trigger.service", "systemd-pstore.service", "systemd-firstboot.service"),
+    *("fstrim.timer", "apt-daily.timer", "apt-daily-upgrade.timer"),
+)
+# Settings that the distribution ships and that are the box's, not the machine's.
+MASKED_SYSCTL = ("10-coredump-debian.conf", "50-pid-max.conf")
+
+EARLY_SCRIPT = """#!/bin/sh
+# systemd-nspawn mounts these read-only; a machine that runs containers writes to them.
+for folder in /sys/fs/cgroup /sys/fs/cgroup/* /proc/sys; do
+    if mountpoint -q "$folder"; then mount -o remount,bind,rw "$folder" || :; fi
+done
+# the kubelet passes mounts on between the machine and its pods
+mount --make-rshared /
+"""
+EARLY_UNIT = """[Unit]
+Description=Make control groups and kernel settings writable
+DefaultDependencies=no
+Before=sysinit.target systemd-sysctl.service systemd-tmpfiles-setup.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/local/sbin/pai-lab-early
+"""
+JOURNAL = "[Journal]\nStorage=volatile\nRuntimeMaxUse=32M\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One file of a machine: content and mode, or, where `link` is set, a symbolic link to it."""
+
+    content: str = ""
+    mode: int = 0o644
+    link: str = ""
+
+
+def machine_entries(machine: LabMachine, user: str, resolver: str) -> Mapping[str, Entry]:
+    """Files that make a copy of the base image this machine: path without leading slash -> entry."""
+    unit = "etc/systemd/system"
+    entries = {
+        "etc/hostname": Entry(f"{machine.name}\n"),
+        "etc/hosts": Entry(f"127.0.0.1\tlocalhost\n127.0.1.1\t{machine.name}\n::1\tlocalhost ip6-localhost\n"),
+        "etc/machine-id": Entry(f"{uuid.uuid4().hex}\n", 0o444),
+        "etc/resolv.conf": Entry(resolver),
+        f"etc/sudoers.d/90-{user}": Entry(f"{user} ALL=(ALL:ALL) NOPASSWD:ALL\n", 0o440),
+        "etc/ssh/sshd_config.d/10-lab.conf": Entry(f"Port {machine.port}\nPasswordAuthentication no\nUseDNS no\n"),
+        "etc/systemd/journald.conf.d/10-lab.conf": Entry(JOURNAL),
+        "usr/local/sbin/pai-lab-early": Entry(EARLY_SCRIPT, 0o755),
+        f"{unit}/pai-lab-early.service": Entry(EARLY_UNIT),
+        f"{unit}/sysinit.target.wants/pai-lab-early.service": Entry(link="../pai-lab-early.service"),
+        f"{unit}/default.target": Entry(link="/usr/lib/systemd/system/multi-user.target"),
+    }
+    entries |= {f"{unit}/{name}": Entry(link="/dev/null") for name in MASKED_UNITS}
+    return entries | {f"etc/sysctl.d/{name}": Entry(link="/dev/null") for name in MASKED_SYSCTL}
+
+
+def resolver_text(resolv_conf: str, uplink: str) -> str:
+    """A machine's /etc/resolv.conf: the box's, or its uplink's where the box resolves on loopback."""
+    servers = [line.split()[1] for line in resolv_conf.splitlines() if line.startswith("nameserver ")]
+    only_loopback = bool(servers) and all(server.startswith("127.") or server == "::1" for server in servers)
+    return uplink if only_loopback and uplink else resolv_conf
+
+
+def box_resolver() -> str:
+    """The resolver settings for the machines of this box."""
+    texts = [Path(name) for name in ("/etc/resolv.conf", "/run/systemd/resolve/resolv.conf")]
+    return resolver_text(*(path.read_text() if path.exists() else "" for path in texts))
+
+
+def mount_options(image: Path, upper: Path, work: Path) -> str:
+    """Options of the overlay; volatile, because the machine is thrown away and installing packages syncs a lot."""
+    return f"lowerdir={image},upperdir={upper},workdir={work},volatile"
+
+
+def is_mounted(path: Path, mounts: str | None = None) -> bool:
+    """Whether something is mounted on `path`."""
+    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
+    return any(line.split()[1] == str(path) for line in text.splitlines() if " " in line)
+
+
+def ensure_root(spec: LabSpec, machine: LabMachine, image: Path) -> bool:
+    """Mounts and, the first time, fills a machine's root; False when it was mounted."""
+    names = machine_names(spec, machine)
+    if is_mounted(names.root):
+        return False
+    for folder in (names.root, names.upper, names.work, *(names.data / name for name in DATA_DIRS)):
+        folder.mkdir(parents=True, exist_ok=True)
+    # an overlay mounted volatile refuses to be mounted again until this is gone, even after a clean unmount
+    shutil.rmtree(names.work / "work/incompat", ignore_errors=True)
+    run(["mount", "-t", "overlay", "pai-lab", "-o", mount_options(image, names.upper, names.work), names.root])
+    prepared = names.folder / "prepared"
+    if not prepared.exists():
+        _fill(spec, machine, names.root)
+        prepared.touch()
+    return True
+
+
+def _fill(spec: LabSpec, machine: LabMachine, root: Path) -> None:
+    for name, entry in machine_entries(machine, spec.user, box_resolver()).items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        if entry.link:
+            path.symlink_to(entry.link)
+        else:
+            write_atomic(path, entry.content, mode=entry.mode)
+    for name in DATA_DIRS:
+        (root / "var/lib" / name).mkdir(exist_ok=True)
+    keys.ensure_host_key(root / "etc/ssh", machine.name)
+    _add_user(spec, root)
+
+
+def _add_user(spec: LabSpec, root: Path) -> None:
+    users = [line.split(":") for line in (root / "etc/passwd").read_text().splitlines()]
+    if spec.user not in [fields[0] for fields in users]:
+        run(
+            [
+                "chroot",
+                root,
+                "useradd",
+                "--create-home",
+                "--shell",
+                "/bin/bash",
+                "--groups",
+                "sudo",
+                spec.user,
+            ]
+        )
+        users = [line.split(":") for line in (root / "etc/passwd").read_text().splitlines()]
+    user_id, group_id, home = next((int(row[2]), int(row[3]), row[5]) for row in users if row[0] == spec.user)
+    folder = root / home.lstrip("/") / ".ssh"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    write_atomic(folder / "authorized_keys", keys.public_key(spec.key_file), mode=0o600)
+    for path in (folder, folder / "authorized_keys"):
+        shutil.chown(path, user_id, group_id)

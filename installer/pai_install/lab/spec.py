@@ -1,0 +1,91 @@
+"""What the lab builds: the machines of a site, reduced to what a throw-away machine needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class LabMachine:
+    """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on."""
+
+    name: str
+    address: IPv4Address
+    port: int = 22
+
+
+@dataclass(frozen=True, slots=True)
+class LabSpec:
+    """A lab. key_file: the private key that opens the machines; state_dir: the site's `.pai` folder."""
+
+    machines: tuple[LabMachine, ...]
+    user: str
+    key_file: Path
+    state_dir: Path
+
+    @property
+    def subnet(self) -> IPv4Network:
+        """The /24 that all machines are in. Raises PaiError when they are spread over several."""
+        subnets = {IPv4Network((machine.address, 24), strict=False) for machine in self.machines}
+        if len(subnets) != 1:
+            raise _unfit(f"the machines are in {len(subnets)} subnets", "give all of them addresses of one /24")
+        return subnets.pop()
+
+    @property
+    def gateway(self) -> IPv4Address:
+        """The box's own address in the subnet: its first one."""
+        return next(self.subnet.hosts())
+
+    @property
+    def known_hosts(self) -> Path:
+        """Where the machines' host keys are written."""
+        return self.state_dir / "known_hosts"
+
+    def machine(self, name: str) -> LabMachine:
+        """The machine of that name. Raises PaiError when there is none."""
+        for machine in self.machines:
+            if machine.name == name:
+                return machine
+        names = ", ".join(machine.name for machine in self.machines)
+        raise PaiError(f"no machine {name!r} in this lab", remedy=f"one of: {names}", exit_code=ExitCode.USAGE)
+
+
+def checked(spec: LabSpec) -> LabSpec:
+    """`spec` itself. Raises PaiError unless its addresses are private, unique and not the box's own."""
+    if not spec.machines:
+        raise _unfit("the site has no machines", "add machines to layout.yaml")
+    addresses = [machine.address for machine in spec.machines]
+    for machine in spec.machines:
+        if not machine.address.is_private or machine.address in (
+            spec.gateway,
+            spec.subnet.network_address,
+            spec.subnet.broadcast_address,
+        ):
+            raise _unfit(
+                f"{machine.name} cannot have {machine.address}",
+                f"lab machines need private addresses other than {spec.gateway}, which is this box's",
+            )
+    if len(set(addresses)) != len(addresses) or len({machine.name for machine in spec.machines}) != len(addresses):
+        raise _unfit("two machines share a name or an address", "make them unique in layout.yaml")
+    return spec
+
+
+def spec_of(site: Site) -> LabSpec:
+    """The lab of a site: its machines that are not absent. Raises PaiError when they differ in user or key."""
+    state_dir = site.directory.resolve() / ".pai"
+    machines = site.present_machines
+    logins = {(machine.ssh.user, machine.ssh.key_file or state_dir / "lab_ssh_key") for machine in machines}
+    if len(logins) > 1:
+        raise _unfit("its machines differ in ssh user or key", "give all machines the same ssh settings")
+    user, key_file = next(iter(logins), ("root", state_dir / "lab_ssh_key"))
+    found = tuple(LabMachine(one.hostname, IPv4Address(one.hostip), one.ssh.port) for one in machines)
+    return checked(LabSpec(found, user, key_file, state_dir))
+
+
+def _unfit(what: str, remedy: str) -> PaiError:
+    return PaiError(f"this site cannot be a lab: {what}", remedy=remedy, exit_code=ExitCode.SITE_INVALID)

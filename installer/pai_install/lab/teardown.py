@@ -1,0 +1,156 @@
+"""`lab down`: removes what a lab made, nothing else. The record says what to look for, the box what is there."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from pai_install.errors import PaiError
+from pai_install.lab import cgroups, keys, machine, network, rootfs
+from pai_install.lab.box import lab_lock, restore_forwarding
+from pai_install.lab.names import lab_names
+from pai_install.lab.plan import check_owner
+from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
+from pai_install.lab.spec import LabSpec
+from pai_install.system.files import write_atomic
+from pai_install.system.proc import run
+
+
+def down(spec: LabSpec, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
+    """Removes the lab; returns what was there. Raises PaiError naming what could not be removed."""
+    names = lab_names(spec)
+    record = read_record(names.record)
+    if record is None:
+        return ()
+    check_owner(record, spec)
+    with lab_lock():
+        removed = remove_all(Ledger(names.record, record), progress)
+        restore_forwarding()
+    return removed
+
+
+def removal_order(record: Record) -> tuple[Resource, ...]:
+    """Recorded resources in the order in which they can go: users first, what they use after."""
+    order = list(Kind)
+    return tuple(sorted(record.resources, key=lambda resource: order.index(resource.kind)))
+
+
+def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
+    """Removes everything in the record; returns what was really there. Raises PaiError naming what stays."""
+    record = ledger.record
+    removed: list[str] = []
+    failed: list[str] = []
+    _end_processes(record)
+    for resource in removal_order(record):
+        try:
+            was_there = REMOVERS[resource.kind](resource)
+        except (OSError, PaiError) as error:
+            failed.append(f"{resource.kind} {resource.name}: {error}")
+            continue
+        if was_there:
+            removed.append(f"{resource.kind} {resource.name}")
+            say(f"removed {removed[-1]}")
+    if failed:
+        raise PaiError("the lab is not gone", details="\n".join(failed), remedy="run lab down again")
+    return tuple(removed)
+
+
+def _end_processes(record: Record) -> None:
+    # also finds a machine that was started but not written down before a crash
+    groups = [Path(resource.name) for resource in record.of(Kind.CGROUP)]
+    keepers = [machine.Process.parse(resource.detail) for resource in record.of(Kind.PROCESS)]
+    try:
+        machine.kill(keepers, groups)
+    except TimeoutError as error:
+        raise PaiError(str(error), remedy="see what they wait for (ps, dmesg), then run lab down again") from error
+
+
+def _was_running(resource: Resource) -> bool:
+    return not machine.Process.parse(resource.detail).alive
+
+
+def _unmount(resource: Resource) -> bool:
+    path = Path(resource.name)
+    if not rootfs.is_mounted(path):
+        return False
+    for _ in range(40):  # the kernel may need a moment to let go after the last process
+        if run(["umount", path], check=False).ok:
+            return True
+        time.sleep(0.1)
+    return run(["umount", path]).ok
+
+
+def _delete_link(resource: Resource) -> bool:
+    return network.has_link(resource.name) and run(["ip", "link", "delete", resource.name]).ok
+
+
+def _delete_netns(resource: Resource) -> bool:
+    return network.has_netns(resource.name) and run(["ip", "netns", "delete", resource.name]).ok
+
+
+def _delete_table(resource: Resource) -> bool:
+    return network.has_table(resource.name) and run(["nft", "delete", "table", "ip", resource.name]).ok
+
+
+def _delete_forward_rules(resource: Resource) -> bool:
+    rules = network.forward_rules(resource.name)
+    done = [run(["iptables", "-w", "-D", *rule], check=False).ok for rule in rules]
+    return any(done)
+
+
+def _remove_cgroup(resource: Resource) -> bool:
+    was_there = Path(resource.name).is_dir()
+    cgroups.remove(Path(resource.name))
+    return was_there
+
+
+def _forget_hosts(resource: Resource) -> bool:
+    path = Path(resource.name)
+    if not path.exists():
+        return False
+    before = path.read_text()
+    after = keys.known_hosts_text(before, {}, resource.detail.split())
+    if not after:
+        path.unlink()
+    elif after != before:
+        write_atomic(path, after)
+    return after != before
+
+
+def _remove_key_pair(resource: Resource) -> bool:
+    key = Path(resource.name)
+    was_there = key.exists()
+    _unlink([key, key.with_name(f"{key.name}.pub")])
+    return was_there
+
+
+def _unlink(paths: Iterable[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _remove_folder(resource: Resource) -> bool:
+    path = Path(resource.name)
+    if not path.is_dir():
+        return False
+    if f" {path}/" in Path("/proc/self/mounts").read_text():
+        raise OSError("something is still mounted below it")
+    shutil.rmtree(path)
+    return True
+
+
+REMOVERS: Mapping[Kind, Callable[[Resource], bool]] = {
+    Kind.PROCESS: _was_running,
+    Kind.MOUNT: _unmount,
+    Kind.VETH: _delete_link,
+    Kind.NETNS: _delete_netns,
+    Kind.BRIDGE: _delete_link,
+    Kind.NFT_TABLE: _delete_table,
+    Kind.FORWARD_RULE: _delete_forward_rules,
+    Kind.CGROUP: _remove_cgroup,
+    Kind.KNOWN_HOSTS: _forget_hosts,
+    Kind.KEY_PAIR: _remove_key_pair,
+    Kind.FOLDER: _remove_folder,
+}
