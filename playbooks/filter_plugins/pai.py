@@ -80,6 +80,16 @@ def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> s
     return tomlkit.dumps(document)
 
 
+def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The hosts.toml files of containerd, for pai_files: registry host -> URLs to ask in its place, in order."""
+    files = []
+    for host, urls in hosts.items():
+        document: dict[str, Any] = {"host": {url: {"capabilities": ["pull", "resolve"]} for url in urls}}
+        path = f"/etc/containerd/certs.d/{host}/hosts.toml"
+        files.append({"path": path, "content": tomlkit.dumps(document), "mode": "0644"})
+    return files
+
+
 def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """What Docker's daemon.json must contain.
 
@@ -156,7 +166,9 @@ def _arguments(values: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"name": name, "value": str(value)} for name, value in sorted(values.items())]
 
 
-def _registration(name: str, address: str, extra: Mapping[str, Any], taints: Sequence[Mapping[str, str]] | None) -> dict[str, Any]:
+def _registration(
+    name: str, address: str, extra: Mapping[str, Any], taints: Sequence[Mapping[str, str]] | None
+) -> dict[str, Any]:
     registration: dict[str, Any] = {
         "name": name,
         "criSocket": CRI_SOCKET,
@@ -181,7 +193,12 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "nodeRegistration": _registration(settings["name"], settings["address"], settings["kubelet_args"], taints),
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
     }
-    documents = [init, _cluster_configuration(settings), kubelet_config(settings, facts), _proxy_configuration(facts)]
+    documents = [
+        init,
+        _cluster_configuration(settings),
+        kubelet_config(settings, facts),
+        _proxy_configuration(facts),
+    ]
     return str(yaml.safe_dump_all(documents, sort_keys=False))
 
 
@@ -198,7 +215,12 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
             "dnsDomain": settings["dns_domain"],
         },
         "dns": {"imageTag": settings["coredns_tag"]},
-        "etcd": {"local": {"imageTag": settings["etcd_tag"], "extraArgs": _arguments({"quota-backend-bytes": 8 << 30})}},
+        "etcd": {
+            "local": {
+                "imageTag": settings["etcd_tag"],
+                "extraArgs": _arguments({"quota-backend-bytes": 8 << 30}),
+            }
+        },
         "apiServer": {
             "certSANs": list(settings["sans"]),
             "extraArgs": _arguments(
@@ -226,7 +248,13 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _volume(name: str, path: str, *, read_only: bool) -> dict[str, Any]:
-    return {"name": name, "hostPath": path, "mountPath": path, "readOnly": read_only, "pathType": "DirectoryOrCreate"}
+    return {
+        "name": name,
+        "hostPath": path,
+        "mountPath": path,
+        "readOnly": read_only,
+        "pathType": "DirectoryOrCreate",
+    }
 
 
 def _proxy_configuration(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,4 +299,5 @@ class FilterModule:
             "kubeadm_init": kubeadm_init,
             "kubeadm_join": kubeadm_join,
             "merge_toml": merge_toml,
+            "pai_registry_hosts": registry_hosts,
         }

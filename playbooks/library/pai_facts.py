@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_facts
 short_description: Observe a machine
 description:
-  - Reads what the planner and the roles decide by, and checks the expectations that earlier phases recorded.
+  - Reads what the planner and the roles decide by, and checks the expectations that roles recorded.
   - Changes nothing.
 options: {}
 author: [pai-install]
@@ -28,7 +28,7 @@ import re
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import PHASES_DIR, drift
+from ansible.module_utils.pai_managed import ROLES_DIR, drift
 
 CAP_SYS_RESOURCE = 24
 
@@ -64,7 +64,10 @@ def virtualization(module: AnsibleModule) -> dict[str, Any]:
     status, out, _err = module.run_command(["systemd-detect-virt", "--container"])
     if status == 0:
         return {"kind": out.strip(), "container": True}
-    return {"kind": module.run_command(["systemd-detect-virt", "--vm"])[1].strip() or "none", "container": False}
+    return {
+        "kind": module.run_command(["systemd-detect-virt", "--vm"])[1].strip() or "none",
+        "container": False,
+    }
 
 
 def memory_bytes() -> int:
@@ -73,10 +76,10 @@ def memory_bytes() -> int:
     return int(found.group(1)) * 1024 if found else 0
 
 
-def phases() -> dict[str, dict[str, Any]]:
-    """phase -> the settings it ran with and what has drifted since."""
+def roles() -> dict[str, dict[str, Any]]:
+    """role -> the settings it ran with and what has drifted since."""
     found = {}
-    for path in sorted(glob.glob(PHASES_DIR + "/*.json")):
+    for path in sorted(glob.glob(ROLES_DIR + "/*.json")):
         name = os.path.basename(path)[: -len(".json")]
         try:
             with open(path, encoding="utf-8") as handle:
@@ -124,7 +127,7 @@ def main() -> None:
         "memory_bytes": memory_bytes(),
         "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),
-        "phases": phases(),
+        "roles": roles(),
     }
     module.exit_json(changed=False, ansible_facts={"pai": facts})
 

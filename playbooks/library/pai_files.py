@@ -36,7 +36,9 @@ options:
       state: {description: Whether the file is there., type: str, choices: [present, absent], default: present}
       mode: {description: Permissions; an existing file keeps its own when empty., type: str, default: ""}
       backup: {description: Keep the old file beside the new one., type: bool, default: false}
-      validate: {description: "Command that must accept the new file, with %s for its path.", type: str}
+      validate:
+        description: Command that must accept the new file, with C(%s) for its path; skipped while it is not installed.
+        type: str
       secret: {description: Show no content in diffs., type: bool, default: false}
   directory_mode:
     description: Mode of folders that have to be made.
@@ -60,6 +62,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import stat
 import tempfile
 import time
@@ -132,7 +135,12 @@ def expectations(item: dict[str, Any], text: str, mode: str) -> list[dict[str, A
     if item["block"] is not None:
         body = read_block(text, item["marker"]) or ""
         found.append(
-            {"kind": "block", "path": path, "marker": item["marker"], "sha256": sha256(body.encode(errors="surrogateescape"))}
+            {
+                "kind": "block",
+                "path": path,
+                "marker": item["marker"],
+                "sha256": sha256(body.encode(errors="surrogateescape")),
+            }
         )
     return found
 
@@ -250,6 +258,8 @@ class Files:
         if not item["validate"]:
             return
         argv = [word.replace("%s", temporary) for word in shlex.split(item["validate"])]
+        if shutil.which(argv[0]) is None:
+            return  # the tool comes later in the same role
         status, out, err = self.module.run_command(argv)
         if status != 0:
             self.module.fail_json(
@@ -281,7 +291,10 @@ def main() -> None:
                 "elements": "dict",
                 "required": True,
                 "options": item,
-                "mutually_exclusive": [("content", "block", "merge_json"), ("content", "replace", "merge_json")],
+                "mutually_exclusive": [
+                    ("content", "block", "merge_json"),
+                    ("content", "replace", "merge_json"),
+                ],
             },
             "directory_mode": {"type": "str", "default": "0755"},
         },

@@ -74,7 +74,13 @@ class Kernel:
         """Keeps a file with this text."""
         old = read(path)
         self.managed.append(
-            {"kind": "file", "path": path, "sha256": sha256(text.encode()), "size": len(text.encode()), "mode": "0644"}
+            {
+                "kind": "file",
+                "path": path,
+                "sha256": sha256(text.encode()),
+                "size": len(text.encode()),
+                "mode": "0644",
+            }
         )
         if old == text:
             return
@@ -93,7 +99,9 @@ class Kernel:
         builtin = read(f"{folder}/modules.builtin")
         present = []
         for name in names:
-            known = os.path.isdir(f"/sys/module/{name}") or re.search(rf"/{re.escape(name)}\.ko", builtin.replace("-", "_"))
+            known = os.path.isdir(f"/sys/module/{name}") or re.search(
+                rf"/{re.escape(name)}\.ko", builtin.replace("-", "_")
+            )
             if known:
                 present.append(name)
             elif self.module.run_command(["modprobe", "--dry-run", name])[0] != 0:
@@ -102,7 +110,10 @@ class Kernel:
                 present.append(name)
                 if self.act(f"loaded {name}"):
                     self.module.run_command(["modprobe", name], check_rc=True)
-        self.write(f"/etc/modules-load.d/{self.module.params['name']}.conf", HEADER + "".join(f"{m}\n" for m in present))
+        self.write(
+            f"/etc/modules-load.d/{self.module.params['name']}.conf",
+            HEADER + "".join(f"{m}\n" for m in present),
+        )
 
     def set_parameters(self, wanted: dict[str, Any]) -> None:
         """Writes the file and brings the running kernel to it."""
@@ -134,7 +145,12 @@ class Kernel:
         self.managed.append({"kind": "noswap"})
         self.managed.append({"kind": "nomatch", "path": FSTAB, "regexp": SWAP_LINE})
         table = read(FSTAB)
-        without = re.sub(SWAP_LINE, lambda line: f"# swap is off for Kubernetes (pai-install): {line.group(0)}", table, flags=re.M)
+        without = re.sub(
+            SWAP_LINE,
+            lambda line: f"# swap is off for Kubernetes (pai-install): {line.group(0)}",
+            table,
+            flags=re.M,
+        )
         if without != table:
             self.diffs.append({"before": table, "after": without, "before_header": FSTAB, "after_header": FSTAB})
             if self.act("commented the swap lines of /etc/fstab"):
@@ -149,10 +165,14 @@ class Kernel:
 
     def mask_swap_units(self) -> None:
         """Masks swap units (GPT auto-discovery makes some, admins write others) and zram services."""
-        units = self.module.run_command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[1]
+        units = self.module.run_command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[
+            1
+        ]
         names = [line.split()[0] for line in units.splitlines() if line.strip()]
         names += [os.path.basename(path) for path in glob.glob("/etc/systemd/system/*.swap")]
-        names += [unit for unit in ZRAM_UNITS if unit_state(unit).get("UnitFileState") in ("enabled", "enabled-runtime")]
+        names += [
+            unit for unit in ZRAM_UNITS if unit_state(unit).get("UnitFileState") in ("enabled", "enabled-runtime")
+        ]
         for name in sorted(set(names)):
             if unit_state(name).get("LoadState") == "masked":
                 continue

@@ -38,13 +38,17 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, unit_state
+from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, newer_than_start, unit_state
 
 KUBEADM = "/usr/local/bin/kubeadm"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 MARKER = STATE_DIR + "/kubeadm.json"
-RENDERED = ("/etc/kubernetes/manifests/*.yaml", "/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env")
+RENDERED = (
+    "/etc/kubernetes/manifests/*.yaml",
+    "/var/lib/kubelet/config.yaml",
+    "/var/lib/kubelet/kubeadm-flags.env",
+)
 
 
 def rendered_files() -> dict[str, str]:
@@ -115,7 +119,9 @@ class Member:
 
     def kubelet_log(self) -> list[str]:
         """The kubelet's last words."""
-        log = self.module.run_command(["journalctl", "--unit", "kubelet", "--no-pager", "--lines", "15", "--output", "cat"])[1]
+        log = self.module.run_command(
+            ["journalctl", "--unit", "kubelet", "--no-pager", "--lines", "15", "--output", "cat"]
+        )[1]
         return [line[:400] for line in log.splitlines()]
 
     def enter(self, state: str) -> None:
@@ -162,6 +168,7 @@ class Member:
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
         before = rendered_files()
+        stale = self.kubelet_is_stale()
         if state == "init":
             self.kubeadm("init", "phase", "control-plane", "all", "--config", self.config)
             self.kubeadm("init", "phase", "etcd", "local", "--config", self.config)
@@ -173,18 +180,31 @@ class Member:
         after = rendered_files()
         changed = sorted(path for path in after if after[path] != before.get(path))
         self.actions += [f"rendered {path}" for path in changed]
-        kubelet_changed = any(path.startswith("/var/lib/kubelet/") for path in changed)
+        kubelet_changed = stale or any(path.startswith("/var/lib/kubelet/") for path in changed)
         if state == "join" and (kubelet_changed or unit_state("kubelet.service").get("ActiveState") != "active"):
             self.actions.append("restarted the kubelet")
             self.module.run_command(["systemctl", "restart", "kubelet"], check_rc=True)
 
+    def kubelet_is_stale(self) -> bool:
+        """Whether an interrupted run left settings that the kubelet has not read."""
+        return bool(newer_than_start([RENDERED[1], RENDERED[2]], unit_state("kubelet.service")))
+
     def wait_for_api(self) -> None:
         """Waits until the API server of this machine answers: its manifest may just have changed."""
         deadline = time.monotonic() + self.module.params["timeout"]
-        kubectl = ["/usr/local/bin/kubectl", "--kubeconfig", ADMIN_CONF, "get", "--raw=/readyz", "--request-timeout=5s"]
+        kubectl = [
+            "/usr/local/bin/kubectl",
+            "--kubeconfig",
+            ADMIN_CONF,
+            "get",
+            "--raw=/readyz",
+            "--request-timeout=5s",
+        ]
         while self.module.run_command(kubectl)[0] != 0:
             if time.monotonic() > deadline:
-                self.module.fail_json(msg="the API server does not answer", kubelet=self.kubelet_log(), actions=self.actions)
+                self.module.fail_json(
+                    msg="the API server does not answer", kubelet=self.kubelet_log(), actions=self.actions
+                )
             time.sleep(1)
 
 

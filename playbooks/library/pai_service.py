@@ -21,6 +21,13 @@ options:
       enabled: {description: Whether it starts at boot., type: bool, default: true}
       started: {description: Whether it has to run now., type: bool, default: true}
       restart: {description: Whether to restart it even when it runs., type: bool, default: false}
+      restart_if_newer:
+        description:
+          - Files that the unit reads when it starts; it is restarted when one of them is younger than its start.
+          - So a run that was interrupted between the file and the restart is made good by the next one.
+        type: list
+        elements: path
+        default: []
       reload: {description: Whether to reload it (before a restart, when both are set)., type: bool, default: false}
       check: {description: Command that succeeds once the service answers., type: str}
   stopped: {description: Units to stop and disable where they exist., type: list, elements: str, default: []}
@@ -45,7 +52,7 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import unit_state
+from ansible.module_utils.pai_managed import newer_than_start, unit_state
 
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "generated", "indirect")
 
@@ -97,7 +104,8 @@ class Services:
             status, said = self.systemctl("reload", name)
             if status != 0 and not unit["restart"]:
                 self.fail(unit, said)
-        if unit["restart"] and self.act(f"restarted {name}"):
+        stale = newer_than_start(unit["restart_if_newer"], state)
+        if (unit["restart"] or stale) and self.act(f"restarted {name}"):
             self.up(unit, "restart")
 
     def must(self, *words: str) -> None:
@@ -128,7 +136,9 @@ class Services:
     def fail(self, unit: dict[str, Any], said: str) -> None:
         """Takes the log lines, brings the old files back, fails the task."""
         name = unit["name"]
-        log = self.module.run_command(["journalctl", "--unit", name, "--no-pager", "--lines", "25", "--output", "cat"])[1]
+        log = self.module.run_command(["journalctl", "--unit", name, "--no-pager", "--lines", "25", "--output", "cat"])[
+            1
+        ]
         restored = self.roll_back()
         if restored:
             self.systemctl("daemon-reload")
@@ -158,6 +168,7 @@ def main() -> None:
         "enabled": {"type": "bool", "default": True},
         "started": {"type": "bool", "default": True},
         "restart": {"type": "bool", "default": False},
+        "restart_if_newer": {"type": "list", "elements": "path", "default": []},
         "reload": {"type": "bool", "default": False},
         "check": {"type": "str"},
     }

@@ -1,7 +1,7 @@
 """What a machine is expected to look like, and whether it still does.
 
 Every module that changes a machine returns `managed`: a list of expectations. `pai_record` keeps them on the machine
-at the end of a phase; `pai_facts` checks them against reality. So a verdict always comes from observation: the record
+at the end of a role; `pai_facts` checks them against reality. So a verdict always comes from observation: the record
 says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
@@ -22,11 +22,12 @@ import os
 import re
 import stat
 import subprocess
+import time
 from collections.abc import Iterable
 from typing import Any
 
 STATE_DIR = "/var/lib/pai-install"
-PHASES_DIR = STATE_DIR + "/phases"
+ROLES_DIR = STATE_DIR + "/roles"
 
 
 def sha256(data: bytes) -> str:
@@ -193,12 +194,18 @@ def unit_state(name: str) -> dict[str, str]:
     return _unit_states([name]).get(name, {})
 
 
+def newer_than_start(paths: list[str], state: dict[str, str]) -> list[str]:
+    """Those of the files that were written after the unit began to start."""
+    monotonic_us = int(state.get("InactiveExitTimestampMonotonic") or 0)
+    started = time.time() - (time.clock_gettime(time.CLOCK_MONOTONIC) - monotonic_us / 1e6)
+    return [path for path in paths if os.path.exists(path) and os.stat(path).st_mtime > started]
+
+
 def _unit_states(names: list[str]) -> dict[str, dict[str, str]]:
     if not names:
         return {}
-    shown = _output(
-        ["systemctl", "show", "--property=Id,ActiveState,SubState,UnitFileState,LoadState,NeedDaemonReload", *names]
-    )
+    properties = "Id,ActiveState,SubState,UnitFileState,LoadState,NeedDaemonReload,InactiveExitTimestampMonotonic"
+    shown = _output(["systemctl", "show", f"--property={properties}", *names])
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
     # systemctl answers in the order asked; Id may be another name of the unit (an alias)
     return dict(zip(names, (block for block in blocks if block)))

@@ -1,0 +1,118 @@
+"""Action of pai_store: sends from the dev box only what the component store lacks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+EMPTY = b"{}"
+EMPTY_DIGEST = "sha256:" + hashlib.sha256(EMPTY).hexdigest()
+
+
+def file_manifest(file: dict[str, Any]) -> bytes:
+    """The OCI artifact that keeps a file's blob in the registry: a blob without a manifest is garbage to it."""
+    size = os.stat(file["path"]).st_size
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "artifactType": "application/vnd.pai-install.file",
+        "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": EMPTY_DIGEST, "size": len(EMPTY)},
+        "layers": [{"mediaType": "application/octet-stream", "digest": "sha256:" + file["sha256"], "size": size}],
+    }
+    return json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode()
+
+
+def file_contents(file: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Blobs {repository, digest, path | content} and the manifest {repository, tag, digest, content} of a file."""
+    repository = f"files/{file['name']}"
+    manifest = file_manifest(file)
+    blobs = [
+        {"repository": repository, "digest": EMPTY_DIGEST, "content": base64.b64encode(EMPTY).decode()},
+        {"repository": repository, "digest": "sha256:" + file["sha256"], "path": file["path"]},
+    ]
+    return blobs, _manifest(repository, file["sha256"][:16], MANIFEST_TYPE, manifest)
+
+
+def image_contents(image: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The same for an image in an OCI layout folder."""
+    folder = os.path.join(image["layout"], "blobs", "sha256")
+    with open(os.path.join(folder, image["manifest_digest"].split(":")[1]), "rb") as handle:
+        content = handle.read()
+    parsed = json.loads(content)
+    blobs = [
+        {
+            "repository": image["repository"],
+            "digest": part["digest"],
+            "path": os.path.join(folder, part["digest"].split(":")[1]),
+        }
+        for part in [parsed["config"], *parsed["layers"]]
+    ]
+    return blobs, _manifest(image["repository"], image["tag"], parsed.get("mediaType", MANIFEST_TYPE), content)
+
+
+def _manifest(repository: str, tag: str, media_type: str, content: bytes) -> dict[str, Any]:
+    digest = "sha256:" + hashlib.sha256(content).hexdigest()
+    encoded = base64.b64encode(content).decode()
+    return {"repository": repository, "tag": tag, "media_type": media_type, "digest": digest, "content": encoded}
+
+
+def names(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Entries without their bytes, for the question what is missing."""
+    return [{key: value for key, value in entry.items() if key not in ("path", "content")} for entry in entries]
+
+
+class ActionModule(ActionBase):
+    """Asks the machine what is missing, sends that, lets the machine put it into the store."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The action."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        args = self._task.args
+        contents = [file_contents(file) for file in args.get("files") or []]
+        contents += [image_contents(image) for image in args.get("images") or []]
+        blobs = [blob for found, _manifest in contents for blob in found]
+        manifests = [manifest for _blobs, manifest in contents]
+        asked = self._module(args["url"], "missing", names(blobs), names(manifests), task_vars)
+        wanted_blobs = [blobs[index] for index in asked["missing_blobs"]]
+        wanted_manifests = [manifests[index] for index in asked["missing_manifests"]]
+        result.update(changed=bool(wanted_blobs or wanted_manifests), sent=[m["repository"] for m in wanted_manifests])
+        if result["changed"] and not self._task.check_mode:
+            # the module removes each file as soon as the store has it
+            self._module(args["url"], "push", self._send(wanted_blobs), wanted_manifests, task_vars)
+        return result
+
+    def _send(self, blobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Transfers each file once; the blobs with their paths on the machine."""
+        folder = self._connection._shell.tmpdir or self._make_tmp_path()  # noqa: SLF001 - how actions name it
+        sent = []
+        for blob in blobs:
+            if "content" in blob:
+                sent.append(blob)
+                continue
+            remote = self._connection._shell.join_path(folder, blob["digest"].split(":")[1])  # noqa: SLF001
+            if all(remote != entry.get("path") for entry in sent):
+                self._transfer_file(blob["path"], remote)
+            sent.append({**blob, "path": remote})
+        return sent
+
+    def _module(
+        self,
+        url: str,
+        state: str,
+        blobs: list[dict[str, Any]],
+        manifests: list[dict[str, Any]],
+        task_vars: dict[str, Any] | None,
+    ) -> dict[str, Any]:
+        arguments = {"url": url, "state": state, "blobs": blobs, "manifests": manifests}
+        done: dict[str, Any] = self._execute_module("pai_store", arguments, task_vars=task_vars)
+        if done.get("failed"):
+            raise AnsibleActionFail(done.get("msg", "the component store could not be filled"), result=done)
+        return done
