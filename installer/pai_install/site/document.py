@@ -17,7 +17,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from pai_install.site.problem import Problem, Severity, YamlPath, dotted
+from pai_install.site.problem import Problem, Severity, YamlPath, dotted, printable
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_VALUES = 1_000_000  # aliases of aliases multiply: a small file may mean more than fits in memory
@@ -65,11 +65,13 @@ class Items(list[Any]):
 class Document:
     """A file's content and the place of everything in it.
 
+    file, folder: as named in problems; where relative paths in the file start.
     root: Entries, or None when there is nothing to read (then `problems` may say why).
     marks: path -> the place of the key, or of the item in a list.
     """
 
     file: str
+    folder: Path = Path()
     root: Entries | None = None
     lines: tuple[str, ...] = ()
     marks: dict[YamlPath, Mark] = field(default_factory=dict)
@@ -99,7 +101,9 @@ class Document:
     ) -> None:
         """Notes a problem at `path`, placed at `mark` where that is more exact."""
         line, column = mark or self.mark(path)
-        self.problems.append(Problem(self.file, line, column, dotted(path), severity, code, message, remedy))
+        self.problems.append(
+            Problem(self.file, line, column, dotted(path), severity, code, printable(message), printable(remedy))
+        )
 
 
 def read_document(path: Path, *, top: str = "a mapping") -> Document:
@@ -108,7 +112,7 @@ def read_document(path: Path, *, top: str = "a mapping") -> Document:
     A file that does not exist, is no regular file, is too large, is not UTF-8 or is not YAML leaves
     `root` None and a problem behind.
     """
-    document = Document(str(path))
+    document = Document(printable(str(path)), path.parent)
     text = _read_text(path, document)
     if text is not None:
         parse_document(text, document, top=top)
@@ -218,6 +222,10 @@ class _TooMuchError(Exception):
     """The content is larger or deeper than any real site."""
 
 
+def _encodable(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text) if not text.isascii() else True
+
+
 class _Builder:
     """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes."""
 
@@ -254,6 +262,9 @@ class _Builder:
         plain = not node.style
         if plain and not vault and node.value in _NULLS:
             return None
+        if not _encodable(node.value):
+            self.document.add(path, "site.characters", "holds half a character (a surrogate)", mark=mark)
+            return None
         text = Text(node.value)
         text.mark, text.path, text.plain, text.vault = mark, path, plain, vault
         return text
@@ -271,7 +282,7 @@ class _Builder:
         merged: list[Node] = []
         for key, value in node.value:
             mark = Mark(key.start_mark.line + 1, key.start_mark.column + 1)
-            if not isinstance(key, ScalarNode):
+            if not isinstance(key, ScalarNode) or not _encodable(key.value):
                 self.document.add(path, "site.key", "a key must be a word", mark=mark)
             elif key.value == "<<" and not key.style:
                 merged.append(value)

@@ -70,5 +70,15 @@ def dotted(path: YamlPath) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if text else part
+            text += f".{short(part)}" if text else short(part)
     return text
+
+
+def printable(text: str) -> str:
+    """The text with everything a terminal may not be given (control characters, half characters) as '?'."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def short(text: str) -> str:
+    """The text as it is named in a message: on one line, 60 characters at most."""
+    return printable(text if len(text) <= 60 else text[:57] + "...")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from pai_install.site.problem import short
+
 _UNITS = {
     "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18,
     "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60,
@@ -27,13 +29,13 @@ def parse_bytes(text: str) -> int:
     """
     match = _QUANTITY.fullmatch(text.strip())
     if match is None:
-        raise QuantityError(f"{_short(text)} is not an amount of memory", "write it as Kubernetes does, e.g. 220Gi")
+        raise QuantityError(f"{short(text)} is not an amount of memory", "write it as Kubernetes does, e.g. 220Gi")
     number, unit, exponent = match.groups()
     if exponent is not None:
         return int(Decimal(number) * 10 ** int(exponent))
     if unit in _UNITS:
         return int(Decimal(number) * _UNITS[unit])
-    raise QuantityError(f"{_short(text)} has the unit {unit}, which Kubernetes does not know", _suggest(number, unit))
+    raise QuantityError(f"{short(text)} has the unit {unit}, which Kubernetes does not know", _suggest(number, unit))
 
 
 def _suggest(number: str, unit: str) -> str:
@@ -50,7 +52,3 @@ def format_bytes(amount: int) -> str:
         if amount and amount % _UNITS[unit] == 0:
             return f"{amount // _UNITS[unit]}{unit}"
     return str(amount)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 60 else text[:57] + "..."

@@ -12,6 +12,7 @@ from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from pai_install.site.document import Document, Entries, Items, Text
+from pai_install.site.problem import short
 from pai_install.site.quantity import QuantityError, format_bytes, parse_bytes
 
 _TRUE = frozenset({"true", "yes", "on"})
@@ -37,9 +38,7 @@ def shown(value: object) -> str:
         return "a mapping"
     if isinstance(value, list | tuple):
         return "a list"
-    text = str(value)
-    printable = "".join(letter if letter.isprintable() else "?" for letter in text[:61])
-    return printable if len(text) <= 60 else printable[:57] + "..."
+    return short(str(value))
 
 
 def read_text(value: object) -> str:
@@ -50,7 +49,10 @@ def read_text(value: object) -> str:
         raise invalid("vault", "an ansible-vault string is accepted for secrets only")
     if value is None:
         raise invalid("empty-value", "has no value")
-    return str(value).strip()
+    word = str(value).strip()
+    if not word.isprintable():
+        raise invalid("characters", "holds line ends or control characters", "write it on one line")
+    return word
 
 
 def read_boolean(value: object, info: ValidationInfo) -> bool:

@@ -74,7 +74,7 @@ def _from_environment(name: str) -> SecretStr:
 
 
 def _from_file(name: str, value: object, info: ValidationInfo) -> SecretStr:
-    folder = Path(info.context.file).parent if isinstance(info.context, Document) else Path()
+    folder = info.context.folder if isinstance(info.context, Document) else Path()
     try:
         path = site_path(name, folder)
         mode = path.stat().st_mode

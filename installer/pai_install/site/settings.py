@@ -54,7 +54,7 @@ def _site_file(value: object, info: ValidationInfo) -> Path:
     if isinstance(value, Path):
         return value
     word = read_text(value)
-    folder = Path(info.context.file).parent if isinstance(info.context, Document) else Path()
+    folder = info.context.folder if isinstance(info.context, Document) else Path()
     try:
         return site_path(word, folder)
     except (RuntimeError, ValueError):

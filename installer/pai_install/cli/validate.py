@@ -1,0 +1,76 @@
+"""`pai-install validate`: every problem of the site's files, and what the site means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from pai_install.cli.options import format_option, site_option
+from pai_install.errors import ExitCode
+from pai_install.site.annotate import annotate
+from pai_install.site.load import Reading, read_site
+from pai_install.site.model import Site
+from pai_install.site.problem import printable, text_lines
+from pai_install.site.summary import headline, machine_table, meanings, site_json
+
+SCHEMA_VERSION = 1
+
+
+@click.command
+@site_option
+@format_option
+@click.option("--annotate", "annotated", is_flag=True, help="Print the files with marks at the problems.")
+def command(*, site_dir: Path, output_format: str, annotated: bool) -> int:
+    """Check the site's files and show what they mean. Exit status 0, or 3 when the site has errors."""
+    reading = read_site(site_dir)
+    if output_format == "json":
+        click.echo(json.dumps(_report(reading), indent=2))
+    else:
+        for line in _text(reading, annotated=annotated):
+            click.echo(line)
+    return ExitCode.OK if reading.site is not None else ExitCode.SITE_INVALID
+
+
+def _report(reading: Reading) -> dict[str, object]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ok": reading.site is not None,
+        "problems": [problem.as_json() for problem in reading.problems],
+        "site": site_json(reading.site) if reading.site is not None else None,
+    }
+
+
+def _text(reading: Reading, *, annotated: bool) -> Iterator[str]:
+    if annotated:
+        for document in reading.sources.values():
+            yield from annotate(document)
+            yield ""
+    else:
+        yield from text_lines(reading.problems)
+    if reading.site is not None:
+        yield from [""] if reading.problems and not annotated else []
+        yield from (printable(line) for line in _meaning(reading.site))
+        yield ""
+    yield _verdict(reading)
+
+
+def _verdict(reading: Reading) -> str:
+    errors = sum(problem.is_error for problem in reading.problems)
+    warnings = len(reading.problems) - errors
+    counts = f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
+    return f"the site is {'valid' if reading.site is not None else 'invalid'}: {counts}"
+
+
+def _meaning(site: Site) -> Iterator[str]:
+    yield f"site {site.directory}: {headline(site)}"
+    yield ""
+    rows = list(machine_table(site))
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield ""
+    for meaning in meanings(site):
+        yield f"  {meaning.topic:<20}{meaning.value}{' (default)' if meaning.default else ''}"

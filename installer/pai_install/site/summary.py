@@ -1,0 +1,188 @@
+"""What a site means, said in values a person and a program can read; secrets are never among them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import SecretStr
+
+from pai_install.site.model import Machine, Site
+from pai_install.site.quantity import format_bytes
+from pai_install.site.settings import Settings
+
+_HIDDEN = "********"
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """One thing the site decides. default: nobody wrote it, it is ours (or OpenPAI's) default."""
+
+    topic: str
+    value: str
+    default: bool
+
+
+def site_json(site: Site) -> dict[str, Any]:
+    """The `site` part of the JSON report."""
+    return {
+        "directory": str(site.directory),
+        "machines": [_machine_json(site, machine) for machine in site.machines],
+        "skus": {
+            name: {
+                "mem_bytes": sku.mem_bytes,
+                "vcore": sku.vcore,
+                "device": sku.device.model_dump() if sku.device else None,
+            }
+            for name, sku in site.skus.items()
+        },
+        "settings": {
+            key: {"value": _open(getattr(site.settings, key)), "default": key not in site.settings.model_fields_set}
+            for key in Settings.model_fields
+        },
+        "services": sorted(site.services),
+    }
+
+
+def _machine_json(site: Site, machine: Machine) -> dict[str, Any]:
+    device = site.skus[machine.sku].device
+    return {
+        "hostname": machine.hostname,
+        "hostip": machine.hostip,
+        "roles": roles(machine),
+        "sku": machine.sku,
+        "devices": {device.type: device.count} if device else {},
+        "absent": machine.absent,
+        "ssh": {
+            "user": machine.ssh.user,
+            "port": machine.ssh.port,
+            "key_file": str(machine.ssh.key_file) if machine.ssh.key_file else None,
+            "password": machine.ssh.password is not None,
+        },
+        "labels": dict(machine.labels),
+        "taints": list(machine.taints),
+        "become": machine.become,
+    }
+
+
+def _open(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return _HIDDEN
+    if isinstance(value, tuple):
+        return list(value)
+    return value if isinstance(value, str | int | float | bool | dict | None) else str(value)
+
+
+def roles(machine: Machine) -> list[str]:
+    """What a machine does, in the order control-plane, worker, storage."""
+    named = {"control-plane": machine.control_plane, "worker": machine.worker, "storage": machine.storage}
+    return [name for name, has in named.items() if has]
+
+
+def headline(site: Site) -> str:
+    """One sentence: how many of what."""
+    devices: Counter[str] = Counter()
+    for machine in site.present_machines:
+        device = site.skus[machine.sku].device
+        if device is not None and machine.worker:
+            devices[device.type] += device.count
+    parts = [_count(len(site.control_planes), "control plane"), _count(len(site.workers), "worker")]
+    parts += [f"{count} x {kind}" for kind, count in sorted(devices.items())]
+    absent = len(site.machines) - len(site.present_machines)
+    parts += [f"{_count(absent, 'machine')} absent"] if absent else []
+    return ", ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def machine_table(site: Site) -> Iterator[tuple[str, ...]]:
+    """Yields the head and one row per machine: name, address, roles, type, its size, devices."""
+    yield "machine", "address", "roles", "type", "memory", "cores", "devices"
+    for machine in site.machines:
+        sku = site.skus[machine.sku]
+        does = ", ".join(roles(machine)) or "-"
+        yield (
+            machine.hostname,
+            machine.hostip,
+            f"{does} (absent)" if machine.absent else does,
+            sku.name,
+            format_bytes(sku.mem_bytes),
+            str(sku.vcore),
+            f"{sku.device.count} x {sku.device.model} ({sku.device.type})" if sku.device else "-",
+        )
+
+
+def meanings(site: Site) -> Iterator[Meaning]:
+    """Yields what the settings decide, in the order of an installation."""
+    settings = site.settings
+
+    def says(topic: str, value: str, *keys: str) -> Meaning:
+        return Meaning(topic, value, not settings.model_fields_set.intersection(keys))
+
+    yield says("log in as", _login(settings), "user")
+    yield says("Kubernetes", settings.kubernetes_version, "kubernetes_version")
+    yield says("components", _components(settings), "component_source")
+    pods = f"{settings.pod_cidr}, /{settings.pod_cidr_node_prefix} per machine, flannel {settings.flannel_backend}"
+    yield says("pods", pods, "pod_cidr", "pod_cidr_node_prefix", "flannel_backend")
+    yield says("services", settings.service_cidr, "service_cidr")
+    docker = f"{settings.docker_packages} packages, data in {settings.docker_data_root}"
+    yield says("Docker", docker, "docker_packages", "docker_data_root")
+    logs = f"{settings.docker_log_max_file} files of {settings.docker_log_max_size} per container"
+    yield says("container logs", logs, "docker_log_max_size", "docker_log_max_file")
+    runtime = settings.container_default_runtime or "decided per machine"
+    yield says("default runtime", runtime, "container_default_runtime")
+    yield says("Docker cache", _cache(settings), "enable_docker_cache")
+    yield from _lists(settings)
+    yield says("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
+    yield says("HiveD scheduler", "on" if settings.enable_hived_scheduler else "off", "enable_hived_scheduler")
+    if settings.docker_image_tag:
+        yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
+    if site.services:
+        yield Meaning("services", ", ".join(sorted(site.services)), default=False)
+
+
+def _lists(settings: Settings) -> Iterator[Meaning]:
+    named = {
+        "registry mirrors": settings.openpai_docker_registry_mirrors,
+        "insecure registries": settings.openpai_docker_insecure_registries,
+        "proxy": tuple(url for url in (settings.http_proxy, settings.https_proxy) if url),
+        "kubelet": (*settings.kubelet_config, *(f"--{flag}" for flag in settings.kubelet_custom_flags)),
+    }
+    for topic, values in named.items():
+        if values:
+            yield Meaning(topic, ", ".join(values), default=False)
+
+
+def _login(settings: Settings) -> str:
+    means = []
+    if settings.ssh_key_file_path is not None:
+        means.append(f"key {settings.ssh_key_file_path}")
+    if settings.password is not None:
+        means.append("password")
+    return f"{settings.user}, with {' and '.join(means)}" if means else settings.user
+
+
+def _components(settings: Settings) -> str:
+    match settings.component_source:
+        case "mirror":
+            return f"mirror at {settings.component_mirror_url}"
+        case "bundle":
+            return f"bundle {settings.component_bundle}"
+        case "modules":
+            return "modules: built by the Go client"
+        case _:
+            return "upstream release addresses"
+
+
+def _cache(settings: Settings) -> str:
+    if not settings.enable_docker_cache:
+        return "off"
+    where = f"filesystem {settings.docker_cache_fs_mount_path}"
+    if settings.docker_cache_storage_backend == "azure":
+        account = settings.docker_cache_azure_account_name
+        where = f"Azure account {account}, container {settings.docker_cache_azure_container_name}"
+    return f"{settings.docker_cache_remote_url} kept in {where}"
