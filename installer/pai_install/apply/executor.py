@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.apply.phase import PhaseEnd, Stage, run_phase
+from pai_install.apply.phase import PhaseEnd, Stage, engine_failure, run_phase
 from pai_install.engine.base import Engine, RunRequest
-from pai_install.findings import Finding
+from pai_install.findings import Finding, Verdict, worst
 from pai_install.plan.model import Plan, PlannedPhase
 from pai_install.redact import Redactor, secret_values
 from pai_install.report.model import (
+    OBSERVE,
     Counts,
     Failure,
     HostResult,
@@ -23,6 +24,9 @@ from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, Ru
 
 CONTROL_PLANE_GROUP = "control_plane"
 
+# Looks at the cluster from this box after a phase; gives what it found.
+Gate = Callable[[], Sequence[Finding]]
+
 
 def execute(
     plan: Plan,
@@ -31,17 +35,19 @@ def execute(
     *,
     check: bool = False,
     before: PhaseResult | None = None,
+    gates: Mapping[str, Gate] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Runs the plan and says what came of it; a Ctrl-C is reported in the Outcome, not raised.
 
     check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
     what an earlier phase would have made. before: the observation that the plan was made from, so that the
-    outcome counts its tasks and names the hosts that did not answer.
+    outcome counts its tasks and names the hosts that did not answer. gates: phase name -> checks after it;
+    one that FAILs holds back the phases that need this one.
     """
     redactor = Redactor(secret_values(plan.inventory.as_ansible()))
     stage = Stage(engine, tuple(observers), redactor, clock)
-    run = _Run(plan, stage, check=check)
+    run = _Run(plan, stage, check=check, gates=gates or {})
     if before is not None:
         run.phases.append(before)
         run.observing_s = before.duration_s
@@ -56,11 +62,13 @@ class _Run:
     plan: Plan
     stage: Stage
     check: bool
+    gates: Mapping[str, Gate]
     phases: list[PhaseResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
+    gate_failed: set[str] = field(default_factory=set)
     interrupted: bool = False
-    error: Failure | None = None
+    engine_failed: bool = False
     observing_s: float = 0.0
 
     def drop_unobserved(self, *, observed: PhaseResult | None) -> None:
@@ -80,7 +88,6 @@ class _Run:
             phases=tuple(self.phases),
             findings=tuple(self.findings),
             interrupted=self.interrupted,
-            error=self.error,
             check=self.check,
         )
         self.stage.tell(RunFinished(outcome))
@@ -90,28 +97,51 @@ class _Run:
         blocked = self._blocked(phase)
         hosts = tuple(host for host in _hosts(phase) if host not in self.dropped)
         if blocked or not hosts:
-            self._finish(phase, {}, 0.0, blocked)
+            self._finish(phase, {}, blocked=blocked)
             return
         self.stage.tell(PhaseStarted(phase.name, phase.title, hosts, number, len(self.plan.phases)))
         request = RunRequest(phase.playbook, self.plan.inventory, limit=hosts, check=self.check)
         self._take(phase, run_phase(phase, request, self.stage))
+        self._judge(phase)
 
     def _take(self, phase: PlannedPhase, end: PhaseEnd) -> None:
         self.interrupted = self.interrupted or end.interrupted
-        self.error = self.error or end.error
+        failure = engine_failure(phase, end.problem, self.stage.redactor) if end.problem else None
+        self.engine_failed = self.engine_failed or failure is not None
         self.findings.extend(end.findings)
-        self._finish(phase, end.result.hosts, end.result.duration_s, "")
+        self._finish(phase, end.result.hosts, duration_s=end.result.duration_s, failure=failure)
         for host, result in end.result.hosts.items():
-            fatal = result.status is HostStatus.UNREACHABLE or not (self.check or result.status.good)
-            if fatal:
+            if result.status is HostStatus.UNREACHABLE or not (self.check or result.status.good):
                 self.dropped.setdefault(host, f"{result.status.value} in phase {phase.name}")
 
-    def _finish(self, phase: PlannedPhase, ran: Mapping[str, HostResult], duration_s: float, blocked: str) -> None:
-        hosts = {
-            host: ran.get(host) or HostResult(HostStatus.LEFT, why=self.dropped.get(host) or blocked)
-            for host in (*_hosts(phase), *(host for host in ran if host not in _hosts(phase)))
+    def _judge(self, phase: PlannedPhase) -> None:
+        gate = self.gates.get(phase.name)
+        if gate is None or self.check or self.interrupted or self.engine_failed:
+            return
+        try:
+            found = tuple(gate())
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return
+        self.findings.extend(found)
+        if worst(found) is Verdict.FAIL:
+            self.gate_failed.add(phase.name)
+
+    def _finish(
+        self,
+        phase: PlannedPhase,
+        ran: Mapping[str, HostResult],
+        *,
+        duration_s: float = 0.0,
+        failure: Failure | None = None,
+        blocked: str = "",
+    ) -> None:
+        left = {
+            host: HostResult(HostStatus.LEFT, why=self.dropped.get(host) or blocked)
+            for host in _hosts(phase)
+            if host not in ran
         }
-        result = PhaseResult(phase.name, phase.title, duration_s, hosts)
+        result = PhaseResult(phase.name, phase.title, duration_s, {**ran, **left}, failure)
         self.phases.append(result)
         self.stage.tell(PhaseFinished(result))
 
@@ -119,8 +149,10 @@ class _Run:
         """Why the phase may not start at all; empty when it may."""
         if self.interrupted:
             return "the run was interrupted"
-        if self.error is not None:
+        if self.engine_failed:
             return "Ansible itself failed in an earlier phase"
+        if failed := self.gate_failed.intersection(phase.needs):
+            return f"a check after phase {', '.join(sorted(failed))} failed"
         masters = self.plan.inventory.groups.get(CONTROL_PLANE_GROUP, ())
         for done in self.phases:
             if done.name in phase.needs and not self.check and not _served(done, masters):
@@ -131,7 +163,7 @@ class _Run:
 def unreachable_hosts(unreachable: Mapping[str, str]) -> PhaseResult:
     """The observation of hosts that did not answer, where no fuller account of it exists."""
     return PhaseResult(
-        name="observe",
+        name=OBSERVE,
         title="Look at the machines",
         duration_s=0.0,
         hosts={

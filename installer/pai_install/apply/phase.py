@@ -38,30 +38,30 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEnd:
-    """How a phase ended: `interrupted` by the user, or with an `error` of the engine itself, or by itself."""
+    """How a phase ended: `interrupted` by the user, by a `problem` of the engine itself, or on its own."""
 
     result: PhaseResult
     findings: tuple[Finding, ...] = ()
     interrupted: bool = False
-    error: Failure | None = None
+    problem: PaiError | None = None
 
 
 def run_phase(phase: PlannedPhase, request: RunRequest, stage: Stage) -> PhaseEnd:
     """Runs the phase's playbook on the hosts in `request.limit`; a Ctrl-C ends it and is reported, not raised."""
     tally = Tally(request.limit, stage.redactor)
     began = stage.clock()
-    interrupted, error = False, None
+    interrupted, problem = False, None
     try:
         _consume(phase, request, stage, tally)
     except KeyboardInterrupt:
         interrupted = True
-    except PaiError as problem:
-        error = _engine_failure(phase, problem, stage.redactor)
-    hosts = tally.results(complete=not interrupted and error is None)
+    except PaiError as error:
+        problem = error
+    hosts = tally.results(complete=not interrupted and problem is None)
     for host, result in hosts.items():
         stage.tell(HostFinished(phase.name, host, result.status))
     ended = PhaseResult(phase.name, phase.title, round(stage.clock() - began, 3), hosts)
-    return PhaseEnd(ended, tuple(tally.findings), interrupted, error)
+    return PhaseEnd(ended, tuple(tally.findings), interrupted, problem)
 
 
 def _consume(phase: PlannedPhase, request: RunRequest, stage: Stage, tally: Tally) -> None:
@@ -88,7 +88,8 @@ def _finished(phase: PlannedPhase, event: Event, redactor: Redactor) -> TaskFini
     )
 
 
-def _engine_failure(phase: PlannedPhase, problem: PaiError, redactor: Redactor) -> Failure:
+def engine_failure(phase: PlannedPhase, problem: PaiError, redactor: Redactor) -> Failure:
+    """What is reported when Ansible itself could not run a phase."""
     return Failure(
         host="",
         task=phase.title,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding, Verdict
 
 SCHEMA_VERSION = 1
+OBSERVE = "observe"  # the name of the read-only phase before the plan
 
 
 class HostStatus(StrEnum):
@@ -82,25 +83,24 @@ class HostResult:
 
 @dataclass(frozen=True, slots=True)
 class PhaseResult:
-    """One phase: every host that it was planned for is in `hosts`."""
+    """One phase: every host that it was planned for is in `hosts`. failure: Ansible itself could not run it."""
 
     name: str
     title: str
     duration_s: float
     hosts: Mapping[str, HostResult]
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A whole run. `error`: what stopped it outside any host, for example Ansible itself."""
+    """A whole run. check: nothing was changed on the machines."""
 
     duration_s: float
     phases: tuple[PhaseResult, ...] = ()
     findings: tuple[Finding, ...] = ()
     interrupted: bool = False
-    error: Failure | None = None
     check: bool = False
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def exit_code(self) -> ExitCode:
@@ -110,14 +110,24 @@ class Outcome:
         """
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        statuses = {host.status for phase in self.phases for host in phase.hosts.values()}
-        if self.error is not None or (HostStatus.FAILED in statuses and not self.check):
+        statuses = self._statuses(self.phases)
+        counted = self._statuses(phase for phase in self.phases if not self.check or phase.name == OBSERVE)
+        if self.error is not None or HostStatus.FAILED in counted:
             return ExitCode.STEP_FAILED
         if HostStatus.UNREACHABLE in statuses:
             return ExitCode.UNREACHABLE
         if any(finding.verdict is Verdict.FAIL for finding in self.findings):
             return ExitCode.VERIFICATION_FAILED
         return ExitCode.OK
+
+    @staticmethod
+    def _statuses(phases: Iterable[PhaseResult]) -> set[HostStatus]:
+        return {host.status for phase in phases for host in phase.hosts.values()}
+
+    @property
+    def error(self) -> Failure | None:
+        """What stopped the run outside any host, for example Ansible itself."""
+        return next((phase.failure for phase in self.phases if phase.failure is not None), None)
 
     @property
     def ok(self) -> bool:
@@ -136,8 +146,12 @@ class Outcome:
     @property
     def failures(self) -> tuple[Failure, ...]:
         """Every failure, in order."""
-        of_hosts = (result.failure for phase in self.phases for result in phase.hosts.values())
-        return (*_present(of_hosts), *_present((self.error,)))
+        return tuple(
+            failure
+            for phase in self.phases
+            for failure in (*(result.failure for result in phase.hosts.values()), phase.failure)
+            if failure is not None
+        )
 
     @property
     def left(self) -> dict[str, tuple[str, ...]]:
@@ -148,7 +162,3 @@ class Outcome:
                 if not result.status.good:
                     remaining.setdefault(host, []).append(phase.title)
         return {host: tuple(titles) for host, titles in remaining.items()}
-
-
-def _present(failures: Iterable[Failure | None]) -> tuple[Failure, ...]:
-    return tuple(failure for failure in failures if failure is not None)

@@ -1,0 +1,55 @@
+"""Looks at the machines: one read-only task on each, before anything is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pai_install.apply.phase import Stage, run_phase
+from pai_install.engine.base import Event, RunRequest
+from pai_install.plan.model import HostStep, Inventory, PlannedPhase
+from pai_install.report.model import OBSERVE, PhaseResult
+from pai_install.report.notices import PhaseFinished, PhaseStarted
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen. results: host -> the result of the fact module; hosts without one are in `missed`.
+
+    missed: host -> why.
+    """
+
+    phase: PhaseResult
+    results: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def missed(self) -> dict[str, str]:
+        """The hosts that could not be looked at, and why."""
+        return {
+            host: result.failure.message if result.failure else "it gave no facts"
+            for host, result in self.phase.hosts.items()
+            if host not in self.results
+        }
+
+
+def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Observation:
+    """Runs observe.yml on the hosts.
+
+    Raises PaiError when Ansible cannot run it at all, KeyboardInterrupt on Ctrl-C.
+    """
+    results: dict[str, Mapping[str, Any]] = {}
+
+    def keep(event: Event) -> None:
+        if event.host and "ansible_facts" in event.result:
+            results[event.host] = event.result
+
+    phase = PlannedPhase(OBSERVE, "Look at the machines", "observe.yml", tuple(HostStep(host, ()) for host in hosts))
+    stage.tell(PhaseStarted(phase.name, phase.title, tuple(hosts), 1, 1))
+    end = run_phase(phase, RunRequest(phase.playbook, inventory, limit=tuple(hosts)), replace(stage, keep=keep))
+    stage.tell(PhaseFinished(end.result))
+    if end.interrupted:
+        raise KeyboardInterrupt
+    if end.problem is not None:
+        raise end.problem
+    return Observation(end.result, results)

@@ -1,0 +1,97 @@
+"""File differences out of check-mode results; pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pai_install.report.notices import Notice, TaskFinished
+
+_LONGEST = 400  # lines of one difference
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """One thing that a task would change on a host; `diff` is a unified difference, empty if there is none."""
+
+    phase: str
+    host: str
+    task: str
+    diff: str
+
+    def as_json(self) -> dict[str, str]:
+        """One key per field."""
+        return asdict(self)
+
+
+class ChangeCollector:
+    """An Observer that keeps what a check run would change."""
+
+    def __init__(self) -> None:
+        self._changes: list[FileChange] = []
+
+    @property
+    def changes(self) -> tuple[FileChange, ...]:
+        """In the order in which the tasks ended."""
+        return tuple(self._changes)
+
+    def notice(self, notice: Notice) -> None:
+        """Keeps a task that would change something."""
+        if isinstance(notice, TaskFinished) and notice.outcome == "changed":
+            diff = "\n".join(_diffs(notice.result)).strip("\n")
+            self._changes.append(FileChange(notice.phase, notice.host, notice.task, diff))
+
+
+def changes_text(changes: Iterable[FileChange]) -> str:
+    """The changes as text; hosts with the very same change share it."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for change in changes:
+        groups.setdefault((change.phase, change.task, change.diff), []).append(change.host)
+    lines: list[str] = []
+    for (phase, task, diff), hosts in groups.items():
+        lines.append(f"{phase}: {task} on {', '.join(hosts)}")
+        lines.extend(f"    {line}" for line in diff.splitlines())
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _diffs(result: Mapping[str, Any]) -> Iterator[str]:
+    items = result.get("results")
+    for part in (result, *(items if isinstance(items, list) else ())):
+        diff = part.get("diff") if isinstance(part, Mapping) else None
+        for one in diff if isinstance(diff, list) else (diff,):
+            if isinstance(one, Mapping):
+                yield from _one(one)
+
+
+def _one(diff: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(diff.get("prepared"), str):
+        yield from _cut(diff["prepared"].splitlines())
+        return
+    before, after = (_text(diff.get(side)) for side in ("before", "after"))
+    if before == after:
+        return
+    yield from _cut(
+        list(
+            difflib.unified_diff(
+                before.splitlines(),
+                after.splitlines(),
+                str(diff.get("before_header") or "before"),
+                str(diff.get("after_header") or "after"),
+                lineterm="",
+            )
+        )
+    )
+
+
+def _cut(lines: list[str]) -> Iterator[str]:
+    yield from lines[:_LONGEST]
+    if len(lines) > _LONGEST:
+        yield f"... {len(lines) - _LONGEST} more lines"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, Mapping):  # the state of a file: owner, mode and so on
+        return "\n".join(f"{key}: {value[key]}" for key in sorted(value))
+    return "" if value is None else str(value)

@@ -1,0 +1,86 @@
+"""The report as Markdown, for a ticket or a chat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.findings import Finding
+from pai_install.report.model import Failure, Outcome
+from pai_install.report.words import headline, host_word, phase_line, took
+
+
+def markdown(outcome: Outcome, *, title: str) -> str:
+    """The whole report; `title` names the site and the time of the run."""
+    return "\n".join(_lines(outcome, title)) + "\n"
+
+
+def _lines(outcome: Outcome, title: str) -> Iterator[str]:
+    yield from (f"# {title}", "", f"**{headline(outcome)}** (exit code {int(outcome.exit_code)})", "")
+    yield from _machines(outcome)
+    yield from _phases(outcome)
+    if outcome.failures:
+        yield from ("## Failures", "")
+        for failure in outcome.failures:
+            yield from _failure(failure)
+    if outcome.findings:
+        yield from _findings(outcome.findings)
+    if outcome.left:
+        yield from ("## Still to do", "")
+        yield from (f"- {_cell(host)}: {', '.join(titles)}" for host, titles in outcome.left.items())
+        yield ""
+
+
+def _machines(outcome: Outcome) -> Iterator[str]:
+    yield from (
+        "## Machines",
+        "",
+        "| machine | result | tasks | changed | failed | skipped |",
+        "|---|---|--:|--:|--:|--:|",
+    )
+    for host, counts in outcome.counts.items():
+        numbers = (counts.tasks, counts.changed, counts.failed, counts.skipped)
+        yield f"| {_cell(host)} | {host_word(outcome, host).value} | {' | '.join(map(str, numbers))} |"
+    yield ""
+
+
+def _phases(outcome: Outcome) -> Iterator[str]:
+    yield from ("## Phases", "", "| phase | result | time |", "|---|---|--:|")
+    for phase in outcome.phases:
+        yield f"| {_cell(phase.title)} | {_cell(phase_line(phase))} | {took(phase.duration_s)} |"
+    yield ""
+
+
+def _failure(failure: Failure) -> Iterator[str]:
+    yield from (f"### {failure.host or 'Ansible'}: {failure.task or 'login'}", "")
+    for name, text in (
+        ("where", f"`{failure.task_path}`" if failure.task_path else ""),
+        ("message", failure.message),
+        ("likely cause", failure.cause),
+        ("what to do", failure.remedy),
+    ):
+        if text:
+            yield f"- {name}: {' '.join(text.split())}"
+    if failure.evidence:
+        fence = "`" * max(3, _longest_fence(failure.evidence) + 1)
+        yield from ("", fence, failure.evidence, fence)
+    yield ""
+
+
+def _findings(findings: tuple[Finding, ...]) -> Iterator[str]:
+    yield from ("## Checks", "", "| verdict | subject | check | message | what to do |", "|---|---|---|---|---|")
+    for finding in findings:
+        cells = (finding.verdict.value, finding.subject, finding.id, finding.message, finding.remedy)
+        yield f"| {' | '.join(_cell(cell) for cell in cells)} |"
+    yield ""
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _longest_fence(text: str) -> int:
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    return longest
