@@ -49,9 +49,7 @@ class Inventory:
             "all": {
                 "vars": dict(self.shared_vars),
                 "hosts": {host: dict(values) for host, values in self.host_vars.items()},
-                "children": {
-                    group: {"hosts": {host: {} for host in hosts}} for group, hosts in self.groups.items()
-                },
+                "children": {group: {"hosts": {host: {} for host in hosts}} for group, hosts in self.groups.items()},
             }
         }
 

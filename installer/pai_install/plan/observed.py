@@ -1,0 +1,53 @@
+"""What was seen on a machine, as plain values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pai_install.errors import ExitCode, PaiError
+
+
+class RoleRecord(BaseModel):
+    """What a role left behind on a machine. settings: variable -> digest; drift: one sentence each."""
+
+    model_config = ConfigDict(frozen=True)
+    settings: Mapping[str, str] = Field(default_factory=dict)
+    drift: tuple[str, ...] = ()
+
+
+class Membership(BaseModel):
+    """Whether the machine is a control plane, and a node."""
+
+    model_config = ConfigDict(frozen=True)
+    control_plane: bool = False
+    node: bool = False
+
+
+class Observed(BaseModel):
+    """One machine, as module pai_facts saw it. memory_bytes: bytes. cluster: on a control plane only."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    hostname: str
+    machine_id: str = ""
+    boot_id: str = ""
+    os: Mapping[str, str] = Field(default_factory=dict)
+    architecture: str = ""
+    kernel: str = ""
+    python: str = ""
+    cgroup_version: int = 2
+    memory_bytes: int = 0
+    cpus: int = 0
+    kubernetes: Membership = Membership()
+    roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
+    cluster: Mapping[str, Any] | None = None
+
+
+def parse_observed(result: Mapping[str, Any]) -> Observed:
+    """The facts in a module result. Raises PaiError when it holds none."""
+    facts = result.get("ansible_facts", {}).get("pai")
+    if not isinstance(facts, Mapping):
+        raise PaiError("a machine was observed, but its facts are missing", exit_code=ExitCode.INTERNAL)
+    return Observed.model_validate(dict(facts))

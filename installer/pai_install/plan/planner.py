@@ -1,0 +1,92 @@
+"""What has to run, where, and why. Pure: everything it decides by comes in as values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
+from pai_install.plan.observed import Observed
+from pai_install.plan.phases import PHASES, VERIFY, Phase
+from pai_install.site import Site
+
+
+def make_plan(
+    site: Site,
+    inventory: Inventory,
+    observed: Mapping[str, Observed],
+    *,
+    unreachable: Mapping[str, str] | None = None,
+    phases: Collection[str] = (),
+    limit: Collection[str] = (),
+) -> Plan:
+    """The phases with work, in order, each with its hosts and reasons.
+
+    observed: the machines that answered. phases, limit: only these, where given; a phase that was asked for
+    by name runs on its machines even when there seems to be nothing to do.
+    """
+    planned = [
+        step
+        for phase in PHASES
+        if not phases or phase.name in phases
+        if (step := _planned(phase, site, inventory, observed, limit, forced=phase.name in phases)) is not None
+    ]
+    if VERIFY.name in phases or (planned and not phases):
+        hosts = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
+        why = "asked for" if not planned else "after a change"
+        planned.append(_phase(VERIFY, [HostStep(host, (why,)) for host in hosts]))
+    return Plan(tuple(planned), inventory, dict(unreachable or {}))
+
+
+def _planned(
+    phase: Phase,
+    site: Site,
+    inventory: Inventory,
+    observed: Mapping[str, Observed],
+    limit: Collection[str],
+    *,
+    forced: bool,
+) -> PlannedPhase | None:
+    steps = []
+    for machine in phase.machines(site):
+        host = machine.hostname
+        if host not in observed or (limit and host not in limit):
+            continue
+        wanted = _settings(inventory, host)
+        found = reasons(phase, wanted, observed[host]) or (("asked for",) if forced else ())
+        if found:
+            steps.append(HostStep(host, found))
+    return _phase(phase, steps) if steps else None
+
+
+def _phase(phase: Phase, steps: list[HostStep]) -> PlannedPhase:
+    return PlannedPhase(phase.name, phase.title, phase.playbook, tuple(steps), phase.needs)
+
+
+def _settings(inventory: Inventory, host: str) -> Mapping[str, Any]:
+    own = inventory.host_vars[host].get("pai_settings")
+    return dict(own if own is not None else inventory.shared_vars.get("pai_settings", {}))
+
+
+def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
+    """Why a phase has work on a machine; empty when it has none."""
+    found: list[str] = []
+    for role in phase.roles:
+        record = seen.roles.get(role)
+        if record is None:
+            found.append(f"{role} was never installed here")
+            continue
+        found += changed_settings(wanted.get(role, {}), record.settings)
+        found += record.drift
+    if "worker" in phase.roles and not seen.kubernetes.node and not found:
+        found.append("it is not a member of the cluster")
+    return tuple(found)
+
+
+def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str]) -> list[str]:
+    """What differs between the settings a role should have and those it last ran with."""
+    names = [name for name in sorted(wanted) if wanted[name] != ran_with.get(name)]
+    found = [name for name in names if name != "role"]
+    if found:
+        return [f"settings changed: {', '.join(found)}"]
+    return ["this version of pai-install does it differently"] if names else []
