@@ -10,7 +10,7 @@ import click
 
 from pai_install.cli.options import format_option, site_option, yes_option
 from pai_install.errors import ExitCode
-from pai_install.lab import LabSpec, LabStatus, down, spec_of, ssh_command, status, up
+from pai_install.lab import Fault, LabSpec, LabStatus, down, heal, inject, spec_of, ssh_command, status, up
 from pai_install.site import load_site
 
 
@@ -81,11 +81,12 @@ def status_command(*, site_dir: Path, output_format: str) -> int:
 
 
 def _table(found: LabStatus) -> str:
-    rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME")]
+    rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "FAULTS")]
     for machine in found.machines:
         memory = "-" if machine.memory_bytes is None else f"{machine.memory_bytes >> 20} MiB"
         uptime = "-" if machine.uptime_s is None else f"{machine.uptime_s // 60} min {machine.uptime_s % 60} s"
-        rows.append((machine.name, machine.state, machine.address, memory, uptime))
+        faults = " ".join(machine.faults) or "-"
+        rows.append((machine.name, machine.state, machine.address, memory, uptime, faults))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
@@ -100,3 +101,18 @@ def ssh_command_line(*, site_dir: Path, name: str, words: tuple[str, ...]) -> in
     spec = _spec(site_dir)
     argv = ssh_command(spec, spec.machine(name), words)
     os.execvp(argv[0], argv)  # noqa: S606 - ssh takes this process's place, terminal and exit code included
+
+
+@command.command(name="fault")
+@site_option
+@click.argument("name")
+@click.argument("fault", type=click.Choice([*(fault.value for fault in Fault), "heal"]))
+def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
+    """Break machine NAME on purpose, or heal it: takes every fault back and starts it if it is off."""
+    spec = _spec(site_dir)
+    machine = spec.machine(name)
+    if fault == "heal":
+        click.echo(f"{name} is healed: {', '.join(heal(spec, machine)) or 'nothing was wrong'}")
+    else:
+        click.echo(inject(spec, machine, Fault(fault)))
+    return ExitCode.OK

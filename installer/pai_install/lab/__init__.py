@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from pai_install.lab.bringup import UpReport, up
+from pai_install.lab.bringup import UpReport, heal, up
+from pai_install.lab.faults import Fault, inject
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.observe import LabStatus, MachineStatus, status
 from pai_install.lab.spec import LabMachine, LabSpec, spec_of
 from pai_install.lab.teardown import down
 
 __all__ = [
+    "Fault",
     "LabMachine",
     "LabSpec",
     "LabStatus",
     "MachineStatus",
     "UpReport",
     "down",
+    "heal",
+    "inject",
     "spec_of",
     "ssh_command",
     "status",

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.lab import cgroups, keys, machine, network, rootfs
+from pai_install.lab import cgroups, faults, keys, machine, network, rootfs
 from pai_install.lab.apt import read_box
 from pai_install.lab.box import allow_forwarding, box_hierarchies, lab_lock
 from pai_install.lab.image import ensure_image
@@ -91,6 +91,17 @@ def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) 
     process = machine.start(names, machine.keeper_script(command, groups))
     ledger.add([Resource(Kind.PROCESS, one.name, str(process))])
     return True
+
+
+def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
+    """Takes every fault of a machine back, starts it if it is off, waits for it; returns what was taken back."""
+    image = ensure_image(read_box(), lambda _line: None)
+    with lab_lock():
+        healed = faults.clear(spec, one)
+        if ensure_machine(spec, one, image, open_ledger(spec)):
+            healed = (*healed, faults.Fault.POWER_OFF.value)
+    wait_ready(spec, one)
+    return healed
 
 
 def publish_keys(spec: LabSpec) -> None:

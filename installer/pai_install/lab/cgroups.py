@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+# file -> what to write to let run, to freeze
+_SWITCHES: Mapping[str, tuple[str, str]] = {"freezer.state": ("THAWED", "FROZEN"), "cgroup.freeze": ("0", "1")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +122,20 @@ def thaw(folder: Path) -> None:
 
 
 def freeze(folder: Path, *, frozen: bool) -> bool:
-    """Stops or continues all processes of a group; False when this tree has no freezer."""
-    for name, value in (("freezer.state", "FROZEN" if frozen else "THAWED"), ("cgroup.freeze", "01"[frozen])):
-        switch = folder / name
-        if switch.exists():
-            switch.write_text(value)
+    """Stops or continues all processes of a group and of those below it; False when this tree has no freezer."""
+    for name, values in _SWITCHES.items():
+        if (folder / name).exists():
+            (folder / name).write_text(values[frozen])
             return True
     return False
+
+
+def is_frozen(folder: Path) -> bool:
+    """Whether the processes of a group are stopped."""
+    return any(
+        (folder / name).exists() and (folder / name).read_text().strip() != values[False]
+        for name, values in _SWITCHES.items()
+    )
 
 
 def remove(folder: Path, *, patience_s: float = 5.0) -> None:

@@ -85,6 +85,7 @@ def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[
         f'chroot "$1" {prefetch}',
         # every machine has keys and an id of its own
         'rm -f "$1"/etc/ssh/ssh_host_* "$1"/etc/machine-id "$1"/etc/hostname "$1"/etc/resolv.conf',
+        'rm -f "$1"/etc/apt/apt.conf.d/99mmdebstrap',  # 90lab says the same, and guards passwords
     ]
     return [
         "mmdebstrap",

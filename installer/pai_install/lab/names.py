@@ -43,19 +43,29 @@ class MachineNames:
         return self.folder / "root"
 
     @property
+    def image(self) -> Path:
+        """The machine's disk: a sparse file with a file system in it."""
+        return self.folder / "disk.img"
+
+    @property
+    def disk(self) -> Path:
+        """Where that disk is mounted on the box; a plain folder on a box without loop devices."""
+        return self.folder / "disk"
+
+    @property
     def upper(self) -> Path:
         """What the machine wrote over the base image."""
-        return self.folder / "upper"
+        return self.disk / "upper"
 
     @property
     def work(self) -> Path:
         """The overlay's own scratch folder."""
-        return self.folder / "work"
+        return self.disk / "work"
 
     @property
     def data(self) -> Path:
         """Holds the folders bound to /var/lib/{docker,containerd,kubelet,etcd}."""
-        return self.folder / "data"
+        return self.disk / "data"
 
     @property
     def console(self) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 
 from pai_install.lab import cgroups
 from pai_install.lab.box import box_hierarchies
+from pai_install.lab.faults import present_faults
 from pai_install.lab.machine import start_time
 from pai_install.lab.names import lab_names
 from pai_install.lab.record import read_record
@@ -21,14 +22,14 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class MachineStatus:
-    """One machine. state: running, stopped (its disk is kept) or absent. memory in bytes, uptime in seconds."""
+    """One machine. state: running, stopped (its disk is kept) or absent. faults: made by `lab fault`, not healed."""
 
     name: str
     address: str
     state: str
     memory_bytes: int | None = None
     uptime_s: int | None = None
-    fault: str | None = None
+    faults: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,8 @@ class LabStatus:
 
     @property
     def all_running(self) -> bool:
-        """Whether every machine of the site runs."""
-        return all(machine.state == "running" for machine in self.machines)
+        """Whether every machine of the site runs and has no fault."""
+        return all(machine.state == "running" and not machine.faults for machine in self.machines)
 
     def document(self) -> dict[str, Any]:
         """The status as JSON data."""
@@ -64,8 +65,9 @@ def _machine_status(
     started = [ticks for pid in cgroups.members(folders[0]) if (ticks := start_time(pid)) is not None]
     if not recorded or not started:
         return MachineStatus(one.name, str(one.address), "stopped" if recorded else "absent")
+    faults = tuple(fault.value for fault in present_faults(spec, one))
     uptime = time.clock_gettime(time.CLOCK_BOOTTIME) - min(started) / os.sysconf("SC_CLK_TCK")
-    return MachineStatus(one.name, str(one.address), "running", _memory(folders), int(uptime))
+    return MachineStatus(one.name, str(one.address), "running", _memory(folders), int(uptime), faults)
 
 
 def _memory(folders: Iterable[Path]) -> int | None:

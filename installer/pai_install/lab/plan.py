@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.lab import cgroups, network, rootfs
+from pai_install.lab import cgroups, disk, network
 from pai_install.lab.box import box_hierarchies
 from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
@@ -24,6 +24,7 @@ def planned_resources(spec: LabSpec, trees: Iterable[cgroups.Hierarchy]) -> tupl
     ]
     for one in spec.machines:
         own = machine_names(spec, one)
+        planned.append(Resource(Kind.MOUNT, str(own.disk)))
         planned.append(Resource(Kind.MOUNT, str(own.root)))
         planned.append(Resource(Kind.VETH, own.veth))
         planned.append(Resource(Kind.NETNS, own.netns))
@@ -75,6 +76,6 @@ def exists(resource: Resource) -> bool:
         case Kind.CGROUP:
             return Path(resource.name).is_dir()
         case Kind.MOUNT:
-            return rootfs.is_mounted(Path(resource.name))
+            return disk.is_mounted(Path(resource.name))
         case _:
             return False

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.lab import keys
+from pai_install.lab import disk, keys
 from pai_install.lab.names import DATA_DIRS, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.files import write_atomic
@@ -92,17 +92,12 @@ def mount_options(image: Path, upper: Path, work: Path) -> str:
     return f"lowerdir={image},upperdir={upper},workdir={work},volatile"
 
 
-def is_mounted(path: Path, mounts: str | None = None) -> bool:
-    """Whether something is mounted on `path`."""
-    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
-    return any(line.split()[1] == str(path) for line in text.splitlines() if " " in line)
-
-
 def ensure_root(spec: LabSpec, machine: LabMachine, image: Path) -> bool:
     """Mounts and, the first time, fills a machine's root; False when it was mounted."""
     names = machine_names(spec, machine)
-    if is_mounted(names.root):
+    if disk.is_mounted(names.root):
         return False
+    disk.ensure_disk(names)
     for folder in (names.root, names.upper, names.work, *(names.data / name for name in DATA_DIRS)):
         folder.mkdir(parents=True, exist_ok=True)
     # an overlay mounted volatile refuses to be mounted again until this is gone, even after a clean unmount

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.lab import cgroups, keys, machine, network, rootfs
+from pai_install.lab import cgroups, disk, keys, machine, network
 from pai_install.lab.box import lab_lock, restore_forwarding
 from pai_install.lab.names import lab_names
 from pai_install.lab.plan import check_owner
@@ -32,9 +32,11 @@ def down(spec: LabSpec, *, progress: Callable[[str], None] = lambda _line: None)
 
 
 def removal_order(record: Record) -> tuple[Resource, ...]:
-    """Recorded resources in the order in which they can go: users first, what they use after."""
-    order = list(Kind)
-    return tuple(sorted(record.resources, key=lambda resource: order.index(resource.kind)))
+    """Recorded resources in the order in which they can go: users first, what they use after.
+
+    Within a kind the last one made goes first: a machine's root lies over its disk.
+    """
+    return tuple(resource for kind in Kind for resource in reversed(record.of(kind)))
 
 
 def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ def _was_running(resource: Resource) -> bool:
 
 def _unmount(resource: Resource) -> bool:
     path = Path(resource.name)
-    if not rootfs.is_mounted(path):
+    if not disk.is_mounted(path):
         return False
     for _ in range(40):  # the kernel may need a moment to let go after the last process
         if run(["umount", path], check=False).ok:

@@ -1,0 +1,76 @@
+"""A machine's disk: a file system of its own, so that it has a size, and can be full without filling the box."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+from pai_install.lab.names import MachineNames
+from pai_install.system.proc import run
+
+GIB = 1 << 30
+SIZE_BYTES = 32 * GIB  # sparse: only what is written takes space on the box
+
+
+def is_mounted(path: Path, mounts: str | None = None) -> bool:
+    """Whether something is mounted on `path`; `mounts` is the text of /proc/self/mounts."""
+    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
+    return any(line.split()[1] == str(path) for line in text.splitlines() if " " in line)
+
+
+def ensure_disk(names: MachineNames) -> bool:
+    """Mounts the machine's disk, made when missing; False when the box cannot do that and a plain folder serves."""
+    if is_mounted(names.disk):
+        return True
+    is_new = not names.disk.exists()
+    names.disk.mkdir(parents=True, exist_ok=True)
+    if is_new and not _make_image(names.image):
+        return False
+    if not names.image.exists():
+        return False
+    if run(["mount", "-o", "loop,discard,noatime", names.image, names.disk], check=False).ok:
+        return True
+    if not is_new:
+        run(["mount", "-o", "loop,discard,noatime", names.image, names.disk])
+    names.image.unlink()  # a box without loop devices
+    return False
+
+
+def _make_image(image: Path) -> bool:
+    with image.open("wb") as handle:
+        handle.truncate(SIZE_BYTES)
+    # no journal: the disk lives and dies with the box's running kernel
+    options = ["-q", "-F", "-m", "0", "-O", "^has_journal", "-E", "lazy_itable_init=1,nodiscard"]
+    made = run(["mkfs.ext4", *options, image], check=False).ok
+    if not made:
+        image.unlink()
+    return made
+
+
+def filler(names: MachineNames) -> Path:
+    """The file that takes a disk's free space; machines do not see it."""
+    return names.disk / "filler"
+
+
+def fill(names: MachineNames) -> bool:
+    """Takes all free space of the disk; False when it has no size of its own."""
+    if not is_mounted(names.disk):
+        return False
+    offset = 0
+    with filler(names).open("wb") as handle:
+        # allocated, not written: the box's own disk does not grow; small units last, until nothing fits
+        for unit in (GIB, 1 << 20, 4096):
+            while _allocated(handle.fileno(), offset, unit):
+                offset += unit
+    return True
+
+
+def _allocated(descriptor: int, offset: int, size: int) -> bool:
+    try:
+        os.posix_fallocate(descriptor, offset, size)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        return False
+    return True
