@@ -1,0 +1,119 @@
+"""Turns the sources of one component into programs: by the Go client, a C compiler, or out of a Debian package."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain
+from pai_install.components.golang import build_environment, go_command
+from pai_install.components.progress import Progress
+from pai_install.components.source import Workshop, box_architecture
+from pai_install.components.userland import fetch_packages, unpack
+from pai_install.errors import PaiError
+from pai_install.system.proc import run, stream
+
+STEP = 100  # tell after that many compiled packages
+
+
+def fill(template: str, version: str) -> str:
+    """Puts a version into a template: {version}, {major}, {minor}."""
+    major, minor, *_ = [*version.split("."), "", ""]
+    return template.format(version=version, major=major, minor=minor)
+
+
+class _Count:
+    """Turns the go client's list of compiled packages into a progress line now and then."""
+
+    def __init__(self, label: str, progress: Progress) -> None:
+        self._label, self._progress, self._seen = label, progress, 0
+
+    def __call__(self, line: str) -> None:
+        if line.startswith("go: downloading"):
+            return
+        self._seen += 1
+        if self._seen % STEP == 0:
+            self._progress(f"{self._label}: {self._seen} packages compiled")
+
+
+def build_go(
+    build: GoBuild, version: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop, out: Path
+) -> None:
+    """Builds the programs of a wrapper module into `out`; its go.sum decides what is accepted.
+
+    Raises PaiError with the Go client's words.
+    """
+    label = wrapper.name
+    go = go_command(toolchain, box_architecture(), workshop.store.root / "toolchains", workshop.progress)
+    module = _copy(wrapper, workshop.scratch)
+    workshop.progress(f"{label}: building {', '.join(_program_names(build))}")
+    stream(
+        [go, *go_arguments(build, version, out)],
+        _Count(label, workshop.progress),
+        cwd=module,
+        env=build_environment(workshop.scratch, cgo=build.cgo),
+    )
+    for built, wanted in build.rename.items():
+        (out / built).rename(out / wanted)
+
+
+def go_arguments(build: GoBuild, version: str, out: Path) -> list[str]:
+    """The words after `go`: reproducible paths, no network beyond modules in go.sum, stamps, static if asked."""
+    external = [*(["-static"] if build.static else []), *build.linker]
+    linker = ["-s", "-w", *(f"-X={name}={fill(value, version)}" for name, value in build.stamps.items())]
+    if external:
+        linker.append(f"-extldflags='{' '.join(external)}'")
+    tags = [f"-tags={','.join(build.tags)}"] if build.tags else []
+    flags = ["-v", "-trimpath", "-mod=readonly", "-modcacherw", "-buildvcs=false", f"-ldflags={' '.join(linker)}"]
+    return ["build", *flags, *tags, f"-o={out}/", *build.packages]
+
+
+def _program_names(build: GoBuild) -> list[str]:
+    names = [_last_folder(package) for package in build.packages]
+    return [build.rename.get(name, name) for name in names]
+
+
+def _last_folder(package: str) -> str:
+    """The name the Go client gives a program: the last folder that is not a major version."""
+    *_, parent, last = package.split("/")
+    return parent if last.startswith("v") and last[1:].isdigit() else last
+
+
+def _copy(wrapper: Path, scratch: Path) -> Path:
+    module = scratch / "module"
+    module.mkdir(parents=True, exist_ok=True)
+    for name in ("go.mod", "go.sum"):
+        shutil.copy(wrapper / name, module / name)
+    return module
+
+
+def build_c(build: CBuild, version: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop, out: Path) -> None:
+    """Compiles one C program whose source lies in a Go module, verified as any module is."""
+    go = go_command(toolchain, box_architecture(), workshop.store.root / "toolchains", workshop.progress)
+    module = _copy(wrapper, workshop.scratch)
+    environment = build_environment(workshop.scratch, cgo=False)
+    told = run([go, "mod", "download", "-modcacherw", "-json", build.module], cwd=module, env=environment)
+    folder = Path(json.loads(told.stdout)["Dir"])
+    sources = [folder / source for source in build.sources]
+    flags = [fill(flag, version) for flag in build.flags]
+    run(["gcc", *flags, "-s", "-o", out / build.program, *sources])
+
+
+def take_deb(build: DebBuild, workshop: Workshop, out: Path) -> None:
+    """Takes one program out of the Debian package that has it."""
+    folder = workshop.scratch / "deb"
+    packages = fetch_packages([build.package], folder, workshop.progress)
+    own = [path for path in packages if path.name.startswith(f"{build.package}_")]
+    unpack(own, folder / "root")
+    candidates = (folder / "root" / build.member, folder / "root/usr" / build.member)
+    found = next((path for path in candidates if path.is_file()), None)
+    if found is None:
+        raise PaiError(f"the Debian package {build.package} holds no {build.member}")
+    shutil.copy2(found, out / build.program)
+
+
+def programs_of(folder: Path) -> Mapping[str, Path]:
+    """Program name -> path of what was built into a folder."""
+    return {path.name: path for path in sorted(folder.iterdir()) if path.is_file()}

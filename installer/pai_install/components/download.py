@@ -1,0 +1,119 @@
+"""Fetching over HTTP: resumable, atomic, and nothing is kept whose checksum is not the expected one."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+from pai_install.components.progress import Progress, Throttle
+from pai_install.components.store import sha256_of
+from pai_install.errors import PaiError
+
+TIMEOUT_S = 60
+ATTEMPTS = 4
+CHUNK = 1 << 20
+
+
+def fetch_bytes(url: str, *, headers: Mapping[str, str] | None = None, limit: int = 16 << 20) -> bytes:
+    """A small document at a url; raises PaiError when it cannot be had or is longer than `limit` bytes."""
+    with open_url(url, headers=headers) as response:
+        data = response.read(limit + 1)
+    if len(data) > limit:
+        raise PaiError(f"{url} is longer than {limit} bytes")
+    return data
+
+
+def open_url(url: str, *, headers: Mapping[str, str] | None = None) -> http.client.HTTPResponse:
+    """An open response to GET; environment proxies and certificates are honoured.
+
+    Raises PaiError that names the url and what the server or network said; an HTTP status of 401 is handed to
+    the caller as urllib's HTTPError, because it may know how to log in.
+    """
+    if not url.startswith(("https://", "http://", "file://")):
+        raise PaiError(f"{url} is not a URL that can be fetched", remedy="use https:// or http://")
+    request = urllib.request.Request(url, headers=dict(headers or {}))  # noqa: S310 - scheme checked above
+    try:
+        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
+    except urllib.error.HTTPError as error:
+        if error.code == 401:
+            raise
+        raise PaiError(
+            f"{url}: the server answered {error.code} {error.reason}",
+            remedy="check the component source of the site and that this box may reach it",
+        ) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise PaiError(
+            f"{url} cannot be reached: {getattr(error, 'reason', error)}",
+            remedy="check network, name resolution and proxy settings, or choose another component source",
+        ) from error
+    return response
+
+
+def download(
+    url: str, target: Path, sha256: str, progress: Progress, *, headers: Mapping[str, str] | None = None
+) -> Path:
+    """Brings the file at `url` to `target`, verified; a file that is already there and right is kept.
+
+    An interrupted download goes on where it stopped. Raises PaiError when the content has another sha256 (it is
+    deleted) or the file cannot be had after a few attempts.
+    """
+    if target.is_file() and sha256_of(target) == sha256:
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            _append(url, part, progress, headers or {})
+            break
+        except (OSError, http.client.HTTPException) as error:
+            if attempt == ATTEMPTS:
+                raise PaiError(
+                    f"{url}: the download broke off {ATTEMPTS} times: {error}",
+                    remedy="run the same command again: it goes on where it stopped",
+                ) from error
+            time.sleep(attempt)
+    seen = sha256_of(part)
+    if seen != sha256:
+        part.unlink()
+        raise PaiError(
+            f"{url} is not the file that is pinned: its sha256 is {seen}, expected {sha256}",
+            remedy="a proxy or mirror may have changed it, or it was damaged on the way: do not use it; try again "
+            "or choose another component source",
+        )
+    part.replace(target)
+    return target
+
+
+def _append(url: str, part: Path, progress: Progress, headers: Mapping[str, str]) -> None:
+    """Adds what is missing of a download to `part`; starts over when the server cannot resume."""
+    have = part.stat().st_size if part.exists() else 0
+    wanted = {**headers, "Range": f"bytes={have}-"} if have else dict(headers)
+    tell = Throttle(progress)
+    try:
+        response = open_url(url, headers=wanted)
+    except PaiError as error:
+        cause = error.__cause__
+        if have and isinstance(cause, urllib.error.HTTPError) and cause.code == 416:
+            return  # nothing is missing; the checksum decides
+        raise
+    with response:
+        resumed = response.status == 206
+        total = int(response.headers.get("Content-Length") or 0) + (have if resumed else 0)
+        done = have if resumed else 0
+        with part.open("ab" if resumed else "wb") as output:
+            while block := response.read(CHUNK):
+                output.write(block)
+                done += len(block)
+                tell(f"{url.rsplit('/', 1)[-1]}: {done >> 20} of {total >> 20} MB")
+        if total and done < total:
+            raise http.client.IncompleteRead(b"", total - done)
+
+
+def digest_of(data: bytes) -> str:
+    """ "sha256:..." of some bytes."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,86 @@
+"""From a selection to verified files and images in the cache; what is there already is not fetched again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pai_install.components.catalogue import Catalogue
+from pai_install.components.model import ComponentSet, Pick, Selection, SourceName
+from pai_install.components.modules import Modules
+from pai_install.components.progress import Progress, silent
+from pai_install.components.requirements import check_disk, missing
+from pai_install.components.source import Source, Workshop
+from pai_install.components.store import Entry, Store, default_cache
+from pai_install.errors import ExitCode, PaiError
+
+
+def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") -> Source:
+    """The source a site names; raises PaiError (site invalid) when a mirror has no address."""
+    del mirror_url
+    if name == "modules":
+        return Modules(catalogue)
+    raise PaiError(f"unknown component source {name}", exit_code=ExitCode.SITE_INVALID)
+
+
+def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[Pick, Entry | None]:
+    """What of the selection is in the cache, verified; fetches nothing."""
+    store = Store(cache or default_cache())
+    return {pick: store.lookup(source.key(pick), silent) for pick in selection.picks}
+
+
+def requirements(selection: Selection, source: Source, cache: Path | None = None) -> tuple[str, ...]:
+    """Debian packages this box lacks to fetch what is not in the cache yet, sorted."""
+    wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
+    return missing(package for pick in wanted for package in source.debian_packages(pick))
+
+
+def fetch(selection: Selection, source: Source, cache: Path | None = None, progress: Progress = silent) -> ComponentSet:
+    """Everything of the selection, verified. cache: a folder of ours, by default the user's.
+
+    Idempotent; what was finished before an interruption is kept. Raises PaiError when the box lacks packages or
+    disk, or when something cannot be had or is not what is pinned.
+    """
+    store = Store(cache or default_cache())
+    entries = {pick: store.lookup(source.key(pick), progress) for pick in selection.picks}
+    wanted = [pick for pick, entry in entries.items() if entry is None]
+    if wanted:
+        _check_box(wanted, source, store)
+        with store.exclusive(progress) as scratch:
+            for number, pick in enumerate(wanted, 1):
+                label = f"[{number}/{len(wanted)}] "
+                workshop = Workshop(store, scratch, lambda line, label=label: progress(label + line))  # type: ignore[misc]
+                entries[pick] = _produce(pick, source, workshop)
+    found = [entry for entry in entries.values() if entry]
+    return ComponentSet(
+        files=tuple(file for entry in found for file in entry.files),
+        images=tuple(image for entry in found for image in entry.images),
+        kubernetes_version=selection.kubernetes_version,
+    )
+
+
+def _check_box(wanted: Sequence[Pick], source: Source, store: Store) -> None:
+    lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
+    if lacking:
+        raise PaiError(
+            f"this box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            remedy=f"run: apt-get install {' '.join(lacking)}",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+    check_disk(store.root, max(source.disk_mb(pick) for pick in wanted))
+
+
+def _produce(pick: Pick, source: Source, workshop: Workshop) -> Entry:
+    key = source.key(pick)
+    known = workshop.store.lookup(key, workshop.progress)  # another process may have made it meanwhile
+    if known:
+        return known
+    started = time.monotonic()
+    with workshop.store.staging(key) as staged:
+        contents = source.produce(pick, staged, workshop)
+        entry = workshop.store.publish(key, staged, contents)
+    took = time.monotonic() - started
+    size = sum(path.stat().st_size for path in entry.folder.rglob("*") if path.is_file()) >> 20
+    workshop.progress(f"{pick.component} {pick.version}: ready, {took:.0f} s, {size} MB")
+    return entry

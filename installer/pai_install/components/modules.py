@@ -1,0 +1,197 @@
+"""The source for boxes whose only way out is a package proxy: everything is built here from verified modules."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from pai_install.components import userland
+from pai_install.components.build import build_c, build_go, fill, take_deb
+from pai_install.components.catalogue import (
+    WRAPPERS,
+    Catalogue,
+    CBuild,
+    Component,
+    DebBuild,
+    FileSpec,
+    GoBuild,
+    ImageSpec,
+)
+from pai_install.components.image import (
+    ImageConfig,
+    Layer,
+    Node,
+    place,
+    read_layer,
+    write_archive,
+    write_image,
+    write_layer,
+)
+from pai_install.components.model import Architecture, Pick, SourceName
+from pai_install.components.source import Workshop, box_architecture, recipe_key
+from pai_install.components.store import Contents, Entry, StagedFile, StagedImage
+
+# Part of the key of everything assembled here: raise it when the same programs give other files or images.
+RECIPE = 1
+
+
+class Modules:
+    """Builds programs with the Go client and assembles archives and images from them."""
+
+    def __init__(
+        self, catalogue: Catalogue, architecture: Architecture | None = None, wrappers: Path = WRAPPERS
+    ) -> None:
+        self._catalogue = catalogue
+        self._architecture = architecture or box_architecture()
+        self._wrappers = wrappers
+
+    @property
+    def name(self) -> SourceName:
+        """The word for it in the site's configuration."""
+        return "modules"
+
+    def key(self, pick: Pick) -> str:
+        """Over the programs' key and all that is put around them."""
+        component = self._component(pick)
+        images = component.images.values()
+        return recipe_key(
+            pick.component,
+            pick.version,
+            {
+                "recipe": RECIPE,
+                "programs": self.programs_key(pick),
+                "files": {name: spec.model_dump() for name, spec in component.files.items()},
+                "images": {name: spec.model_dump() for name, spec in component.images.items()},
+                "userland": self.userland_key() if any(image.userland for image in images) else "",
+            },
+        )
+
+    def programs_key(self, pick: Pick) -> str:
+        """Over the build's description and the wrapper's go.mod and go.sum, not over the Go that builds."""
+        component = self._component(pick)
+        wrapper = self._wrapper(pick)
+        texts = [(wrapper / name).read_text() for name in ("go.mod", "go.sum")] if wrapper.exists() else []
+        build = component.build.model_dump(exclude={"disk_mb", "debian"})
+        recipe = {"build": build, "version": pick.version, "on": self._architecture, "wrapper": texts}
+        return recipe_key(f"programs-{pick.component}", pick.version, recipe)
+
+    def userland_key(self) -> str:
+        """Over the names of the packages: their versions are those of the day the layer was made."""
+        recipe = {
+            "recipe": userland.RECIPE,
+            "packages": self._catalogue.userland.packages,
+            "on": self._architecture,
+        }
+        return recipe_key("userland", str(userland.RECIPE), recipe)
+
+    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+        """What compiling and unpacking need."""
+        component = self._component(pick)
+        packaged = isinstance(component.build, DebBuild) or any(image.userland for image in component.images.values())
+        return (*component.build.debian, *(("apt", "dpkg") if packaged else ()))
+
+    def disk_mb(self, pick: Pick) -> int:
+        """As measured, caches of the Go client included."""
+        return self._component(pick).build.disk_mb
+
+    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+        """Builds what is not in the cache yet, then assembles."""
+        component = self._component(pick)
+        built = self._programs(pick, workshop)
+        programs = {artifact.name: artifact.path for artifact in built.files}
+        files = [_file(name, pick.version, spec, programs, staged / "files") for name, spec in component.files.items()]
+        images = [
+            self._image(name, pick.version, spec, programs, staged / "images", workshop)
+            for name, spec in component.images.items()
+        ]
+        return Contents(tuple(files), tuple(images))
+
+    def _component(self, pick: Pick) -> Component:
+        return self._catalogue.components[pick.component]
+
+    def _wrapper(self, pick: Pick) -> Path:
+        named = self._component(pick).versions[pick.version].wrapper
+        return self._wrappers / (named or f"{pick.component}-{pick.version}")
+
+    def _programs(self, pick: Pick, workshop: Workshop) -> Entry:
+        key = self.programs_key(pick)
+        known = workshop.store.lookup(key, workshop.progress)
+        if known:
+            return known
+        with workshop.store.staging(key) as staged:
+            self._build(pick, workshop, staged)
+            programs = [StagedFile(path.name, pick.version, "binary", path) for path in sorted(staged.iterdir())]
+            return workshop.store.publish(key, staged, Contents(tuple(programs)))
+
+    def _build(self, pick: Pick, workshop: Workshop, out: Path) -> None:
+        build, wrapper, go = self._component(pick).build, self._wrapper(pick), self._catalogue.go
+        try:
+            if isinstance(build, GoBuild):
+                build_go(build, pick.version, wrapper, go, workshop, out)
+            elif isinstance(build, CBuild):
+                build_c(build, pick.version, wrapper, go, workshop, out)
+            else:
+                take_deb(build, workshop, out)
+        finally:  # the caches of the Go client are larger than all results together
+            shutil.rmtree(workshop.scratch, ignore_errors=True)
+            workshop.scratch.mkdir()
+
+    def _image(
+        self,
+        name: str,
+        version: str,
+        spec: ImageSpec,
+        programs: Mapping[str, Path],
+        folder: Path,
+        workshop: Workshop,
+    ) -> StagedImage:
+        tag = fill(spec.tag, version)
+        workshop.progress(f"{name}:{tag}: assembling the image")
+        layers = [self._userland(workshop)] if spec.userland else []
+        own = write_layer([*_base(spec), *_program_nodes(spec, programs)], workshop.scratch / "layers")
+        layout = folder / name
+        config = ImageConfig((next(iter(spec.programs.values())),), spec.user)
+        digest = write_image(layout, [*layers, own], config, tag, self._architecture)
+        return StagedImage(name, tag, digest, layout)
+
+    def _userland(self, workshop: Workshop) -> Layer:
+        key = self.userland_key()
+        known = workshop.store.lookup(key, workshop.progress)
+        if known:
+            return read_layer(known.path("layer"))
+        folder = workshop.scratch / "userland"
+        packages = userland.fetch_packages(self._catalogue.userland.packages, folder, workshop.progress)
+        userland.unpack(packages, folder / "root")
+        nodes = [*userland.userland_nodes(folder / "root"), *userland.base_nodes()]
+        with workshop.store.staging(key) as staged:
+            layer = write_layer(nodes, folder)
+            place(layer.path, staged / "layer.tar.gz")
+            file = StagedFile("layer", str(userland.RECIPE), "tar.gz", staged / "layer.tar.gz")
+            entry = workshop.store.publish(key, staged, Contents((file,)))
+        shutil.rmtree(folder)
+        return read_layer(entry.path("layer"))
+
+
+def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path], folder: Path) -> StagedFile:
+    folder.mkdir(parents=True, exist_ok=True)
+    if spec.kind == "binary":
+        target = folder / name
+        place(programs[spec.programs[0]], target)
+        return StagedFile(name, version, "binary", target)
+    target = folder / f"{name}.tar.gz"
+    prefix = f"{spec.folder}/" if spec.folder else "./"
+    nodes = [Node(f"{prefix}{program}", 0o755, programs[program]) for program in spec.programs]
+    write_archive(nodes, target, folders=False)
+    return StagedFile(name, version, "tar.gz", target)
+
+
+def _base(spec: ImageSpec) -> list[Node]:
+    return [] if spec.userland else userland.base_nodes()
+
+
+def _program_nodes(spec: ImageSpec, programs: Mapping[str, Path]) -> list[Node]:
+    nodes = [Node(place_.removeprefix("/"), 0o755, programs[program]) for program, place_ in spec.programs.items()]
+    program, first = next(iter(spec.programs.items()))
+    folder = first.removeprefix("/").rpartition("/")[0]
+    return [*nodes, *(Node(f"{folder}/{applet}", link=program) for applet in spec.applets)]

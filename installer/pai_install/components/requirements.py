@@ -1,0 +1,53 @@
+"""What this box must have before components can be built, as names of Debian packages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from pai_install.errors import PaiError
+from pai_install.system.proc import run
+
+# how to see that a package is there, also when it was not installed as that package
+PROBES = {
+    "gcc": "gcc",
+    "pkg-config": "pkg-config",
+    "libc6-dev": "/usr/include/stdlib.h",
+    "libseccomp-dev": "/usr/include/seccomp.h",
+    "apt": "apt-get",
+    "dpkg": "dpkg-deb",
+}
+
+
+def missing(packages: Iterable[str]) -> tuple[str, ...]:
+    """Those of the packages that this box lacks, sorted."""
+    return tuple(sorted(name for name in set(packages) if not _present(PROBES[name])))
+
+
+def _present(probe: str) -> bool:
+    return Path(probe).exists() if probe.startswith("/") else shutil.which(probe) is not None
+
+
+def install(packages: Iterable[str]) -> None:
+    """Installs Debian packages on this box; raises PaiError with apt's words when that fails or is not allowed."""
+    names = list(packages)
+    if os.geteuid() != 0:
+        raise PaiError(
+            f"installing {' '.join(names)} needs root", remedy=f"run: sudo apt-get install {' '.join(names)}"
+        )
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    run(["apt-get", "update", "-q"], env=environment, check=False)
+    run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *names], env=environment)
+
+
+def check_disk(folder: Path, needed_mb: int) -> None:
+    """Raises PaiError when the file system of `folder` has less free than needed; both are named."""
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    free_mb = shutil.disk_usage(there).free >> 20
+    if free_mb < needed_mb:
+        raise PaiError(
+            f"components need {needed_mb / 1024:.1f} GiB free below {folder}, {free_mb / 1024:.1f} GiB are",
+            remedy="free some space, or put the cache elsewhere by setting XDG_CACHE_HOME",
+        )

@@ -1,0 +1,65 @@
+"""What a source of components can do; upstream.py and modules.py are the kinds there are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pai_install.components.model import Architecture, Pick, SourceName
+from pai_install.components.progress import Progress
+from pai_install.components.store import Contents, Store
+from pai_install.errors import PaiError
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where a source works: the cache for parts worth keeping, a scratch folder that is emptied by itself."""
+
+    store: Store
+    scratch: Path
+    progress: Progress
+
+
+class Source(Protocol):
+    """Yields the files and images of one component at one version."""
+
+    @property
+    def name(self) -> SourceName:
+        """The word for it in the site's configuration."""
+        ...
+
+    def key(self, pick: Pick) -> str:
+        """Names the result in the cache: changes whenever the result would be made differently."""
+        ...
+
+    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+        """Debian packages this box needs to make it."""
+        ...
+
+    def disk_mb(self, pick: Pick) -> int:
+        """Free disk needed while making it."""
+        ...
+
+    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+        """Makes it in the empty folder `staged`; raises PaiError when it cannot be had or is not what is pinned."""
+        ...
+
+
+def recipe_key(name: str, version: str, recipe: Mapping[str, Any]) -> str:
+    """NAME-VERSION-HASH, the hash over everything that decides the result."""
+    text = json.dumps(recipe, sort_keys=True, default=str)
+    return f"{name}-{version}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def box_architecture() -> Architecture:
+    """The architecture of this box by Go's and Debian's name; raises PaiError for one that is not supported."""
+    names: dict[str, Architecture] = {"x86_64": "amd64", "aarch64": "arm64"}
+    machine = platform.machine()
+    if machine not in names:
+        raise PaiError(f"this box is a {machine}; x86_64 and aarch64 are supported")
+    return names[machine]

@@ -1,0 +1,188 @@
+"""The cache on the dev box: finished results under a key that says how they were made, checked on each use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from pai_install.components.model import FileArtifact, FileKind, ImageArtifact
+from pai_install.components.progress import Progress
+from pai_install.system.files import write_atomic
+
+SCHEMA_VERSION = 1
+
+
+def default_cache() -> Path:
+    """$XDG_CACHE_HOME/pai-install, or ~/.cache/pai-install."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "pai-install"
+
+
+def sha256_of(path: Path) -> str:
+    """The sha256 of a file's content, 64 lower-case hex digits."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file artefact below a staging folder."""
+
+    name: str
+    version: str
+    kind: FileKind
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class StagedImage:
+    """An image below a staging folder."""
+
+    repository: str
+    tag: str
+    manifest_digest: str
+    layout: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a source put into a staging folder."""
+
+    files: tuple[StagedFile, ...] = ()
+    images: tuple[StagedImage, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A finished result in the cache."""
+
+    folder: Path
+    files: tuple[FileArtifact, ...]
+    images: tuple[ImageArtifact, ...]
+
+    def path(self, name: str) -> Path:
+        """Where the file artefact called `name` is; raises KeyError."""
+        return {artifact.name: artifact.path for artifact in self.files}[name]
+
+
+class Store:
+    """The cache folder: entries/KEY with an entry.json each, and build/ for work in progress."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._entries = root / "entries"
+
+    @contextmanager
+    def exclusive(self, progress: Progress) -> Iterator[Path]:
+        """One writer at a time; gives an empty folder for work, gone afterwards, also after a crash."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(self.root / "lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            progress("waiting for another pai-install that is fetching components")
+            lock.acquire()
+        scratch = self.root / "build"
+        try:
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            yield scratch
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            lock.release()
+
+    def lookup(self, key: str, progress: Progress) -> Entry | None:
+        """The entry, its contents verified; one that was damaged is removed, named, and counts as missing."""
+        folder = self._entries / key
+        try:
+            record = json.loads((folder / "entry.json").read_text())
+        except (OSError, ValueError):
+            return None
+        if record.get("schema_version") != SCHEMA_VERSION:
+            return None
+        fresh = _verified(folder, record["contents"])
+        if isinstance(fresh, str):
+            progress(f"{key}: {fresh} in the cache is damaged; fetching it again")
+            shutil.rmtree(folder)
+            return None
+        if fresh != record["contents"]:
+            write_atomic(folder / "entry.json", json.dumps(record | {"contents": fresh}, indent=1))
+        return _entry(folder, record)
+
+    @contextmanager
+    def staging(self, key: str) -> Iterator[Path]:
+        """An empty folder to fill for `key`, on the cache's own file system; gone unless published."""
+        self._entries.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=self._entries))
+        folder.chmod(0o755)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def publish(self, key: str, staged: Path, contents: Contents) -> Entry:
+        """Makes a staged folder the entry of `key` in one step, replacing an older one."""
+        paths = sorted(path for path in staged.rglob("*") if path.is_file())
+        record = {
+            "schema_version": SCHEMA_VERSION,
+            "contents": {str(path.relative_to(staged)): _stamp(path, sha256_of(path)) for path in paths},
+            "files": [
+                {"name": f.name, "version": f.version, "kind": f.kind, "path": str(f.path.relative_to(staged))}
+                for f in contents.files
+            ],
+            "images": [
+                {
+                    "repository": i.repository,
+                    "tag": i.tag,
+                    "manifest_digest": i.manifest_digest,
+                    "layout": str(i.layout.relative_to(staged)),
+                }
+                for i in contents.images
+            ],
+        }
+        write_atomic(staged / "entry.json", json.dumps(record, indent=1))
+        target = self._entries / key
+        shutil.rmtree(target, ignore_errors=True)
+        staged.rename(target)
+        return _entry(target, record)
+
+
+def _stamp(path: Path, digest: str) -> list[str | int]:
+    status = path.stat()
+    return [digest, status.st_size, status.st_mtime_ns]
+
+
+def _verified(folder: Path, contents: dict[str, list[Any]]) -> dict[str, list[Any]] | str:
+    """The contents with fresh stamps, or the name of the first that is not what was published."""
+    fresh = {}
+    for name, (digest, size, mtime) in contents.items():
+        path = folder / name
+        try:
+            status = path.stat()
+        except OSError:
+            return name
+        if (status.st_size, status.st_mtime_ns) != (size, mtime) and sha256_of(path) != digest:
+            return name
+        fresh[name] = [digest, status.st_size, status.st_mtime_ns]
+    return fresh
+
+
+def _entry(folder: Path, record: dict[str, Any]) -> Entry:
+    def file(item: dict[str, Any]) -> FileArtifact:
+        digest, size, _ = record["contents"][item["path"]]
+        return FileArtifact(item["name"], item["version"], item["kind"], folder / item["path"], digest, size)
+
+    def image(item: dict[str, Any]) -> ImageArtifact:
+        return ImageArtifact(item["repository"], item["tag"], item["manifest_digest"], folder / item["layout"])
+
+    return Entry(folder, tuple(map(file, record["files"])), tuple(map(image, record["images"])))

@@ -1,0 +1,113 @@
+"""What images need below their programs: users and folders, and for some the tools of Debian packages.
+
+Packages come through this box's own apt sources and keys into folders of their own; nothing is installed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pai_install.components.image import Node
+from pai_install.components.progress import Progress
+from pai_install.errors import PaiError
+from pai_install.system.proc import run
+
+# Part of every key of something made here: raise it when the same packages give another layer.
+RECIPE = 1
+MERGED = ("bin", "sbin", "lib", "lib64")
+LEFT_OUT = ("usr/share/", "var/", "etc/alternatives/", "usr/lib/systemd/", "usr/include/")
+# what the package's postinst would link through the alternatives system
+IPTABLES_COMMANDS = tuple(
+    f"{family}{suffix}" for family in ("iptables", "ip6tables") for suffix in ("", "-save", "-restore")
+)
+
+
+def base_nodes() -> list[Node]:
+    """What every image has: names of users and groups, and a folder for temporary files."""
+    return [
+        Node("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"),
+        Node("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n"),
+        Node("etc/nsswitch.conf", 0o644, b"hosts: files dns\n"),
+        Node("root", 0o700),
+        Node("tmp", 0o1777),
+    ]
+
+
+def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> list[Path]:
+    """Brings Debian packages and all they depend on, signatures checked by apt, into `folder`.
+
+    Raises PaiError when apt cannot have them, with apt's own words.
+    """
+    progress(f"packages {' '.join(names)}: fetching with apt")
+    own = _private_apt(folder)
+    install = [*own, "--no-install-recommends", "--download-only", "-y", "install", *names]
+    if not run(["apt-get", *install], check=False, env=_environment()).ok:
+        lists = ["-o", f"Dir::State::lists={_made(folder / 'lists/partial').parent}"]
+        run(["apt-get", *own, *lists, "update"], check=False, env=_environment())
+        done = run(["apt-get", *lists, *install], check=False, env=_environment())
+        if not done.ok:
+            raise PaiError(
+                f"apt-get cannot fetch {' '.join(names)}",
+                details=(done.stderr or done.stdout).strip()[-4000:],
+                remedy="check this box's apt sources",
+            )
+    return sorted((folder / "archives").glob("*.deb"))
+
+
+def _private_apt(folder: Path) -> list[str]:
+    """Options by which apt believes that nothing is installed and writes only below `folder`."""
+    status = folder / "status"
+    _made(folder / "archives/partial")
+    status.write_text("")
+    options = {
+        "Dir::State::status": status,
+        "Dir::Cache::archives": folder / "archives",
+        "Dir::Cache::pkgcache": "",
+        "Dir::Cache::srcpkgcache": "",
+        "Debug::NoLocking": 1,
+        "APT::Sandbox::User": "root",
+    }
+    return ["-q", *(word for name, value in options.items() for word in ("-o", f"{name}={value}"))]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+
+
+def unpack(packages: Sequence[Path], root: Path) -> None:
+    """Unpacks Debian packages over each other into `root`; runs none of their scripts."""
+    root.mkdir(parents=True, exist_ok=True)
+    for package in packages:
+        run(["dpkg-deb", "--extract", package, root])
+
+
+def userland_nodes(root: Path) -> list[Node]:
+    """The paths of an unpacked root as a layer: /usr merged, documentation and the like left out."""
+    nodes = {node.path: node for node in _walk(root)}
+    for name in MERGED:
+        nodes[f"usr/{name}"] = Node(f"usr/{name}")
+        nodes[name] = Node(name, link=f"usr/{name}")
+    if "usr/sbin/xtables-nft-multi" in nodes:
+        for command in IPTABLES_COMMANDS:
+            nodes[f"usr/sbin/{command}"] = Node(f"usr/sbin/{command}", link="xtables-nft-multi")
+    return list(nodes.values())
+
+
+def _walk(root: Path) -> Iterator[Node]:
+    for path in sorted(root.rglob("*")):
+        relative = str(path.relative_to(root))
+        if relative.split("/", maxsplit=1)[0] in MERGED:
+            relative = f"usr/{relative}"
+        if relative.startswith(LEFT_OUT) or (path.is_dir() and not path.is_symlink()):
+            continue  # folders come back as the parents of what is in them
+        if path.is_symlink():
+            yield Node(relative, link=str(path.readlink()))
+        elif path.is_file():
+            yield Node(relative, 0o755 if path.stat().st_mode & 0o111 else 0o644, path)
