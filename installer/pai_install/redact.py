@@ -78,9 +78,7 @@ def _pattern(values: Iterable[str]) -> re.Pattern[str] | None:
     if not forms:
         return None
     # longest first: a secret that contains another one is replaced whole
-    return re.compile(
-        "|".join(_as_regex(form) for form in sorted(forms, key=lambda form: (-len(form), form)))
-    )
+    return re.compile("|".join(_as_regex(form) for form in sorted(forms, key=lambda form: (-len(form), form))))
 
 
 def _forms(value: str) -> Iterator[str]:

@@ -24,3 +24,23 @@ format_option = click.option(
     help="How to report.",
 )
 yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
+accept_new_option = click.option(
+    "--accept-new",
+    is_flag=True,
+    help="Record the SSH host keys of machines that have none in the site's known_hosts yet.",
+)
+
+
+def _names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Splits every value at commas; drops repetitions, keeps the order."""
+    del context, parameter
+    words = (word.strip() for value in values for word in value.split(","))
+    return tuple(dict.fromkeys(word for word in words if word))
+
+
+limit_option = click.option(
+    "--limit", multiple=True, callback=_names, metavar="HOST,...", help="Only these machines of the site."
+)
+phase_option = click.option(
+    "--phase", "phases", multiple=True, callback=_names, metavar="NAME,...", help="Only these phases."
+)

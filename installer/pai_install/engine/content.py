@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import pai_install
@@ -22,3 +23,18 @@ def content_dir() -> Path:
         remedy="install pai-install again",
         exit_code=ExitCode.INTERNAL,
     )
+
+
+def role_digests(content: Path) -> dict[str, str]:
+    """Role -> a short digest of all its files, names included: another digest means another version of it."""
+    roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
+    return {role.name: _digest(role) for role in roles}
+
+
+def _digest(folder: Path) -> str:
+    total = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())
+        total.update(content)
+    return total.hexdigest()[:12]

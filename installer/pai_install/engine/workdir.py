@@ -110,6 +110,7 @@ def environment(
         "ANSIBLE_LOCAL_TEMP": str(run_dir / "tmp"),
         "ANSIBLE_ROLES_PATH": str(content / "roles"),
         "ANSIBLE_LIBRARY": str(content / "playbooks" / "library"),
+        "ANSIBLE_ACTION_PLUGINS": str(content / "playbooks" / "action_plugins"),
         "ANSIBLE_MODULE_UTILS": str(content / "playbooks" / "module_utils"),
         "ANSIBLE_FILTER_PLUGINS": str(content / "playbooks" / "filter_plugins"),
         "ANSIBLE_INVENTORY_ENABLED": "ansible.builtin.yaml",

@@ -1,0 +1,202 @@
+"""The way of `apply`: read the site, look at the machines, plan; then, unless only asked, do it.
+
+`plan` goes the same way and stops earlier; there is no second implementation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pai_install.apply.eventlog import EventLog
+from pai_install.apply.executor import execute
+from pai_install.apply.journal import Interrupted, Journal, interrupted_run
+from pai_install.apply.lock import site_lock
+from pai_install.apply.observe import Observation, observe
+from pai_install.apply.phase import Stage
+from pai_install.apply.signals import ending_like_ctrl_c
+from pai_install.apply.state import RunFolder, StateFolder, open_state
+from pai_install.apply.wiring import Wiring
+from pai_install.engine.base import Engine
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.model import Plan
+from pai_install.redact import Redactor, secret_values
+from pai_install.report.data import report_data
+from pai_install.report.diffs import ChangeCollector, FileChange
+from pai_install.report.html import html
+from pai_install.report.markdown import markdown
+from pai_install.report.model import Outcome
+from pai_install.report.notices import Observer
+from pai_install.report.planned import moved, plan_data
+from pai_install.site.load import LoadedSite
+from pai_install.site.model import Site
+from pai_install.system.files import write_atomic
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for. phases and limit narrow it; empty means everything."""
+
+    site_dir: Path
+    phases: tuple[str, ...] = ()
+    limit: tuple[str, ...] = ()
+    accept_new_host_keys: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A site that this process holds, with an engine ready; lives as long as the lock.
+
+    interrupted: the run before this one, if it never ended. say: takes lines for the user.
+    """
+
+    request: Request
+    loaded: LoadedSite
+    wiring: Wiring
+    state: StateFolder
+    run: RunFolder
+    engine: Engine
+    observers: tuple[Observer, ...]
+    interrupted: Interrupted | None
+    say: Callable[[str], None]
+
+    @property
+    def site(self) -> Site:
+        """The site."""
+        return self.loaded.site
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """The plan and the observation that it was made from."""
+
+    plan: Plan
+    observation: Observation
+
+
+@contextmanager
+def open_session(
+    request: Request,
+    wiring: Wiring,
+    *,
+    verb: str,
+    progress: Observer,
+    say: Callable[[str], None],
+    now: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> Iterator[Session]:
+    """Reads the site, takes its lock and starts the engine; SIGTERM counts as Ctrl-C inside.
+
+    Raises SiteInvalid, and PaiError when another run holds the site.
+    """
+    loaded = wiring.load(request.site_dir)
+    _check_limit(loaded.site, request.limit)
+    state = open_state(request.site_dir)
+    with ending_like_ctrl_c(), site_lock(state.path, verb):
+        interrupted = interrupted_run(state.journal)
+        run = state.new_run(now())
+        with EventLog(run.events) as events, wiring.engine(state, run, request.accept_new_host_keys) as engine:
+            observers = (progress, events)
+            yield Session(request, loaded, wiring, state, run, engine, observers, interrupted, say)
+
+
+def prepare(session: Session) -> Prepared:
+    """Looks at the machines and plans; writes plan.json into the run's folder. Changes nothing on machines."""
+    site, wiring, request = session.site, session.wiring, session.request
+    inventory = wiring.inventory(site, session.state, session.say)
+    redactor = Redactor(secret_values(inventory.as_ansible()))
+    stage = Stage(session.engine, session.observers, redactor)
+    observation = observe(inventory, _watched(site, request.limit), stage)
+    observed = {host: wiring.parse(result) for host, result in observation.results.items()}
+    plan = wiring.plan(
+        site,
+        inventory,
+        observed,
+        unreachable=observation.missed,
+        phases=request.phases,
+        limit=request.limit,
+    )
+    save_plan(session, plan)
+    return Prepared(plan, observation)
+
+
+def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileChange, ...]]:
+    """Runs the plan in check mode: what each phase would change, with differences; changes nothing."""
+    collector = ChangeCollector()
+    outcome = execute(
+        prepared.plan,
+        session.engine,
+        (*session.observers, collector),
+        check=True,
+        before=prepared.observation.phase,
+    )
+    save_plan(session, prepared.plan, collector.changes)
+    return outcome, collector.changes
+
+
+def perform(session: Session, prepared: Prepared) -> Outcome:
+    """Runs the plan for real and writes the reports. A Ctrl-C is in the Outcome."""
+    with Journal(session.state.journal, session.run.name) as journal:
+        outcome = execute(
+            prepared.plan,
+            session.engine,
+            (*session.observers, journal),
+            before=prepared.observation.phase,
+            gates=session.wiring.gates(session.site, session.state),
+        )
+    write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
+    return outcome
+
+
+def require_unmoved(saved: Path, plan: Plan) -> None:
+    """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
+    try:
+        data: dict[str, Any] = json.loads(saved.read_text())
+    except (OSError, ValueError) as error:
+        raise PaiError(
+            f"{saved} is not a plan: {error}",
+            remedy="make one with `pai-install plan --format json > FILE`",
+            exit_code=ExitCode.USAGE,
+        ) from error
+    differences = moved(data, plan)
+    if differences:
+        raise PaiError(
+            f"the machines or the site are not as they were when {saved} was made",
+            details="\n".join(differences),
+            remedy="look at a new plan, and apply that",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] = ()) -> None:
+    """Writes the plan into the run's folder, for the owner only."""
+    write_atomic(session.run.plan, json.dumps(plan_data(plan, changes), indent=2) + "\n", mode=0o600)
+
+
+def write_reports(run: RunFolder, outcome: Outcome, *, title: str) -> None:
+    """Writes report.json, report.md and report.html into the run's folder, for the owner only."""
+    write_atomic(run.report("json"), json.dumps(report_data(outcome), indent=2) + "\n", mode=0o600)
+    write_atomic(run.report("md"), markdown(outcome, title=title), mode=0o600)
+    write_atomic(run.report("html"), html(outcome, title=title), mode=0o600)
+
+
+def _watched(site: Site, limit: Sequence[str]) -> tuple[str, ...]:
+    """The machines to look at: with a limit, those and the control planes that they join."""
+    masters = {machine.hostname for machine in site.control_planes}
+    names = (machine.hostname for machine in site.present_machines)
+    return tuple(name for name in names if not limit or name in limit or name in masters)
+
+
+def _check_limit(site: Site, limit: Sequence[str]) -> None:
+    present = {machine.hostname for machine in site.present_machines}
+    unknown = [name for name in limit if name not in present]
+    if unknown:
+        raise PaiError(
+            f"--limit names {', '.join(unknown)}, which the site does not have or has as absent",
+            remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
+            exit_code=ExitCode.USAGE,
+        )

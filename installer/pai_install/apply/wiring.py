@@ -1,0 +1,103 @@
+"""The parts that a run is put together from; tests put in others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pai_install.apply.executor import Gate
+from pai_install.apply.state import RunFolder, StateFolder
+from pai_install.engine.base import Engine
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.model import Inventory, Plan
+from pai_install.site.load import LoadedSite, load_site
+from pai_install.site.model import Site
+
+
+class MakePlan(Protocol):
+    """Compares what the inventory says with what was observed. Raises PaiError for an unknown phase name."""
+
+    def __call__(
+        self,
+        site: Site,
+        inventory: Inventory,
+        observed: Mapping[str, Any],
+        *,
+        unreachable: Mapping[str, str] | None = None,
+        phases: Collection[str] = (),
+        limit: Collection[str] = (),
+    ) -> Plan:
+        """Gives the plan for the hosts in `observed`, narrowed to `phases` and `limit` where given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wiring:
+    """One function for each thing that a run needs from another room.
+
+    inventory: fetches the components that it names; its last argument takes lines of progress.
+    parse: the fact module's result -> what the planner compares. gates: the checks after phases.
+    engine: a context manager that holds the connections; its last argument is whether to accept new host keys.
+    """
+
+    load: Callable[[Path], LoadedSite]
+    inventory: Callable[[Site, StateFolder, Callable[[str], None]], Inventory]
+    parse: Callable[[Mapping[str, Any]], Any]
+    plan: MakePlan
+    engine: Callable[[StateFolder, RunFolder, bool], AbstractContextManager[Engine]]
+    gates: Callable[[Site, StateFolder], Mapping[str, Gate]]
+
+
+def product_wiring() -> Wiring:
+    """The real parts. Imports them only now: `--help` must not load Ansible."""
+    from pai_install.plan.observed import parse_observed  # noqa: PLC0415
+    from pai_install.plan.planner import make_plan  # noqa: PLC0415
+
+    return Wiring(
+        load=load_site,
+        inventory=site_inventory,
+        parse=parse_observed,
+        plan=make_plan,
+        engine=_ansible,
+        gates=_no_gates,
+    )
+
+
+def site_inventory(site: Site, state: StateFolder, say: Callable[[str], None]) -> Inventory:
+    """The site's inventory, its components fetched where they are not in the cache yet.
+
+    Raises PaiError when a component cannot be had.
+    """
+    from pai_install.components.catalogue import load_catalogue, resolve  # noqa: PLC0415
+    from pai_install.components.fetch import fetch, open_source  # noqa: PLC0415
+    from pai_install.engine.content import content_dir, role_digests  # noqa: PLC0415
+    from pai_install.plan.desired import Desired  # noqa: PLC0415
+    from pai_install.plan.inventory import build_inventory  # noqa: PLC0415
+
+    settings = site.settings
+    if settings.component_source == "bundle":
+        raise PaiError(
+            "component_source: bundle is not available in this version",
+            remedy="use upstream, mirror or modules",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    catalogue = load_catalogue()
+    selection = resolve(catalogue, settings.kubernetes_version, settings.component_source)
+    source = open_source(catalogue, settings.component_source, settings.component_mirror_url or "")
+    components = fetch(selection, source, progress=say)
+    return build_inventory(Desired(site, components, state.path), role_digests(content_dir()))
+
+
+def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractContextManager[Engine]:  # noqa: FBT001
+    from pai_install.engine.content import content_dir  # noqa: PLC0415
+    from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
+
+    return RunnerEngine(content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new)
+
+
+def _no_gates(site: Site, state: StateFolder) -> Mapping[str, Gate]:
+    del site, state
+    return {}
