@@ -64,6 +64,12 @@ def _manifest(repository: str, tag: str, media_type: str, content: bytes) -> dic
     return {"repository": repository, "tag": tag, "media_type": media_type, "digest": digest, "content": encoded}
 
 
+def blob_file(data: str, digest: str) -> dict[str, str]:
+    """The expectation that the registry still has a blob, by the file it keeps it in."""
+    word = digest.split(":")[1]
+    return {"kind": "present", "path": f"{data}/docker/registry/v2/blobs/sha256/{word[:2]}/{word}/data"}
+
+
 def names(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Entries without their bytes, for the question what is missing."""
     return [{key: value for key, value in entry.items() if key not in ("path", "content")} for entry in entries]
@@ -84,6 +90,8 @@ class ActionModule(ActionBase):
         wanted_blobs = [blobs[index] for index in asked["missing_blobs"]]
         wanted_manifests = [manifests[index] for index in asked["missing_manifests"]]
         result.update(changed=bool(wanted_blobs or wanted_manifests), sent=[m["repository"] for m in wanted_manifests])
+        if args.get("data"):
+            result["managed"] = [blob_file(args["data"], digest) for digest in sorted({b["digest"] for b in blobs})]
         if result["changed"] and not self._task.check_mode:
             # the module removes each file as soon as the store has it
             self._module(args["url"], "push", self._send(wanted_blobs), wanted_manifests, task_vars)

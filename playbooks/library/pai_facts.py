@@ -31,6 +31,8 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import ROLES_DIR, drift
 
 CAP_SYS_RESOURCE = 24
+ADMIN_CONF = "/etc/kubernetes/admin.conf"
+SYSTEM_NAMESPACES = ("kube-system", "kube-flannel")
 
 
 def read(path: str) -> str:
@@ -107,6 +109,47 @@ def kubernetes() -> dict[str, Any]:
     }
 
 
+def cluster(module: AnsibleModule) -> dict[str, Any]:
+    """Nodes and the pods of the system, from a control plane; `error` when the API does not answer."""
+    kubectl = ["/usr/local/bin/kubectl", "--kubeconfig", ADMIN_CONF, "--request-timeout=10s", "get", "--output", "json"]
+    status, out, err = module.run_command([*kubectl, "nodes"])
+    if status != 0:
+        return {"error": err.strip()[:500], "nodes": [], "pods": []}
+    nodes = [node_facts(node) for node in json.loads(out)["items"]]
+    pods = []
+    for namespace in SYSTEM_NAMESPACES:
+        status, out, _err = module.run_command([*kubectl, "--namespace", namespace, "pods"])
+        if status == 0:
+            pods += [pod_facts(pod) for pod in json.loads(out)["items"]]
+    return {"error": "", "nodes": nodes, "pods": pods}
+
+
+def node_facts(node: dict[str, Any]) -> dict[str, Any]:
+    """What matters of a node."""
+    conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", [])}
+    return {
+        "name": node["metadata"]["name"],
+        "ready": conditions.get("Ready") == "True",
+        "pressure": sorted(name for name, value in conditions.items() if name != "Ready" and value == "True"),
+        "version": node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v"),
+        "cordoned": bool(node["spec"].get("unschedulable")),
+    }
+
+
+def pod_facts(pod: dict[str, Any]) -> dict[str, Any]:
+    """What matters of a pod of the system."""
+    states = pod["status"].get("containerStatuses", [])
+    waiting = [state["state"]["waiting"] for state in states if "waiting" in state.get("state", {})]
+    return {
+        "name": f"{pod['metadata']['namespace']}/{pod['metadata']['name']}",
+        "node": pod["spec"].get("nodeName", ""),
+        "phase": pod["status"].get("phase", ""),
+        "ready": bool(states) and all(state.get("ready") for state in states),
+        "restarts": sum(state.get("restartCount", 0) for state in states),
+        "why": "; ".join(f"{word.get('reason', '')} {word.get('message', '')}".strip()[:300] for word in waiting),
+    }
+
+
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
@@ -129,6 +172,8 @@ def main() -> None:
         "kubernetes": kubernetes(),
         "roles": roles(),
     }
+    if os.path.exists(ADMIN_CONF):
+        facts["cluster"] = cluster(module)
     module.exit_json(changed=False, ansible_facts={"pai": facts})
 
 

@@ -24,11 +24,14 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 msg: {description: What kubectl said., type: str, returned: always}
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
 """
 
 import json
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import object_versions
 
 
 class Cluster:
@@ -41,6 +44,20 @@ class Cluster:
         """Runs kubectl; status, output, errors."""
         base = [self.module.params["kubectl"], "--kubeconfig", self.module.params["kubeconfig"]]
         return self.module.run_command(base + words, data=data)  # type: ignore[no-any-return]
+
+
+def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects as they are now, for pai_record."""
+    named = [
+        {
+            "kind": "object",
+            "name": f"{entry['kind'].lower()}/{entry['metadata']['name']}",
+            "namespace": entry["metadata"].get("namespace", ""),
+        }
+        for entry in objects
+    ]
+    seen = object_versions(named)
+    return [{**entry, "version": seen.get((entry["namespace"], entry["name"]), "")} for entry in named]
 
 
 def main() -> None:
@@ -81,7 +98,12 @@ def main() -> None:
                     pods=pods.splitlines(),
                     events=events.splitlines()[-20:],
                 )
-    module.exit_json(changed=changed, msg=said.strip(), diff={"prepared": diff})
+    module.exit_json(
+        changed=changed,
+        msg=said.strip(),
+        diff={"prepared": diff},
+        managed=[] if module.check_mode else expectations(module.params["objects"]),
+    )
 
 
 if __name__ == "__main__":

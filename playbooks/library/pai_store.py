@@ -12,6 +12,7 @@ options:
   url: {description: The registry., type: str, required: true}
   files: {description: "Files on the dev box: name, path, sha256.", type: list, elements: dict}
   images: {description: "OCI layouts on the dev box: repository, tag, layout, manifest_digest.", type: list, elements: dict}
+  data: {description: "Where the registry keeps its blobs, to see later that they are still there.", type: path}
   state: {description: The action's own step., type: str, choices: [missing, push], default: missing}
   blobs: {description: The action's own., type: list, elements: dict, default: []}
   manifests: {description: The action's own., type: list, elements: dict, default: []}
@@ -22,6 +23,7 @@ EXAMPLES = r"""
   pai_store: {url: "http://127.0.0.1:5080", files: [], images: []}
 """
 RETURN = r"""
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
 sent: {description: Repositories that were filled., type: list, elements: str, returned: always}
 """
 
@@ -107,6 +109,7 @@ def main() -> None:
             "url": {"type": "str", "required": True},
             "files": {"type": "list", "elements": "dict"},
             "images": {"type": "list", "elements": "dict"},
+            "data": {"type": "path"},
             "state": {"type": "str", "choices": ["missing", "push"], "default": "missing"},
             "blobs": {"type": "list", "elements": "dict", "default": []},
             "manifests": {"type": "list", "elements": "dict", "default": []},

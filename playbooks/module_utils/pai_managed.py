@@ -8,11 +8,13 @@ An expectation is a dict with `kind` and what that kind needs:
   file:    path, sha256, mode          the file's bytes and mode
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
+  present: path                        something is there
   nomatch: path, regexp                no line matches
   unit:    name, enabled, active       systemd unit
   package: name                        Debian package installed
   sysctl:  name, value                 kernel parameter
   noswap:                              nothing swaps
+  object:  name, namespace, version    Kubernetes object (kind/name), seen from a control plane
 """
 
 from __future__ import annotations
@@ -102,8 +104,10 @@ def drift(expectations: Iterable[dict[str, Any]]) -> list[str]:
     expected = list(expectations)
     units = _unit_states([item["name"] for item in expected if item["kind"] == "unit"])
     packages = _installed([item["name"] for item in expected if item["kind"] == "package"])
-    problems = []
+    problems = _object_problems([item for item in expected if item["kind"] == "object"])
     for item in expected:
+        if item["kind"] == "object":
+            continue
         if item["kind"] == "unit":
             problem = _unit_problem(item, units.get(item["name"], {}))
         elif item["kind"] == "package":
@@ -148,6 +152,10 @@ def _check_absent(item: dict[str, Any]) -> str:
     return f"{item['path']} is back" if os.path.lexists(item["path"]) else ""
 
 
+def _check_present(item: dict[str, Any]) -> str:
+    return "" if os.path.lexists(item["path"]) else f"{item['path']} is missing"
+
+
 def _check_nomatch(item: dict[str, Any]) -> str:
     found = re.search(item["regexp"], _read(item["path"]) or "", re.MULTILINE)
     return f"{item['path']} has the line {found.group(0)!r} again" if found else ""
@@ -168,6 +176,7 @@ _CHECKS = {
     "file": _check_file,
     "block": _check_block,
     "absent": _check_absent,
+    "present": _check_present,
     "nomatch": _check_nomatch,
     "sysctl": _check_sysctl,
     "noswap": _check_noswap,
@@ -216,6 +225,41 @@ def _installed(names: list[str]) -> set[str]:
         return set()
     lines = _output(["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n", *names]).splitlines()
     return {line.split()[0] for line in lines if line.endswith(" installed")}
+
+
+KUBECTL = ["/usr/local/bin/kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "--request-timeout=10s"]
+
+
+def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """(namespace, kind/name) -> what changes with every change of its specification; missing ones are left out."""
+    found = {}
+    by_namespace: dict[str, list[str]] = {}
+    for entry in objects:
+        by_namespace.setdefault(entry["namespace"], []).append(entry["name"])
+    columns = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation} {.metadata.resourceVersion}{'\\n'}{end}"
+    for namespace, names in by_namespace.items():
+        where = [f"--namespace={namespace}"] if namespace else []
+        # two names at least: kubectl answers one with the object itself, not with a list
+        shown = _output([*KUBECTL, *where, "get", "--ignore-not-found", "--output", columns, *names, names[0]])
+        for line in shown.splitlines():
+            words = line.split()
+            found[(namespace, words[0].lower())] = words[1] if len(words) == 3 else words[-1]
+    return found
+
+
+def _object_problems(expected: list[dict[str, Any]]) -> list[str]:
+    if not expected:
+        return []
+    seen = object_versions(expected)
+    problems = []
+    for item in expected:
+        version = seen.get((item["namespace"], item["name"].lower()))
+        where = f" in {item['namespace']}" if item["namespace"] else ""
+        if version is None:
+            problems.append(f"{item['name']}{where} cannot be seen in the cluster")
+        elif version != item["version"]:
+            problems.append(f"{item['name']}{where} was changed by hand")
+    return problems
 
 
 def _output(argv: list[str]) -> str:

@@ -1,0 +1,278 @@
+#!/usr/bin/python
+"""Ansible module: does the cluster work, seen from pods on its machines?"""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_cluster_check
+short_description: Check nodes, system pods, DNS, services and the API from pods on every machine
+description:
+  - Starts one small pod on every node, lets each ask the cluster's DNS, the API and a Service whose pod is on another
+    node, and removes everything again.
+  - Returns findings; a check that fails never fails the task.
+options:
+  version: {description: The Kubernetes version every node must have., type: str, required: true}
+  nodes: {description: Names of the nodes that must be there., type: list, elements: str, required: true}
+  image: {description: An image with busybox., type: str, required: true}
+  runtime_class_nodes: {description: Nodes whose pods also use RuntimeClass nvidia., type: list, elements: str, default: []}
+  timeout: {description: Seconds until everything must run., type: int, default: 180}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Check the cluster
+  pai_cluster_check: {version: 1.36.3, nodes: [worker-1], image: "registry.pai.internal/busybox:1.37"}
+"""
+RETURN = r"""
+findings: {description: One verdict per check and subject., type: list, elements: dict, returned: always}
+"""
+
+import concurrent.futures
+import json
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+NAMESPACE = "pai-install-verify"
+PORT = 8080
+DNS_NAME = "kubernetes.default.svc.cluster.local"
+
+
+def finding(check: str, verdict: str, subject: str, message: str, **words: str) -> dict[str, str]:
+    """The plain form of a verdict."""
+    return {"id": check, "verdict": verdict, "subject": subject, "message": message, **words}
+
+
+def pod(name: str, node: str, image: str, runtime_class: str = "") -> dict[str, Any]:
+    """A pod on one node that serves one word."""
+    serve = f"mkdir /tmp/www && echo {name} >/tmp/www/index.html && exec busybox httpd -f -p {PORT} -h /tmp/www"
+    spec: dict[str, Any] = {
+        "nodeName": node,
+        "terminationGracePeriodSeconds": 0,
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [
+            {
+                "name": "busybox",
+                "image": image,
+                "command": ["/bin/busybox", "sh", "-c", serve],
+                "ports": [{"containerPort": PORT}],
+                "readinessProbe": {"tcpSocket": {"port": PORT}, "periodSeconds": 1},
+            }
+        ],
+    }
+    if runtime_class:
+        spec["runtimeClassName"] = runtime_class
+    labels = {"pai-install/verify": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def service(name: str) -> dict[str, Any]:
+    """The Service of one pod."""
+    spec = {"selector": {"pai-install/verify": name}, "ports": [{"port": 80, "targetPort": PORT}]}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec}
+
+
+def objects(nodes: list[str], image: str, runtime_class_nodes: list[str]) -> list[dict[str, Any]]:
+    """Everything one check makes: names count the nodes, since node names may be too long for a Service."""
+    found = []
+    for index, node in enumerate(nodes):
+        found += [pod(f"node-{index}", node, image), service(f"node-{index}")]
+        if node in runtime_class_nodes:
+            found.append(pod(f"nvidia-{index}", node, image, "nvidia"))
+    return found
+
+
+def ring(count: int) -> dict[int, int]:
+    """Which node's Service each node asks: always another machine's where there are two."""
+    return {index: (index + 1) % count for index in range(count)}
+
+
+class ClusterCheck:
+    """The checks, through kubectl."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.nodes: list[str] = module.params["nodes"]
+        self.deadline = time.monotonic() + module.params["timeout"]
+
+    def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
+        """Status and what it said."""
+        argv = ["/usr/local/bin/kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", *words]
+        status, out, err = self.module.run_command(argv, data=data)
+        return status, (out if status == 0 else err or out).strip()
+
+    def items(self, *words: str) -> list[dict[str, Any]]:
+        """Objects; none when the API does not answer."""
+        status, out = self.kubectl("get", "--output=json", *words)
+        return list(json.loads(out)["items"]) if status == 0 else []
+
+    def check_nodes(self) -> list[dict[str, str]]:
+        """Every node Ready, at the version of the plan."""
+        missing = set(self.nodes)
+        seen: dict[str, dict[str, Any]] = {}
+        while missing and time.monotonic() < self.deadline:
+            seen = {entry["metadata"]["name"]: entry for entry in self.items("nodes")}
+            missing = {name for name in self.nodes if not ready(seen.get(name))}
+            if missing:
+                time.sleep(1)
+        return [self.judge_node(name, seen.get(name)) for name in self.nodes]
+
+    def judge_node(self, name: str, node: dict[str, Any] | None) -> dict[str, str]:
+        """One node's verdict."""
+        if node is None:
+            remedy = "apply --phase workers; journalctl --unit kubelet on the machine"
+            return finding("node-ready", "FAIL", name, "is not in the cluster", expected="a node", remedy=remedy)
+        version = node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v")
+        if not ready(node):
+            why = next((c.get("message", "") for c in node["status"]["conditions"] if c["type"] == "Ready"), "")
+            remedy = "journalctl --unit kubelet on the machine"
+            return finding("node-ready", "FAIL", name, "is not Ready", value=why, expected="Ready", remedy=remedy)
+        wanted = self.module.params["version"]
+        if version != wanted:
+            message = "runs another version than planned"
+            return finding("node-ready", "FAIL", name, message, value=version, expected=wanted, remedy="apply")
+        return finding("node-ready", "PASS", name, f"is Ready at {version}", value=version, expected=wanted)
+
+    def check_system_pods(self) -> list[dict[str, str]]:
+        """Every pod of the system Running and ready."""
+        bad: list[dict[str, Any]] = [{}]
+        pods: list[dict[str, Any]] = []
+        while bad and time.monotonic() < self.deadline:
+            pods = self.items("--namespace=kube-system", "pods") + self.items("--namespace=kube-flannel", "pods")
+            bad = [entry for entry in pods if not pod_ready(entry)] if pods else [{}]
+            if bad:
+                time.sleep(1)
+        if not bad:
+            return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} pods of the system run")]
+        return [
+            finding(
+                "system-pods",
+                "FAIL",
+                entry.get("spec", {}).get("nodeName", "cluster"),
+                f"pod {entry.get('metadata', {}).get('name', '(none)')} does not run",
+                value=why_not(entry),
+                expected="Running and ready",
+                remedy=f"kubectl describe pod of {entry.get('metadata', {}).get('name', 'the system')}",
+            )
+            for entry in bad
+        ]
+
+    def check_from_pods(self) -> list[dict[str, str]]:
+        """DNS, the API and a Service on another machine, asked from a pod on every node."""
+        self.remove()
+        status, said = self.kubectl("create", "namespace", NAMESPACE)
+        wanted = objects(self.nodes, self.module.params["image"], self.module.params["runtime_class_nodes"])
+        if status == 0:
+            text = json.dumps({"apiVersion": "v1", "kind": "List", "items": wanted})
+            status, said = self.kubectl(f"--namespace={NAMESPACE}", "apply", "--filename=-", data=text)
+        if status != 0:
+            return [finding("pod-network", "FAIL", "cluster", "the test pods cannot be made", value=said[-300:])]
+        pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])
+        with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
+            lists = list(pool.map(lambda index: self.check_node_pods(index, pods), range(len(self.nodes))))
+        return [entry for found in lists for entry in found]
+
+    def wait_for_pods(self, names: list[str]) -> dict[str, dict[str, Any]]:
+        """name -> pod, once all are ready or the time is up."""
+        pods: dict[str, dict[str, Any]] = {}
+        while time.monotonic() < self.deadline:
+            pods = {entry["metadata"]["name"]: entry for entry in self.items(f"--namespace={NAMESPACE}", "pods")}
+            if all(name in pods and pod_ready(pods[name]) for name in names):
+                break
+            time.sleep(0.5)
+        return pods
+
+    def check_node_pods(self, index: int, pods: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
+        """The verdicts of one node."""
+        node, name = self.nodes[index], f"node-{index}"
+        if not pod_ready(pods.get(name, {})):
+            why = why_not(pods.get(name, {}))
+            return [finding("pod-start", "FAIL", node, "a test pod does not start here", value=why, expected="Running")]
+        other = ring(len(self.nodes))[index]
+        url = f"http://node-{other}.{NAMESPACE}.svc.cluster.local"
+        where = self.nodes[other] if other != index else "this machine, the only one"
+        found = [
+            self.ask(node, name, "cluster-dns", "the cluster's DNS answers", ["nslookup", DNS_NAME], "Address"),
+            self.ask(
+                node, name, "service", f"a Service on {where} answers", ["wget", "-qO-", "-T5", url], f"node-{other}"
+            ),
+            self.ask(node, name, "api", "the API answers", ["nc", "-z", "-w5", DNS_NAME, "443"], ""),
+        ]
+        if node in self.module.params["runtime_class_nodes"]:
+            runs = pod_ready(pods.get(f"nvidia-{index}", {}))
+            message = "a pod of RuntimeClass nvidia runs" if runs else "no pod of RuntimeClass nvidia runs"
+            why = "" if runs else why_not(pods.get(f"nvidia-{index}", {}))
+            found.append(finding("runtime-class-nvidia", "PASS" if runs else "FAIL", node, message, value=why))
+        return found
+
+    def ask(self, node: str, name: str, check: str, message: str, argv: list[str], word: str) -> dict[str, str]:
+        """One question from inside a pod, asked a few times: endpoints take a moment to spread."""
+        said = ""
+        for _attempt in range(10):
+            status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
+            if status == 0 and word in said:
+                return finding(check, "PASS", node, message)
+            time.sleep(1)
+        remedy = (
+            "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
+        )
+        return finding(check, "FAIL", node, f"not so: {message}", value=said[-300:], remedy=remedy)
+
+    def remove(self) -> None:
+        """Takes everything away again."""
+        self.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=60s")
+
+    def all(self) -> list[dict[str, str]]:
+        """Every check; the pods' own only where nodes are there to carry them."""
+        found = self.check_nodes() + self.check_system_pods()
+        try:
+            return found + self.check_from_pods()
+        finally:
+            self.remove()
+
+
+def ready(node: dict[str, Any] | None) -> bool:
+    """Whether a node is Ready."""
+    conditions = node["status"].get("conditions", []) if node else []
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def pod_ready(entry: dict[str, Any]) -> bool:
+    """Whether a pod runs and is ready; finished ones of the system count as well."""
+    status = entry.get("status", {})
+    conditions = {word["type"]: word["status"] for word in status.get("conditions", [])}
+    return status.get("phase") == "Succeeded" or (
+        status.get("phase") == "Running" and conditions.get("Ready") == "True"
+    )
+
+
+def why_not(entry: dict[str, Any]) -> str:
+    """Why a pod does not run, in the words of its status."""
+    status = entry.get("status", {})
+    waiting = [
+        f"{word.get('reason', '')} {word.get('message', '')}".strip()
+        for state in status.get("containerStatuses", [])
+        for word in [state.get("state", {}).get("waiting", {})]
+        if word
+    ]
+    messages = [word.get("message", "") for word in status.get("conditions", []) if word.get("status") == "False"]
+    return "; ".join([status.get("phase", "not there"), *waiting, *messages])[:400]
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "version": {"type": "str", "required": True},
+            "nodes": {"type": "list", "elements": "str", "required": True},
+            "image": {"type": "str", "required": True},
+            "runtime_class_nodes": {"type": "list", "elements": "str", "default": []},
+            "timeout": {"type": "int", "default": 180},
+        },
+        supports_check_mode=True,
+    )
+    module.exit_json(changed=False, findings=[] if module.check_mode else ClusterCheck(module).all())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+#!/usr/bin/python
+"""Ansible module: is this machine fit to be a node, seen from itself?"""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_node_check
+short_description: Check swap, time and the container runtimes of a machine by using them
+description:
+  - Returns findings; a check that fails never fails the task, so that all of them are seen.
+options:
+  image: {description: Image to start with containerd., type: str, required: true}
+  docker_image: {description: The same image as Docker pulls it; empty to leave Docker out., type: str, default: ""}
+  runtimes: {description: Runtimes to start a container with., type: list, elements: str, default: [runc]}
+  container: {description: Whether the machine shares its kernel with others., type: bool, default: false}
+  max_offset: {description: Seconds the clock may be off., type: float, default: 0.1}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Check the node
+  pai_node_check: {image: "registry.pai.internal/busybox:1.37", runtimes: [runc, nvidia]}
+"""
+RETURN = r"""
+findings: {description: One verdict per check., type: list, elements: dict, returned: always}
+"""
+
+import concurrent.futures
+import re
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+CTR = ["/usr/local/bin/ctr", "--namespace", "k8s.io"]
+WORD = "pai-install-container-works"
+
+
+def finding(check: str, verdict: str, message: str, **words: str) -> dict[str, str]:
+    """The plain form of a verdict; the subject is this machine."""
+    return {"id": check, "verdict": verdict, "message": message, **words}
+
+
+class Checks:
+    """The checks of one machine."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+
+    def command(self, argv: list[str]) -> tuple[int, str]:
+        """Status and what it said."""
+        status, out, err = self.module.run_command(argv)
+        return status, (out + err).strip()
+
+    def swap(self) -> dict[str, str]:
+        """Nothing swaps."""
+        if self.module.params["container"]:
+            return finding("swap-off", "SKIP", "swap belongs to the kernel's owner")
+        with open("/proc/swaps", encoding="ascii") as handle:
+            devices = [line.split()[0] for line in handle.read().splitlines()[1:]]
+        if not devices:
+            return finding("swap-off", "PASS", "swap is off")
+        seen = ", ".join(devices)
+        return finding("swap-off", "FAIL", "swap is on", value=seen, expected="none", remedy="apply --phase base")
+
+    def clock(self) -> dict[str, str]:
+        """chrony has a source and is close to it; it may need some seconds after its start."""
+        limit = self.module.params["max_offset"]
+        said = ""
+        for _attempt in range(20):
+            status, said = self.command(["chronyc", "-n", "tracking"])
+            offset = re.search(r"^System time\s*:\s*([\d.]+) seconds", said, re.MULTILINE)
+            normal = re.search(r"^Leap status\s*:\s*Normal", said, re.MULTILINE)
+            if status == 0 and normal and offset and float(offset.group(1)) <= limit:
+                source = re.search(r"^Reference ID\s*:\s*\S+ \((.*)\)", said, re.MULTILINE)
+                name = source.group(1) if source and source.group(1) else "its own clock"
+                return finding("time-sync", "PASS", f"synchronised with {name}", value=f"{offset.group(1)} s off")
+            time.sleep(1)
+        return finding(
+            "time-sync",
+            "FAIL",
+            "the clock is not synchronised",
+            value=said[-300:],
+            expected=f"a source, at most {limit} s off",
+            remedy="chronyc -n sources on this machine shows which servers answer; UDP port 123 must be open to them",
+        )
+
+    def containerd(self, runtime: str) -> dict[str, str]:
+        """A container runs through a runtime of containerd."""
+        image = self.module.params["image"]
+        check = f"containerd-{runtime}"
+        name = f"pai-check-{runtime}"
+        status, said = self.command([*CTR, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", image])
+        if status != 0:
+            return finding(
+                check,
+                "FAIL",
+                f"cannot pull {image}",
+                value=said[-300:],
+                remedy="the component store on the first control plane must be reachable from this machine",
+            )
+        self.command([*CTR, "containers", "delete", name])  # of an interrupted check
+        binary = {"runc": "/usr/local/sbin/runc", "nvidia": "/usr/local/bin/nvidia-container-runtime"}[runtime]
+        words = ["run", "--rm", "--runc-binary", binary, image, name, "/bin/busybox", "echo", WORD]
+        status, said = self.command([*CTR, *words])
+        return self.ran(check, f"containerd with {runtime}", status, said)
+
+    def docker(self, runtime: str) -> dict[str, str]:
+        """A container runs through a runtime of Docker."""
+        image = self.module.params["docker_image"]
+        words = ["--network", "none", "--rm", "--runtime", runtime, image, "/bin/busybox", "echo", WORD]
+        status, said = self.command(["docker", "run", "--quiet", *words])
+        return self.ran(f"docker-{runtime}", f"Docker with {runtime}", status, said)
+
+    def ran(self, check: str, what: str, status: int, said: str) -> dict[str, str]:
+        """The verdict on a container that was asked for one word."""
+        if status == 0 and WORD in said:
+            return finding(check, "PASS", f"a container runs through {what}")
+        message = f"no container runs through {what}"
+        remedy = "journalctl --unit containerd --unit docker on this machine; then apply --phase runtime"
+        return finding(check, "FAIL", message, value=said[-400:], expected="exit status 0", remedy=remedy)
+
+    def all(self) -> list[dict[str, str]]:
+        """Every check; time and runtimes at the same time, as both mostly wait."""
+        runtimes = self.module.params["runtimes"]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            clock = pool.submit(self.clock)
+            containers: list[Any] = [self.containerd(name) for name in runtimes]
+            if self.module.params["docker_image"]:
+                containers += [self.docker(name) for name in runtimes]
+            return [self.swap(), clock.result(), *containers]
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "image": {"type": "str", "required": True},
+            "docker_image": {"type": "str", "default": ""},
+            "runtimes": {"type": "list", "elements": "str", "default": ["runc"]},
+            "container": {"type": "bool", "default": False},
+            "max_offset": {"type": "float", "default": 0.1},
+        },
+        supports_check_mode=True,
+    )
+    module.exit_json(changed=False, findings=[] if module.check_mode else Checks(module).all())
+
+
+if __name__ == "__main__":
+    main()
