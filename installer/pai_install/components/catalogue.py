@@ -31,7 +31,7 @@ class FileSpec(_Entry):
 
     url, member: where upstream has it, and the file inside that archive if it is not the file itself.
     packages: instead of url, Debian packages that hold the programs. programs: what `modules` puts in;
-    folder: where inside the archive.
+    not_upstream: those of them that upstream does not publish; folder: where inside the archive.
     """
 
     kind: FileKind
@@ -39,6 +39,7 @@ class FileSpec(_Entry):
     url: str = ""
     member: str = ""
     packages: Mapping[str, str] = {}
+    not_upstream: tuple[str, ...] = ()
     folder: str = ""
 
     def downloads(self, name: str) -> Mapping[str, str]:

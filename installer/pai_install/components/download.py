@@ -36,7 +36,11 @@ def open_url(url: str, *, headers: Mapping[str, str] | None = None) -> http.clie
     """
     if not url.startswith(("https://", "http://", "file://")):
         raise PaiError(f"{url} is not a URL that can be fetched", remedy="use https:// or http://")
-    request = urllib.request.Request(url, headers=dict(headers or {}))  # noqa: S310 - scheme checked above
+    request = urllib.request.Request(url)  # noqa: S310 - scheme checked above
+    for name, value in (headers or {}).items():
+        # a token is for this server, not for the storage it redirects to, which may refuse a request with one
+        add = request.add_unredirected_header if name == "Authorization" else request.add_header
+        add(name, value)
     try:
         response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
     except urllib.error.HTTPError as error:

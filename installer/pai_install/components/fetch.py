@@ -13,15 +13,21 @@ from pai_install.components.progress import Progress, silent
 from pai_install.components.requirements import check_disk, missing
 from pai_install.components.source import Source, Workshop
 from pai_install.components.store import Entry, Store, default_cache
+from pai_install.components.upstream import Upstream
 from pai_install.errors import ExitCode, PaiError
 
 
 def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") -> Source:
     """The source a site names; raises PaiError (site invalid) when a mirror has no address."""
-    del mirror_url
     if name == "modules":
         return Modules(catalogue)
-    raise PaiError(f"unknown component source {name}", exit_code=ExitCode.SITE_INVALID)
+    if name == "mirror" and not mirror_url:
+        raise PaiError(
+            "the component source is a mirror without an address",
+            remedy="set component_mirror_url in config.yaml",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    return Upstream(catalogue, mirror_url if name == "mirror" else "")
 
 
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[Pick, Entry | None]:

@@ -61,8 +61,11 @@ class Modules:
             {
                 "recipe": RECIPE,
                 "programs": self.programs_key(pick),
-                "files": {name: spec.model_dump() for name, spec in component.files.items()},
-                "images": {name: spec.model_dump() for name, spec in component.images.items()},
+                "files": {
+                    name: spec.model_dump(include={"kind", "programs", "folder"})
+                    for name, spec in component.files.items()
+                },
+                "images": {name: spec.model_dump(exclude={"from_"}) for name, spec in component.images.items()},
                 "userland": self.userland_key() if any(image.userland for image in images) else "",
             },
         )

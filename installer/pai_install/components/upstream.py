@@ -1,0 +1,128 @@
+"""The sources that download what the projects publish: from their own servers or from a mirror of these."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pai_install.components.catalogue import Catalogue, Component, FileSpec, Release
+from pai_install.components.download import download
+from pai_install.components.image import Node, place, write_archive
+from pai_install.components.model import Architecture, Pick, SourceName
+from pai_install.components.registry_client import pull, reference
+from pai_install.components.source import Workshop, box_architecture, recipe_key
+from pai_install.components.store import Contents, StagedFile, StagedImage
+from pai_install.components.userland import unpack
+from pai_install.errors import PaiError
+
+RECIPE = 1
+DISK_MB = 1500  # the largest component with its archive and what is taken out of it
+
+
+def mirrored(url: str, mirror_url: str) -> str:
+    """The same file below a mirror: MIRROR/HOST/PATH; the url itself when there is no mirror."""
+    return f"{mirror_url.rstrip('/')}/{url.partition('://')[2]}" if mirror_url else url
+
+
+class Upstream:
+    """Downloads files with pinned sums, and images by their tags."""
+
+    def __init__(self, catalogue: Catalogue, mirror_url: str = "", architecture: Architecture | None = None) -> None:
+        self._catalogue = catalogue
+        self._mirror_url = mirror_url
+        self._architecture = architecture or box_architecture()
+
+    @property
+    def name(self) -> SourceName:
+        """The word for it in the site's configuration."""
+        return "mirror" if self._mirror_url else "upstream"
+
+    def key(self, pick: Pick) -> str:
+        """Over what is fetched, not over where from: a mirror's results are the same."""
+        component, release = self._parts(pick)
+        recipe = {
+            "recipe": RECIPE,
+            "on": self._architecture,
+            "sums": {name: sums.get(self._architecture) for name, sums in release.sha256.items()},
+            "files": {name: spec.model_dump() for name, spec in component.files.items()},
+            "images": {name: (spec.from_, spec.tag) for name, spec in component.images.items()},
+        }
+        return recipe_key(f"upstream-{pick.component}", pick.version, recipe)
+
+    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+        """dpkg, where upstream publishes Debian packages only."""
+        component, _ = self._parts(pick)
+        return ("dpkg",) if any(spec.packages for spec in component.files.values()) else ()
+
+    def disk_mb(self, pick: Pick) -> int:
+        """The same for all: downloads are small beside builds."""
+        del pick
+        return DISK_MB
+
+    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+        """Downloads and verifies; what was downloaded stays for the next attempt when this one fails."""
+        component, _ = self._parts(pick)
+        downloads = workshop.store.root / "downloads"
+        (staged / "files").mkdir()
+        files = [self._file(name, spec, pick, staged / "files", workshop) for name, spec in component.files.items()]
+        images = []
+        for name, spec in component.images.items():
+            tag = spec.tag.format(version=pick.version)
+            wanted = reference(spec.from_, tag, self._mirror_url)
+            layout = staged / "images" / name
+            digest = pull(wanted, self._architecture, layout, downloads, workshop.progress)
+            images.append(StagedImage(name, tag, digest, layout))
+        shutil.rmtree(downloads, ignore_errors=True)
+        return Contents(tuple(files), tuple(images))
+
+    def _parts(self, pick: Pick) -> tuple[Component, Release]:
+        component = self._catalogue.components[pick.component]
+        return component, component.versions[pick.version]
+
+    def _file(self, name: str, spec: FileSpec, pick: Pick, folder: Path, workshop: Workshop) -> StagedFile:
+        got = {key: self._download(key, template, pick, workshop) for key, template in spec.downloads(name).items()}
+        target = folder / (name if spec.kind == "binary" else f"{name}.tar.gz")
+        if spec.packages:
+            repack(got, spec, target, workshop.scratch / name)
+        elif spec.member:
+            take_member(got[name], self._fill(spec.member, pick.version), target)
+        else:
+            place(got[name], target)
+        target.chmod(0o755 if spec.kind == "binary" else 0o644)
+        return StagedFile(name, pick.version, spec.kind, target)
+
+    def _download(self, key: str, template: str, pick: Pick, workshop: Workshop) -> Path:
+        _, release = self._parts(pick)
+        sha256 = release.sha256[key].get(self._architecture)
+        if sha256 is None:
+            raise PaiError(f"no checksum of {pick.component} {pick.version} for {self._architecture} is pinned")
+        url = mirrored(self._fill(template, pick.version), self._mirror_url)
+        workshop.progress(f"{key} {pick.version}: downloading {url}")
+        return download(url, workshop.store.root / "downloads" / sha256, sha256, workshop.progress)
+
+    def _fill(self, template: str, version: str) -> str:
+        return template.format(version=version, arch=self._architecture)
+
+
+def take_member(archive: Path, member: str, target: Path) -> None:
+    """Takes one file out of a tar archive; raises PaiError when it is not in there."""
+    with tarfile.open(archive) as content:
+        names = {name.removeprefix("./"): name for name in content.getnames()}
+        handle = content.extractfile(names[member]) if member in names else None
+        if handle is None:
+            raise PaiError(f"{archive.name} holds no file {member}")
+        with handle, target.open("wb") as output:
+            shutil.copyfileobj(handle, output)
+
+
+def repack(packages: Mapping[str, Path], spec: FileSpec, target: Path, scratch: Path) -> None:
+    """Puts the programs of Debian packages into the tar.gz form the machines unpack."""
+    unpack(list(packages.values()), scratch)
+    wanted = [program for program in spec.programs if program not in spec.not_upstream]
+    nodes = [Node(f"{spec.folder}/{program}", 0o755, scratch / "usr/bin" / program) for program in wanted]
+    for node in nodes:
+        if not (isinstance(node.content, Path) and node.content.is_file()):
+            raise PaiError(f"the packages {', '.join(packages)} hold no {node.path}")
+    write_archive(nodes, target, folders=False)
