@@ -20,7 +20,7 @@ from ruamel.yaml.reader import ReaderError
 from pai_install.site.problem import Problem, Severity, YamlPath, dotted, printable
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_VALUES = 1_000_000  # aliases of aliases multiply: a small file may mean more than fits in memory
+MAX_VALUES = 250_000  # aliases of aliases multiply: a small file may mean more than fits in memory
 MAX_DEPTH = 60
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _YAML_TAG = "tag:yaml.org,2002:"
@@ -123,10 +123,12 @@ def _read_text(path: Path, document: Document) -> str | None:
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "does not exist"
-            document.add((), "site.no-file", what, "write it, or name the site's folder with --site")
+            document.add((), "site.no-file", what, _missing_remedy(path))
             return None
         if path.stat().st_size > MAX_BYTES:
-            document.add((), "site.file-size", f"is larger than {MAX_BYTES // 1024 // 1024} MiB")
+            document.add(
+                (), "site.file-size", f"is larger than {MAX_BYTES // 1024 // 1024} MiB", "is it the right file?"
+            )
             return None
         data = path.read_bytes()
     except (OSError, ValueError) as error:
@@ -134,6 +136,16 @@ def _read_text(path: Path, document: Document) -> str | None:
         document.add((), "site.no-file", f"cannot be read: {reason}")
         return None
     return _decode(data, document)
+
+
+def _missing_remedy(path: Path) -> str:
+    """Names what may be there instead: another spelling, or a site of OpenPAI v1.0 to v1.4."""
+    other = path.with_suffix(".yml")
+    if other.is_file():
+        return f"rename {other.name} to {path.name}"
+    if (path.parent / "master.csv").is_file() or (path.parent / "worker.csv").is_file():
+        return "this is a site of OpenPAI v1.0 to v1.4: pai-install migrate turns it into a current one"
+    return "pai-install init writes a commented start; --site names another folder"
 
 
 def _decode(data: bytes, document: Document) -> str | None:
@@ -163,14 +175,16 @@ def parse_document(text: str, document: Document, *, top: str = "a mapping") -> 
     try:
         root = _Builder(document).build(node, (), 0)
     except _TooMuchError as error:
-        document.add((), "site.size", str(error))
+        remedy = "is an alias (*name) inside the thing it names?"
+        document.add((), "site.size", "holds more than a site can", remedy, mark=error.mark)
         return
     if isinstance(root, Entries):
         document.root = root
         return
-    mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
     found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
-    document.add((), "site.type", f"{top} is expected at the top, found {found}", mark=mark)
+    document.add(
+        (), "site.type", f"{top} is expected at the top, found {found}", "is it the right file?", mark=_mark(node)
+    )
 
 
 def _compose(text: str, document: Document) -> Node | None:
@@ -211,15 +225,25 @@ def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:
         return "indent with spaces; YAML does not allow tabs"
     if "mapping values are not allowed" in what:
         return "check the indentation, and quote text that contains ': '"
-    if "single document" in what:
+    if "another document" in what:
         return "remove the second '---'"
     if "undefined alias" in what or "alias" in what:
         return "quote text that starts with '*' or '&'"
+    if "end of stream" in what or "stream end" in what:
+        return "a quote or bracket is opened and not closed"
     return ""
 
 
 class _TooMuchError(Exception):
     """The content is larger or deeper than any real site."""
+
+    def __init__(self, mark: Mark) -> None:
+        super().__init__()
+        self.mark = mark
+
+
+def _mark(node: Node) -> Mark:
+    return Mark(node.start_mark.line + 1, node.start_mark.column + 1)
 
 
 def _encodable(text: str) -> bool:
@@ -235,9 +259,9 @@ class _Builder:
 
     def build(self, node: Node, path: YamlPath, depth: int) -> Entries | Items | Text | None:
         self.left -= 1
+        mark = _mark(node)
         if self.left < 0 or depth > MAX_DEPTH:
-            raise _TooMuchError("holds more than a site can: is an alias inside the thing it names?")
-        mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+            raise _TooMuchError(mark)
         self.document.marks.setdefault(path, mark)
         if isinstance(node, ScalarNode):
             return self._scalar(node, path, mark)
@@ -281,9 +305,9 @@ class _Builder:
         seen: dict[str, Mark] = {}
         merged: list[Node] = []
         for key, value in node.value:
-            mark = Mark(key.start_mark.line + 1, key.start_mark.column + 1)
+            mark = _mark(key)
             if not isinstance(key, ScalarNode) or not _encodable(key.value):
-                self.document.add(path, "site.key", "a key must be a word", mark=mark)
+                self.document.add(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark=mark)
             elif key.value == "<<" and not key.style:
                 merged.append(value)
             elif key.value in seen:
@@ -299,15 +323,15 @@ class _Builder:
 
     def _merged(self, node: Node, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
         if depth > MAX_DEPTH:
-            raise _TooMuchError("a merge (<<) leads back to itself")
+            raise _TooMuchError(_mark(node))
         if isinstance(node, MappingNode):
             yield from self._pairs(node, path, depth + 1)
         elif isinstance(node, SequenceNode):
             for item in node.value:
                 yield from self._merged(item, path, depth + 1)
         else:
-            mark = Mark(node.start_mark.line + 1, node.start_mark.column + 1)
-            self.document.add(path, "site.merge", "only a mapping can be merged with <<", mark=mark)
+            message = "only a mapping can be merged with <<"
+            self.document.add(path, "site.merge", message, "name one with an alias (*name)", mark=_mark(node))
 
     def _duplicate(self, path: YamlPath, mark: Mark, first: Mark) -> None:
         message = f"is given twice, first in line {first.line}"

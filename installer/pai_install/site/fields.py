@@ -42,6 +42,14 @@ AbsolutePath = Annotated[
     str, BeforeValidator(names.read_absolute_path), WithJsonSchema({"type": "string", "pattern": "^/"})
 ]
 Server = Annotated[str, BeforeValidator(names.read_server)]
+UserName = Annotated[str, BeforeValidator(names.read_user_name), WithJsonSchema({"type": "string"})]
+Resource = Annotated[
+    str,
+    BeforeValidator(names.read_resource),
+    WithJsonSchema({"type": "string", "examples": ["nvidia.com/gpu"]}),
+]
+Registry = Annotated[str, BeforeValidator(names.read_registry)]
+FlagName = Annotated[str, BeforeValidator(names.read_flag_name)]
 LabelKey = Annotated[str, BeforeValidator(names.read_label_key)]
 LabelValue = Annotated[str, BeforeValidator(names.read_label_value), WithJsonSchema({"type": ["string", "number"]})]
 Taint = Annotated[str, BeforeValidator(names.read_taint), WithJsonSchema({"type": "string"})]
@@ -69,7 +77,8 @@ class FileModel(FrozenModel):
             return data
         kept = {key: value for key, value in data.items() if value is not None and value != ""}
         if len(kept) < len(data) and isinstance(info.context, Document):
-            for key in data.keys() - kept.keys():
+            required = {info.alias or name for name, info in cls.model_fields.items() if info.is_required()}
+            for key in data.keys() - kept.keys() - required:
                 if data[key] is None:
                     _note_empty(info.context, data, key)
         return kept

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from pydantic import Field
 
 from pai_install.site import fields as f
@@ -14,7 +12,7 @@ from pai_install.site.settings import SiteFile
 class DeviceEntry(f.KebabModel):
     """machine-sku.NAME.computing-device: the accelerators of one machine."""
 
-    type: f.Word = Field(description="Resource name of the device plugin", examples=["nvidia.com/gpu"])
+    type: f.Resource = Field(description="Resource name of the device plugin")
     model: f.Word = Field(description="Free text, e.g. A100")
     count: f.Count
 
@@ -36,7 +34,7 @@ class SkuEntry(f.KebabModel):
 class SshEntry(f.KebabModel):
     """machine-list[].ssh: how this machine is reached where it differs from config.yaml."""
 
-    user: f.Word | None = None
+    user: f.UserName | None = None
     port: f.Port = 22
     key_file: SiteFile | None = None
     password_from: Secret | None = Field(default=None, description="{env: NAME} or {file: PATH}")
@@ -68,6 +66,6 @@ class KubernetesEntry(f.KebabModel):
 class LayoutFile(f.KebabModel):
     """layout.yaml."""
 
-    machine_sku: Annotated[dict[f.Word, SkuEntry], Field(min_length=1)]
-    machine_list: Annotated[tuple[MachineEntry, ...], Field(min_length=1)]
+    machine_sku: dict[f.Word, SkuEntry]
+    machine_list: tuple[MachineEntry, ...]
     kubernetes: KubernetesEntry | None = None

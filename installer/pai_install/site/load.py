@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pai_install.site.checks import check_layout, check_networks, check_settings
 from pai_install.site.document import Document, read_document
+from pai_install.site.layout_checks import check_layout
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
 from pai_install.site.model import Device, Machine, Site, Sku, Ssh
+from pai_install.site.network_checks import check_networks
 from pai_install.site.problem import Problem, SiteInvalid
 from pai_install.site.scalars import plain_data
 from pai_install.site.services import check_services
 from pai_install.site.settings import Settings
+from pai_install.site.settings_checks import check_login, check_settings
 from pai_install.site.validate import partly, validate
 
 LAYOUT, CONFIG, SERVICES = "layout.yaml", "config.yaml", "services-configuration.yaml"
@@ -55,9 +57,10 @@ def read_site(directory: Path) -> Reading:
     layout = validate(LayoutFile, layout_source, legacy=LEGACY_LAYOUT_KEYS)
     settings = validate(Settings, config_source, legacy=LEGACY_SETTINGS)
     usable = settings or partly(Settings, config_source, {"user": "nobody"})
-    check_layout(layout_source, usable)
+    check_layout(layout_source)
     if usable is not None:
         check_settings(config_source, usable)
+        check_login(layout_source, config_source, usable)
         check_networks(layout_source, config_source, usable)
     services = _services(directory, sources)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
@@ -83,7 +86,7 @@ def _services(directory: Path, sources: dict[str, Document]) -> dict[str, Any]:
 
 def _site(directory: Path, layout: LayoutFile, settings: Settings, services: dict[str, Any]) -> Site:
     return Site(
-        directory=directory,
+        directory=directory.absolute(),
         skus={name: _sku(name, entry) for name, entry in layout.machine_sku.items()},
         machines=tuple(_machine(entry, settings) for entry in layout.machine_list),
         settings=settings,

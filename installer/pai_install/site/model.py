@@ -62,7 +62,10 @@ class Machine(FrozenModel):
 
 
 class Site(FrozenModel):
-    """A site that passed every check. machines: in the order of machine-list, absent ones included."""
+    """A site that passed every check. machines: in the order of machine-list, absent ones included.
+
+    directory: absolute.
+    """
 
     directory: Path
     skus: Mapping[str, Sku]

@@ -13,6 +13,12 @@ _HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _TAINT = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^=:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
 
+# flags of the kubelet that OpenPAI installed which the supported versions refuse
+_REMOVED_FLAGS = frozenset({
+    "allow-privileged", "cadvisor-port", "cni-bin-dir", "cni-cache-dir", "cni-conf-dir", "container-runtime",
+    "docker-endpoint", "image-pull-progress-deadline", "network-plugin", "network-plugin-mtu",
+})  # fmt: skip
+
 
 def read_host_name(value: object) -> str:
     """A name that Kubernetes takes for a node: RFC 1123, lower case."""
@@ -111,7 +117,9 @@ def read_server(value: object) -> str:
         ipaddress.ip_address(word)
     except ValueError:
         if not _HOST_NAME.fullmatch(word.lower()):
-            raise invalid("server", f"{shown(word)} is neither a host name nor an address") from None
+            raise invalid(
+                "server", f"{shown(word)} is neither a host name nor an address", "no scheme, no path"
+            ) from None
     return word
 
 
@@ -140,4 +148,44 @@ def read_taint(value: object) -> str:
         raise invalid("taint", f"{shown(word)} is not a taint", "a taint looks like dedicated=training:NoSchedule")
     read_label_key(match["key"])
     read_label_value(match["value"] or "")
+    return word
+
+
+def read_user_name(value: object) -> str:
+    """A login name; never something that ssh would take for an option."""
+    word = read_text(value)
+    if not re.fullmatch(r"[A-Za-z0-9._][A-Za-z0-9._@\\$+-]{0,127}", word):
+        raise invalid("user", f"{shown(word)} is not a user name", "write the name of an account on the machines")
+    return word
+
+
+def read_resource(value: object) -> str:
+    """The resource name of a device plugin, e.g. nvidia.com/gpu."""
+    word = read_text(value)
+    prefix, _, name = word.rpartition("/")
+    if not _LABEL_NAME.fullmatch(name) or not _HOST_NAME.fullmatch(prefix):
+        remedy = "write what the device plugin registers, e.g. nvidia.com/gpu, amd.com/gpu"
+        raise invalid("device-type", f"{shown(word)} is not the resource name of a device plugin", remedy)
+    return word
+
+
+def read_registry(value: object) -> str:
+    """A registry as Docker's insecure-registries takes it: host, host:port or a network, no scheme."""
+    word = read_text(value)
+    if "://" in word:
+        remedy = f"write {shown(word.partition('://')[2].rstrip('/'))}"
+        raise invalid("registry", f"{shown(word)} has a scheme, which Docker refuses here", remedy)
+    host = word.partition("/")[0].partition(":")[0]
+    if not _HOST_NAME.fullmatch(host.lower()):
+        raise invalid("registry", f"{shown(word)} is not a registry", "write host or host:port")
+    return word
+
+
+def read_flag_name(value: object) -> str:
+    """The name of a kubelet flag, without its dashes."""
+    word = read_text(value)
+    if not re.fullmatch(r"[a-z][a-z0-9-]*", word):
+        raise invalid("flag", f"{shown(word)} is not the name of a flag", "write it without leading dashes")
+    if word in _REMOVED_FLAGS:
+        raise invalid("flag", f"--{word} is gone from kubelet, which would not start", "remove it")
     return word

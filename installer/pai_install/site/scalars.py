@@ -44,27 +44,33 @@ def shown(value: object) -> str:
 def read_text(value: object) -> str:
     """Any scalar as text, as written: `1.8` stays "1.8"."""
     if isinstance(value, dict | list):
-        raise invalid("type", f"text is expected, found {shown(value)}")
+        raise invalid("type", f"text is expected, found {shown(value)}", "quote text that starts with { or [")
     if isinstance(value, Text) and value.vault:
-        raise invalid("vault", "an ansible-vault string is accepted for secrets only")
+        raise invalid("vault", "an ansible-vault string is accepted for secrets only", "write it in plain text")
     if value is None:
-        raise invalid("empty-value", "has no value")
+        raise invalid("empty-value", "has no value", "give it a value or remove the line")
     word = str(value).strip()
     if not word.isprintable():
         raise invalid("characters", "holds line ends or control characters", "write it on one line")
     return word
 
 
-def read_boolean(value: object, info: ValidationInfo) -> bool:
+def read_word_boolean(value: object) -> bool:
     """true/false, quoted or not; yes/no/on/off as YAML 1.1 (and so OpenPAI) read them."""
     if isinstance(value, bool):
         return value
-    word = str(value).strip()
-    if isinstance(value, dict | list) or word.lower() not in _TRUE | _FALSE:
+    word = str(value).strip().lower()
+    if isinstance(value, dict | list) or word not in _TRUE | _FALSE:
         raise invalid("boolean", f"{shown(value)} is neither true nor false", "write true or false")
-    meaning = word.lower() in _TRUE
-    if word.lower() not in {"true", "false"}:
-        note(value, info, "boolean-word", f"{word} is read as {str(meaning).lower()}", "write true or false")
+    return word in _TRUE
+
+
+def read_boolean(value: object, info: ValidationInfo) -> bool:
+    """As read_word_boolean, with a warning for words that other YAML readers take as text."""
+    meaning = read_word_boolean(value)
+    if str(value).strip().lower() not in {"true", "false"}:
+        message = f"{shown(value)} is read as {str(meaning).lower()}"
+        note(value, info, "boolean-word", message, "write true or false")
     return meaning
 
 
@@ -87,7 +93,7 @@ def read_whole(value: object) -> int:
         return value
     word = str(value).strip()
     if isinstance(value, dict | list) or not _WHOLE.fullmatch(word):
-        raise invalid("number", f"{shown(value)} is not a whole number")
+        raise invalid("number", f"{shown(value)} is not a whole number", "write digits only")
     digits = word.lstrip("+-")
     if len(digits) > 1 and digits.startswith("0"):
         raise invalid("octal", f"{shown(word)} is read as octal by some programs", f"write {digits.lstrip('0') or 0}")
@@ -98,7 +104,7 @@ def read_count(value: object) -> int:
     """A whole number from 1."""
     number = read_whole(value)
     if number < 1:
-        raise invalid("count", f"{number} is too small; at least 1 is expected")
+        raise invalid("count", f"{number} is too small; at least 1 is expected", "write how many there are")
     return number
 
 
@@ -106,7 +112,7 @@ def read_port(value: object) -> int:
     """A TCP port, 1 to 65535."""
     number = read_whole(value)
     if not 1 <= number <= 65535:
-        raise invalid("port", f"{number} is not a port (1 to 65535)")
+        raise invalid("port", f"{number} is not a port", "use a number from 1 to 65535")
     return number
 
 

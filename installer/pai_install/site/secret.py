@@ -9,15 +9,17 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import BeforeValidator, SecretStr, ValidationInfo, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site.document import Document, Text
-from pai_install.site.scalars import invalid, note, shown
+from pai_install.site.problem import short
+from pai_install.site.scalars import invalid, note
 
+VAULT_PASSWORD_VARIABLE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - a name, not a secret
+_VAULT_HEAD = "$ANSIBLE_VAULT;"
 _MAX_SECRET_BYTES = 64 * 1024
 
 
@@ -30,77 +32,62 @@ class MissingSecret(SecretStr):
         self.remedy = remedy
 
     def get_secret_value(self) -> str:
+        """Raises PaiError: what is missing, and what to do."""
         raise PaiError(self.reason, remedy=self.remedy, exit_code=ExitCode.SITE_INVALID)
 
 
-def _read_secret(value: object, info: ValidationInfo) -> SecretStr | None:
-    if isinstance(value, SecretStr) or value is None:
-        return value
-    if isinstance(value, dict):
-        return _from_elsewhere(value, info)
-    if isinstance(value, list):
-        raise _not_a_secret()
-    if isinstance(value, Text) and value.vault:
-        return _checked(_open_vault(str(value)), value, info)
-    note(value, info, "plain-secret", "is a secret in plain text", "use !vault, {file: PATH} or {env: NAME}")
-    return SecretStr(str(value))
+def resolve_secret(value: object, folder: Path) -> SecretStr:
+    """A secret as a site may write it -> its value, or a MissingSecret.
 
-
-def _not_a_secret() -> PydanticCustomError:
-    return invalid("secret", "is not a secret", "write text, !vault, {file: PATH} or {env: NAME}")
-
-
-def _from_elsewhere(value: dict[str, Any], info: ValidationInfo) -> SecretStr:
-    match list(value.items()):
-        case [("env", str() as name)] if name:
-            return _checked(_from_environment(str(name)), value, info)
-        case [("file", str() as name)] if name:
-            return _checked(_from_file(str(name), value, info), value, info)
+    value: text, ansible-vault text, {"env": NAME} or {"file": PATH} (relative to `folder`, the site's).
+    Raises ValueError for anything else.
+    """
+    match value:
+        case SecretStr():
+            return value
+        case {"env": str(name), **rest} if name and not rest:
+            return _from_environment(str(name))
+        case {"file": str(name), **rest} if name and not rest:
+            return _from_file(str(name), folder)
+        case dict() | list() | None:
+            raise ValueError("write text, !vault, {file: PATH} or {env: NAME}")
         case _:
-            raise _not_a_secret()
+            text = str(value)
+            return _open_vault(text) if text.startswith(_VAULT_HEAD) else SecretStr(text)
 
 
-def _checked(secret: SecretStr, value: object, info: ValidationInfo) -> SecretStr:
-    if isinstance(secret, MissingSecret):
-        note(value, info, "secret-missing", secret.reason, secret.remedy)
-    return secret
+def site_path(name: str, folder: Path) -> Path:
+    """A path written in a site: `~` is the user's home, a relative one starts at the site's folder.
+
+    Always absolute: Ansible runs elsewhere.
+    """
+    return (folder / Path(name).expanduser()).absolute()
 
 
 def _from_environment(name: str) -> SecretStr:
     content = "" if "\0" in name or "=" in name else os.environ.get(name, "")
     if not content:
-        return MissingSecret(f"the environment variable {shown(name)} is not set", "export it before the run")
+        return MissingSecret(f"the environment variable {short(name)} is not set", "export it before the run")
     return SecretStr(content)
 
 
-def _from_file(name: str, value: object, info: ValidationInfo) -> SecretStr:
-    folder = info.context.folder if isinstance(info.context, Document) else Path()
+def _from_file(name: str, folder: Path) -> SecretStr:
     try:
         path = site_path(name, folder)
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            return MissingSecret(f"{shown(path)} is not a file", "write the secret into a file")
+        if not stat.S_ISREG(path.stat().st_mode):
+            return MissingSecret(f"{short(str(path))} is not a file", "write the secret into a file")
         with path.open("rb") as handle:
-            content = handle.read(_MAX_SECRET_BYTES).decode().rstrip("\r\n")
+            return SecretStr(handle.read(_MAX_SECRET_BYTES).decode().rstrip("\r\n"))
     except (OSError, ValueError, RuntimeError) as error:
-        reason = f"the secret file {shown(name)} cannot be read: {type(error).__name__}"
+        reason = f"the secret file {short(name)} cannot be read: {type(error).__name__}"
         return MissingSecret(reason, "write the secret into it, mode 0600")
-    if mode & 0o077:
-        note(value, info, "secret-mode", f"{shown(path)} can be read by others", f"chmod 600 {shown(path)}")
-    return SecretStr(content)
-
-
-def site_path(name: str, folder: Path) -> Path:
-    """A path written in a site: `~` is the user's home, a relative one starts at the site's folder."""
-    return folder / Path(name).expanduser()
 
 
 def _open_vault(sealed: str) -> SecretStr:
-    password_file = os.environ.get("ANSIBLE_VAULT_PASSWORD_FILE", "")
+    password_file = os.environ.get(VAULT_PASSWORD_VARIABLE, "")
     if not password_file:
-        return MissingSecret(
-            "is sealed by ansible-vault", "set ANSIBLE_VAULT_PASSWORD_FILE to the file with its password"
-        )
+        remedy = f"set {VAULT_PASSWORD_VARIABLE} to the file with the vault's password"
+        return MissingSecret("is sealed by ansible-vault", remedy)
     from ansible.errors import AnsibleError  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to import
     from ansible.parsing.vault import (  # type: ignore[import-untyped]  # noqa: PLC0415
         VaultLib,
@@ -112,8 +99,39 @@ def _open_vault(sealed: str) -> SecretStr:
         opened = VaultLib([("default", VaultSecret(password))]).decrypt(sealed.strip().encode())
         return SecretStr(opened.decode().rstrip("\r\n"))
     except (AnsibleError, OSError, ValueError, RuntimeError) as error:
-        reason = f"cannot be opened with the password in {shown(password_file)}: {type(error).__name__}"
+        reason = f"cannot be opened with the password in {short(password_file)}: {type(error).__name__}"
         return MissingSecret(reason, "check the vault's password")
+
+
+def _read_secret(value: object, info: ValidationInfo) -> SecretStr:
+    folder = info.context.folder if isinstance(info.context, Document) else Path()
+    try:
+        secret = resolve_secret(value, folder)
+    except ValueError as error:
+        raise invalid("secret", "is not a secret", str(error)) from None
+    if isinstance(value, Text) and value.vault and not value.startswith(_VAULT_HEAD):
+        raise invalid("vault", "is not an ansible-vault string", "make it with ansible-vault encrypt_string")
+    if isinstance(secret, MissingSecret):
+        note(value, info, "secret-missing", secret.reason, secret.remedy)
+    elif isinstance(value, str) and not value.startswith(_VAULT_HEAD):
+        note(value, info, "plain-secret", "is a secret in plain text", "use !vault, {file: PATH} or {env: NAME}")
+    elif isinstance(value, dict) and "file" in value:
+        _warn_mode(site_path(str(value["file"]), folder), value, info)
+    return secret
+
+
+def _warn_mode(path: Path, value: object, info: ValidationInfo) -> None:
+    if path.stat().st_mode & 0o077:
+        note(value, info, "secret-mode", f"{path} can be read by others", f"chmod 600 {path}")
+
+
+def _elsewhere(kind: str) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {kind: {"type": "string"}},
+        "required": [kind],
+        "additionalProperties": False,
+    }
 
 
 Secret = Annotated[
@@ -122,21 +140,7 @@ Secret = Annotated[
     WithJsonSchema(
         {
             "description": "Text, an ansible-vault string, {file: PATH} or {env: NAME}.",
-            "anyOf": [
-                {"type": "string"},
-                {
-                    "type": "object",
-                    "properties": {"env": {"type": "string"}},
-                    "required": ["env"],
-                    "additionalProperties": False,
-                },
-                {
-                    "type": "object",
-                    "properties": {"file": {"type": "string"}},
-                    "required": ["file"],
-                    "additionalProperties": False,
-                },
-            ],
+            "anyOf": [{"type": "string"}, {"type": "number"}, _elsewhere("env"), _elsewhere("file")],
         }
     ),
 ]

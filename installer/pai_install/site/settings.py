@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, WithJsonSchema
 
 from pai_install.site import fields as f
 from pai_install.site.document import Document
@@ -36,7 +36,7 @@ def _read_size(value: object) -> str:
 def _read_node_prefix(value: object) -> int:
     prefix = read_whole(value)
     if not 16 <= prefix <= 28:
-        raise invalid("prefix", f"{prefix} is not a prefix length for one machine's pods (16 to 28)")
+        raise invalid("prefix", f"{prefix} is not a prefix length for one machine's pods", "use 16 to 28")
     return prefix
 
 
@@ -44,7 +44,7 @@ def _choice(*words: str) -> BeforeValidator:
     def read(value: object) -> str:
         word = read_text(value)
         if word not in words:
-            raise invalid("choice", f"{shown(word)} is not one of {', '.join(words)}")
+            raise invalid("choice", f"{shown(word)} is not one of {', '.join(words)}", "choose one of them")
         return word
 
     return BeforeValidator(read)
@@ -71,7 +71,7 @@ NodePrefix = Annotated[int, BeforeValidator(_read_node_prefix)]
 SiteFile = Annotated[Path, BeforeValidator(_site_file), WithJsonSchema({"type": "string"})]
 Urls = Annotated[tuple[f.Url, ...], AfterValidator(_sorted_unique)]
 Servers = Annotated[tuple[f.Server, ...], AfterValidator(_sorted_unique)]
-Words = Annotated[tuple[f.Word, ...], AfterValidator(_sorted_unique)]
+Registries = Annotated[tuple[f.Registry, ...], AfterValidator(_sorted_unique)]
 Backend = Annotated[Literal["azure", "filesystem"], _choice("azure", "filesystem")]
 FlannelBackend = Annotated[Literal["vxlan", "host-gw"], _choice("vxlan", "host-gw")]
 ComponentSource = Annotated[
@@ -87,7 +87,7 @@ class Settings(f.FileModel):
     model_config = ConfigDict(populate_by_name=True)
 
     # how machines are reached
-    user: f.Word
+    user: f.UserName
     password: Secret | None = None
     ssh_key_file_path: SiteFile | None = None
 
@@ -98,7 +98,7 @@ class Settings(f.FileModel):
     pod_cidr_node_prefix: NodePrefix = 25
     flannel_backend: FlannelBackend = "vxlan"
     kubelet_config: f.FreeMapping = Field(default_factory=dict)
-    kubelet_custom_flags: dict[str, f.Word] = Field(default_factory=dict)
+    kubelet_custom_flags: dict[f.FlagName, f.Word] = Field(default_factory=dict)
     hosts_entries: f.Boolean = True
     ntp_servers: Servers = ()
     http_proxy: f.Url | None = None
@@ -120,7 +120,7 @@ class Settings(f.FileModel):
     docker_live_restore: f.Boolean = True
     docker_iptables_enabled: f.Boolean | None = None
     docker_config_file_path: f.AbsolutePath | None = None
-    openpai_docker_insecure_registries: Words = ()
+    openpai_docker_insecure_registries: Registries = ()
     openpai_docker_registry_mirrors: Urls = ()
 
     # the registry cache
@@ -166,3 +166,8 @@ class Settings(f.FileModel):
     branch_name: f.Word | None = None
     worker_default_docker_runtime: f.Word | None = None
     gpu_type: f.Word | None = None
+
+    @property
+    def cache_htpasswd(self) -> SecretStr | None:
+        """The base64 of the cache's htpasswd file, under either of OpenPAI's two names for it."""
+        return self.docker_cache_htpasswd or self.docker_cache_registry_htpasswd

@@ -123,7 +123,7 @@ def meanings(site: Site) -> Iterator[Meaning]:
     def says(topic: str, value: str, *keys: str) -> Meaning:
         return Meaning(topic, value, not settings.model_fields_set.intersection(keys))
 
-    yield says("log in as", _login(settings), "user")
+    yield says("log in as", _login(site), "user")
     yield says("Kubernetes", settings.kubernetes_version, "kubernetes_version")
     yield says("components", _components(settings), "component_source")
     pods = f"{settings.pod_cidr}, /{settings.pod_cidr_node_prefix} per machine, flannel {settings.flannel_backend}"
@@ -138,7 +138,9 @@ def meanings(site: Site) -> Iterator[Meaning]:
     yield says("Docker cache", _cache(settings), "enable_docker_cache")
     yield from _lists(settings)
     yield says("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
-    yield says("HiveD scheduler", "on" if settings.enable_hived_scheduler else "off", "enable_hived_scheduler")
+    if site.openpai_style:
+        hived = "on" if settings.enable_hived_scheduler else "off"
+        yield says("HiveD scheduler", hived, "enable_hived_scheduler")
     if settings.docker_image_tag:
         yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
     if site.services:
@@ -157,10 +159,11 @@ def _lists(settings: Settings) -> Iterator[Meaning]:
             yield Meaning(topic, ", ".join(values), default=False)
 
 
-def _login(settings: Settings) -> str:
-    means = []
-    if settings.ssh_key_file_path is not None:
-        means.append(f"key {settings.ssh_key_file_path}")
+def _login(site: Site) -> str:
+    settings, means = site.settings, []
+    key = settings.ssh_key_file_path
+    if key is not None:
+        means.append(f"key {key.relative_to(site.directory) if key.is_relative_to(site.directory) else key}")
     if settings.password is not None:
         means.append("password")
     return f"{settings.user}, with {' and '.join(means)}" if means else settings.user

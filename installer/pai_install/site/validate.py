@@ -17,6 +17,21 @@ Model = TypeVar("Model", bound=BaseModel)
 # keys of older formats: they get a sentence of their own instead of "unknown"
 Legacy = Mapping[str, str]
 
+_EXAMPLES = {
+    "hostname": "for example hostname: worker1",
+    "hostip": "for example hostip: 10.0.0.1",
+    "machine-type": "name one of the types in machine-sku",
+    "mem": "for example mem: 220Gi",
+    "cpu": "for example cpu: {vcore: 24}",
+    "vcore": "for example vcore: 24",
+    "type": "for example type: nvidia.com/gpu",
+    "model": "for example model: A100",
+    "count": "for example count: 8",
+    "user": "the account on the machines, e.g. user: admin",
+    "machine-sku": "describe each type of machine below machine-sku",
+    "machine-list": "list the machines below machine-list",
+}
+
 
 def validate(model: type[Model], document: Document, *, legacy: Legacy | None = None) -> Model | None:
     """The document as a `model`, or None with every problem added to the document."""
@@ -56,20 +71,20 @@ def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legac
     elif kind == "extra_forbidden":
         _add_unknown(model, document, path, legacy)
     elif kind == "missing":
-        document.add(path, "site.missing", "is required")
-    elif kind == "too_short":
-        document.add(path, "site.empty-value", "is empty", "give it at least one entry")
+        message = "has no value" if path in document.marks else "is required"
+        document.add(path, "site.missing", message, _EXAMPLES.get(str(path[-1]), "add it"))
     else:
-        document.add(path, "site.type", _type_message(kind, _value_at(document, path), detail["msg"]))
+        document.add(path, "site.type", *_type_words(kind, _value_at(document, path), detail["msg"]))
 
 
-def _type_message(kind: str, value: object, otherwise: str) -> str:
+def _type_words(kind: str, value: object, otherwise: str) -> tuple[str, str]:
+    """The message and the remedy for a value of the wrong shape."""
     found = shown(value) if isinstance(value, dict | list) else "text" if value is not None else "nothing"
     if kind in {"model_type", "dict_type", "model_attributes_type", "mapping_type"}:
-        return f"a mapping is expected, found {found}"
+        return f"a mapping is expected, found {found}", "write lines of `key: value` below it, indented"
     if kind in {"list_type", "tuple_type"}:
-        return f"a list is expected, found {found}"
-    return otherwise[:1].lower() + otherwise[1:]
+        return f"a list is expected, found {found}", "write one entry per line below it, each after '- '"
+    return otherwise[:1].lower() + otherwise[1:], ""
 
 
 def _value_at(document: Document, path: YamlPath) -> object:
@@ -95,10 +110,15 @@ def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, leg
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A remedy that names the nearest known word, or lists them when there are few, or ""."""
     words = sorted(known)
-    near = difflib.get_close_matches(word[:100], words, n=1, cutoff=0.6)
+    near = nearest(word, words)
     if near:
-        return f"did you mean {near[0]}?"
+        return f"did you mean {near}?"
     return f"known here: {', '.join(words)}" if len(words) <= 15 else ""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that is most like `word`, or "" when none is."""
+    return next(iter(difflib.get_close_matches(word[:100], sorted(known), n=1, cutoff=0.6)), "")
 
 
 def known_keys(model: type[BaseModel], path: YamlPath) -> list[str]:
