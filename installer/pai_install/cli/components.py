@@ -1,0 +1,199 @@
+"""`pai-install components list|fetch|status`: what is pinned, and what of it is on this box."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from pai_install.cli.options import format_option, site_option, yes_option
+from pai_install.components.catalogue import Catalogue, Component, load_catalogue, resolve
+from pai_install.components.fetch import cached, fetch, open_source, requirements
+from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, Selection, SourceName
+from pai_install.components.requirements import install
+from pai_install.components.source import Source
+from pai_install.components.store import default_cache
+from pai_install.errors import ExitCode, PaiError
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    selection: Selection
+    source: Source
+
+
+def _options(function: Callable[..., int]) -> Callable[..., int]:
+    """What fetch and status are told: a site, or a source and a version instead of one."""
+    options = (
+        site_option,
+        click.option(
+            "--source",
+            type=click.Choice(["upstream", "mirror", "modules"]),
+            help="Where components come from, instead of the site's component_source.",
+        ),
+        click.option("--mirror-url", default="", help="Address of the mirror, with --source mirror."),
+        click.option("--kubernetes-version", default="", help="For example 1.36 or 1.36.3, instead of the site's."),
+        format_option,
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _choose(site_dir: Path, source: str | None, mirror_url: str, version: str) -> _Choice:
+    """With --source no site is read."""
+    if source is None:
+        from pai_install.site import load_site  # noqa: PLC0415 - slow to import, needed here only
+
+        settings = load_site(site_dir).site.settings
+        source = settings.component_source
+        mirror_url = mirror_url or settings.component_mirror_url or ""
+        version = version or settings.kubernetes_version
+    if source == "bundle":
+        raise PaiError(
+            "component_source: bundle is not available in this version",
+            remedy="use upstream, mirror or modules",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    name = cast("SourceName", source)
+    catalogue = load_catalogue()
+    return _Choice(resolve(catalogue, version, name), open_source(catalogue, name, mirror_url))
+
+
+@click.group
+def command() -> None:
+    """List, fetch and verify third-party programs."""
+
+
+@command.command("list")
+@format_option
+def list_(*, output_format: str) -> int:
+    """Show every third-party program with its licence and pinned versions."""
+    catalogue = load_catalogue()
+    if output_format == "json":
+        _print_json({"components": [_component_json(*item) for item in catalogue.components.items()]})
+    else:
+        for line in _catalogue_lines(catalogue):
+            click.echo(line)
+    return ExitCode.OK
+
+
+@command.command("fetch")
+@_options
+@yes_option
+def fetch_(
+    *,
+    site_dir: Path,
+    source: str | None,
+    mirror_url: str,
+    kubernetes_version: str,
+    output_format: str,
+    yes: bool,
+) -> int:
+    """Bring everything a site needs into the cache of this box, verified."""
+    choice = _choose(site_dir, source, mirror_url, kubernetes_version)
+    lacking = requirements(choice.selection, choice.source)
+    if lacking:
+        click.echo(f"needed on this box, as Debian packages: {' '.join(lacking)}", err=True)
+        if yes or click.confirm("Install them now?", err=True):
+            install(lacking)
+    result = fetch(choice.selection, choice.source, progress=lambda line: click.echo(line, err=True))
+    if output_format == "json":
+        _print_json(_set_json(result))
+    else:
+        for line in _artifact_lines(result.files, result.images):
+            click.echo(line)
+    return ExitCode.OK
+
+
+@command.command("status")
+@_options
+def status(*, site_dir: Path, source: str | None, mirror_url: str, kubernetes_version: str, output_format: str) -> int:
+    """Show which of a site's components are in the cache. Exit status 0, or 4 when some are missing."""
+    choice = _choose(site_dir, source, mirror_url, kubernetes_version)
+    found = cached(choice.selection, choice.source)
+    complete = all(found.values())
+    if output_format == "json":
+        _print_json(
+            {
+                "ok": complete,
+                "cache": str(default_cache()),
+                "source": choice.source.name,
+                "kubernetes_version": choice.selection.kubernetes_version,
+                "components": [
+                    {"component": pick.component, "version": pick.version, "cached": entry is not None}
+                    for pick, entry in found.items()
+                ],
+                "missing_packages": list(requirements(choice.selection, choice.source)),
+            }
+        )
+    else:
+        for pick, entry in found.items():
+            click.echo(f"{pick.component:<26}{pick.version:<10}{'ready' if entry else 'not fetched'}")
+    return ExitCode.OK if complete else ExitCode.PREFLIGHT_FAILED
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2))
+
+
+def _component_json(name: str, component: Component) -> dict[str, Any]:
+    return {
+        "component": name,
+        "summary": component.summary,
+        "licence": component.licence,
+        "home": component.home,
+        "files": list(component.files),
+        "images": list(component.images),
+        "versions": {
+            version: [family for family in ("modules", "upstream") if component.has(version, family)]
+            for version in component.versions
+        },
+    }
+
+
+def _catalogue_lines(catalogue: Catalogue) -> Iterator[str]:
+    for name, component in catalogue.components.items():
+        yield f"{name} - {component.summary} ({component.licence}, {component.home})"
+        for version in component.versions:
+            families = [family for family in ("modules", "upstream") if component.has(version, family)]
+            yield f"  {version:<10}from {', '.join(families)}"
+
+
+def _artifact_lines(files: Sequence[FileArtifact], images: Sequence[ImageArtifact]) -> Iterator[str]:
+    for file in files:
+        yield f"file   {file.name:<26}{file.version:<10}{file.size >> 20:>5} MB  sha256:{file.sha256}"
+    for image in images:
+        yield f"image  {image.repository:<26}{image.tag:<10}          {image.manifest_digest}"
+
+
+def _set_json(result: ComponentSet) -> dict[str, Any]:
+    return {
+        "kubernetes_version": result.kubernetes_version,
+        "files": [
+            {
+                "name": file.name,
+                "version": file.version,
+                "kind": file.kind,
+                "path": str(file.path),
+                "sha256": file.sha256,
+                "size": file.size,
+            }
+            for file in result.files
+        ],
+        "images": [
+            {
+                "repository": image.repository,
+                "tag": image.tag,
+                "manifest_digest": image.manifest_digest,
+                "layout": str(image.layout),
+            }
+            for image in result.images
+        ],
+    }
