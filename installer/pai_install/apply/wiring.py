@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 from pai_install.apply.executor import Gate
 from pai_install.apply.state import RunFolder, StateFolder
+from pai_install.components.model import ComponentSet, Selection
+from pai_install.components.source import Source
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import Inventory, Plan
@@ -71,11 +73,34 @@ def site_inventory(site: Site, state: StateFolder, say: Callable[[str], None]) -
 
     Raises PaiError when a component cannot be had.
     """
-    from pai_install.components.catalogue import load_catalogue, resolve  # noqa: PLC0415
-    from pai_install.components.fetch import fetch, open_source  # noqa: PLC0415
     from pai_install.engine.content import content_dir, role_digests  # noqa: PLC0415
     from pai_install.plan.desired import Desired  # noqa: PLC0415
     from pai_install.plan.inventory import build_inventory  # noqa: PLC0415
+
+    return build_inventory(Desired(site, site_components(site, say), state.path), role_digests(content_dir()))
+
+
+def site_components(site: Site, say: Callable[[str], None]) -> ComponentSet:
+    """Everything the site's machines are made of, verified; fetched where it is not in the cache yet.
+
+    Raises PaiError when a component cannot be had.
+    """
+    from pai_install.components.fetch import fetch  # noqa: PLC0415
+
+    selection, source = _choice(site)
+    return fetch(selection, source, progress=say)
+
+
+def component_requirements(site: Site) -> tuple[str, ...]:
+    """Debian packages that this box lacks to fetch what is not in the cache yet."""
+    from pai_install.components.fetch import requirements  # noqa: PLC0415
+
+    return requirements(*_choice(site))
+
+
+def _choice(site: Site) -> tuple[Selection, Source]:
+    from pai_install.components.catalogue import load_catalogue, resolve  # noqa: PLC0415
+    from pai_install.components.fetch import open_source  # noqa: PLC0415
 
     settings = site.settings
     if settings.component_source == "bundle":
@@ -86,9 +111,7 @@ def site_inventory(site: Site, state: StateFolder, say: Callable[[str], None]) -
         )
     catalogue = load_catalogue()
     selection = resolve(catalogue, settings.kubernetes_version, settings.component_source)
-    source = open_source(catalogue, settings.component_source, settings.component_mirror_url or "")
-    components = fetch(selection, source, progress=say)
-    return build_inventory(Desired(site, components, state.path), role_digests(content_dir()))
+    return selection, open_source(catalogue, settings.component_source, settings.component_mirror_url or "")
 
 
 def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractContextManager[Engine]:  # noqa: FBT001

@@ -61,7 +61,7 @@ def cli(*, debug: bool) -> None:
     del debug  # read from argv by main(): it must also work when parsing fails
 
 
-def run(argv: Sequence[str]) -> int:
+def run(argv: Sequence[str]) -> int:  # noqa: PLR0911 - one return per kind of ending
     """Runs one command line and returns its exit code; never raises, never exits."""
     debug = "--debug" in argv
     try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pai_install
 from pai_install.errors import ExitCode, PaiError
+
+_SHARED = ("library", "module_utils", "filter_plugins", "action_plugins")
 
 
 def content_dir() -> Path:
@@ -26,15 +29,17 @@ def content_dir() -> Path:
 
 
 def role_digests(content: Path) -> dict[str, str]:
-    """Role -> a short digest of all its files, names included: another digest means another version of it."""
+    """Role -> a short digest of all its files and of the modules and filters: another one means another version."""
+    shared = [content / "playbooks" / name for name in _SHARED]
     roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
-    return {role.name: _digest(role) for role in roles}
+    return {role.name: _digest([role, *shared]) for role in roles}
 
 
-def _digest(folder: Path) -> str:
+def _digest(folders: Sequence[Path]) -> str:
     total = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
-        content = path.read_bytes()
-        total.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())
-        total.update(content)
+    for folder in folders:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+            content = path.read_bytes()
+            total.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())
+            total.update(content)
     return total.hexdigest()[:12]

@@ -1,0 +1,30 @@
+"""`pai-install inventory`: the Ansible inventory of a site, for plain ansible-playbook."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pai_install.apply.state import open_state
+from pai_install.apply.wiring import site_inventory
+from pai_install.cli.options import site_option
+from pai_install.errors import ExitCode
+from pai_install.site import load_site
+
+
+@click.command
+@site_option
+def command(*, site_dir: Path) -> int:
+    """Print the Ansible inventory of the site as YAML (its JSON form): `ansible-playbook -i FILE playbooks/site.yml`.
+
+    It holds the passwords of the site where the site has any: keep the file to yourself.
+    """
+    site = load_site(site_dir).site
+    state = open_state(site_dir)
+    found = site_inventory(site, state, lambda line: click.echo(line, err=True)).as_ansible()
+    known_hosts = f"-o UserKnownHostsFile={state.known_hosts.resolve()}"
+    found["all"]["vars"]["ansible_ssh_common_args"] = known_hosts
+    click.echo(json.dumps(found, indent=2))
+    return ExitCode.OK
