@@ -46,6 +46,8 @@ def up(spec: LabSpec, *, confirm: Callable[[str], bool], progress: Callable[[str
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
             started = pool.map(lambda one: ensure_machine(spec, one, image, ledger), spec.machines)
             lines += [f"started {one.name}" for one, new in zip(spec.machines, started, strict=True) if new]
+        for one in spec.machines:
+            rootfs.authorize(spec, one)
         publish_keys(spec)
     for line in lines:
         progress(line)

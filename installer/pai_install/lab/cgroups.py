@@ -27,12 +27,13 @@ class MachineCgroups:
 
     folders: to be made, parents first; keeper: cgroup.procs files that the process which restarts the machine
     enters; machine: those that nspawn enters. They differ on version 2 only, where a group that passes
-    controllers on may not hold processes itself.
+    controllers on may not hold processes itself. passing: the groups that have to pass them on.
     """
 
     folders: tuple[Path, ...]
     keeper: tuple[Path, ...]
     machine: tuple[Path, ...]
+    passing: tuple[Path, ...] = ()
 
     @property
     def own(self) -> tuple[Path, ...]:
@@ -65,6 +66,7 @@ def machine_cgroups(trees: Iterable[Hierarchy], lab: str, machine: str) -> Machi
     folders: list[Path] = []
     keeper: list[Path] = []
     inner: list[Path] = []
+    passing: list[Path] = []
     for tree in trees:
         parent = tree.path / f"pai-lab-{lab}"
         own = parent / machine
@@ -73,9 +75,10 @@ def machine_cgroups(trees: Iterable[Hierarchy], lab: str, machine: str) -> Machi
         if tree.unified and tree.governs:
             folders.append(parent / f"{machine}.keeper")
             keeper.append(folders[-1] / "cgroup.procs")
+            passing += [tree.path, parent]
         else:
             keeper.append(own / "cgroup.procs")
-    return MachineCgroups(tuple(folders), tuple(keeper), tuple(inner))
+    return MachineCgroups(tuple(folders), tuple(keeper), tuple(inner), tuple(passing))
 
 
 def make(groups: MachineCgroups) -> None:
@@ -84,10 +87,8 @@ def make(groups: MachineCgroups) -> None:
         folder.mkdir(exist_ok=True)
         for name in ("cpuset.cpus", "cpuset.mems"):
             _inherit(folder / name, folder.parent / name)
-    for folder in groups.folders:
-        if any(other.parent == folder for other in groups.folders):
-            for passing in (folder.parent, folder):
-                _pass_controllers_on(passing)
+    for folder in groups.passing:
+        _pass_controllers_on(folder)
 
 
 def _inherit(own: Path, parent: Path) -> None:
@@ -98,10 +99,8 @@ def _inherit(own: Path, parent: Path) -> None:
 
 def _pass_controllers_on(folder: Path) -> None:
     control = folder / "cgroup.subtree_control"
-    available = folder / "cgroup.controllers"
-    if not control.exists() or (folder.parent / "systemd").is_dir():
-        return
-    missing = set(available.read_text().split()) - set(control.read_text().split())
+    available = (folder / "cgroup.controllers").read_text().split()
+    missing = set(available) - set(control.read_text().split())
     for controller in sorted(missing):
         with suppress(OSError):  # a controller that the box keeps for itself
             control.write_text(f"+{controller}")

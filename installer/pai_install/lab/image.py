@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from filelock import FileLock
+
 from pai_install.lab.apt import SUITE, AptAccess
+from pai_install.lab.names import LABS_DIR
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
 
@@ -54,12 +58,33 @@ def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
     image = image_path(access)
     if image.is_dir():
         return image
-    say(f"building the Debian {SUITE} base image (once; about a minute)")
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    with FileLock(cache_dir() / ".lock"):
+        if not image.is_dir():
+            say(f"building the Debian {SUITE} base image (once; about a minute)")
+            _build(access, image)
+            for old in unused_images(image, cache_dir(), _links_in_use()):
+                shutil.rmtree(old)
+    return image
+
+
+def unused_images(current: Path, folder: Path, in_use: Iterable[Path]) -> tuple[Path, ...]:
+    """Images and half-built ones in `folder` that no machine stands on and that are not the current one."""
+    kept = {current, *in_use}
+    return tuple(path for path in sorted(folder.glob("base-*")) if path not in kept)
+
+
+def _links_in_use() -> list[Path]:
+    mounted = re.findall(r"lowerdir=([^,:\s]+)", Path("/proc/self/mounts").read_text())
+    return [link.readlink() for link in LABS_DIR.glob("*/*/base")] + [Path(lower) for lower in mounted]
+
+
+def _build(access: AptAccess, image: Path) -> None:
     partial = image.with_name(f"{image.name}.partial")
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
     settings = image.with_name(f"{image.name}.settings")
-    shutil.rmtree(settings, ignore_errors=True)
+    for folder in (partial, settings):
+        shutil.rmtree(folder, ignore_errors=True)
+    partial.mkdir(parents=True)
     _write_settings(access, settings)
     try:
         run(mmdebstrap_command(access, settings, partial), timeout_s=1800)
@@ -67,7 +92,6 @@ def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
         shutil.rmtree(settings, ignore_errors=True)
     partial.chmod(0o755)
     partial.rename(image)
-    return image
 
 
 def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[str]:

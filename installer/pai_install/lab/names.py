@@ -43,6 +43,11 @@ class MachineNames:
         return self.folder / "root"
 
     @property
+    def base(self) -> Path:
+        """A link to the base image that the machine was made with."""
+        return self.folder / "base"
+
+    @property
     def image(self) -> Path:
         """The machine's disk: a sparse file with a file system in it."""
         return self.folder / "disk.img"

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pai_install.errors import PaiError
 from pai_install.lab import disk, keys
 from pai_install.lab.names import DATA_DIRS, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
@@ -93,16 +94,23 @@ def mount_options(image: Path, upper: Path, work: Path) -> str:
 
 
 def ensure_root(spec: LabSpec, machine: LabMachine, image: Path) -> bool:
-    """Mounts and, the first time, fills a machine's root; False when it was mounted."""
+    """Mounts and, the first time, fills a machine's root; False when it was mounted.
+
+    A machine keeps the base image it was made with, whatever `image` is by now.
+    """
     names = machine_names(spec, machine)
     if disk.is_mounted(names.root):
         return False
     disk.ensure_disk(names)
     for folder in (names.root, names.upper, names.work, *(names.data / name for name in DATA_DIRS)):
         folder.mkdir(parents=True, exist_ok=True)
+    if not names.base.exists():
+        names.base.unlink(missing_ok=True)
+        names.base.symlink_to(image)
     # an overlay mounted volatile refuses to be mounted again until this is gone, even after a clean unmount
     shutil.rmtree(names.work / "work/incompat", ignore_errors=True)
-    run(["mount", "-t", "overlay", "pai-lab", "-o", mount_options(image, names.upper, names.work), names.root])
+    options = mount_options(names.base.resolve(), names.upper, names.work)
+    run(["mount", "-t", "overlay", "pai-lab", "-o", options, names.root])
     prepared = names.folder / "prepared"
     if not prepared.exists():
         _fill(spec, machine, names.root)
@@ -122,29 +130,33 @@ def _fill(spec: LabSpec, machine: LabMachine, root: Path) -> None:
     for name in DATA_DIRS:
         (root / "var/lib" / name).mkdir(exist_ok=True)
     keys.ensure_host_key(root / "etc/ssh", machine.name)
-    _add_user(spec, root)
+    if account(root, spec.user) is None:
+        run(["chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", "--groups", "sudo", spec.user])
 
 
-def _add_user(spec: LabSpec, root: Path) -> None:
-    users = [line.split(":") for line in (root / "etc/passwd").read_text().splitlines()]
-    if spec.user not in [fields[0] for fields in users]:
-        run(
-            [
-                "chroot",
-                root,
-                "useradd",
-                "--create-home",
-                "--shell",
-                "/bin/bash",
-                "--groups",
-                "sudo",
-                spec.user,
-            ]
-        )
-        users = [line.split(":") for line in (root / "etc/passwd").read_text().splitlines()]
-    user_id, group_id, home = next((int(row[2]), int(row[3]), row[5]) for row in users if row[0] == spec.user)
+def authorize(spec: LabSpec, machine: LabMachine) -> bool:
+    """Lets the lab's key into a machine, running or not; False when it was. Raises PaiError when the user is gone."""
+    root = machine_names(spec, machine).root
+    found = account(root, spec.user)
+    if found is None:
+        raise PaiError(f"{machine.name} has no user {spec.user}", remedy="lab down, then lab up")
+    user_id, group_id, home = found
     folder = root / home.lstrip("/") / ".ssh"
+    allowed = folder / "authorized_keys"
+    line = keys.public_key(spec.key_file)
+    if allowed.exists() and line in allowed.read_text():
+        return False
     folder.mkdir(mode=0o700, exist_ok=True)
-    write_atomic(folder / "authorized_keys", keys.public_key(spec.key_file), mode=0o600)
-    for path in (folder, folder / "authorized_keys"):
+    write_atomic(allowed, line, mode=0o600)
+    for path in (folder, allowed):
         shutil.chown(path, user_id, group_id)
+    return True
+
+
+def account(root: Path, user: str) -> tuple[int, int, str] | None:
+    """User id, group id and home of a user of the system below `root`; None when there is none."""
+    for line in (root / "etc/passwd").read_text().splitlines():
+        fields = line.split(":")
+        if fields[0] == user:
+            return int(fields[2]), int(fields[3]), fields[5]
+    return None

@@ -10,7 +10,7 @@ from pathlib import Path
 from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, keys, machine, network
 from pai_install.lab.box import lab_lock, restore_forwarding
-from pai_install.lab.names import lab_names
+from pai_install.lab.names import LABS_DIR, lab_names
 from pai_install.lab.plan import check_owner
 from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
 from pai_install.lab.spec import LabSpec
@@ -21,12 +21,14 @@ from pai_install.system.proc import run
 def down(spec: LabSpec, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
     """Removes the lab; returns what was there. Raises PaiError naming what could not be removed."""
     names = lab_names(spec)
-    record = read_record(names.record)
-    if record is None:
+    if not LABS_DIR.exists():
         return ()
-    check_owner(record, spec)
     with lab_lock():
-        removed = remove_all(Ledger(names.record, record), progress)
+        record = read_record(names.record)
+        if record is not None:
+            check_owner(record, spec)
+        shutil.rmtree(doomed(names.folder), ignore_errors=True)  # of a removal that was cut short
+        removed = remove_all(Ledger(names.record, record), progress) if record is not None else ()
         restore_forwarding()
     return removed
 
@@ -139,8 +141,15 @@ def _remove_folder(resource: Resource) -> bool:
         return False
     if f" {path}/" in Path("/proc/self/mounts").read_text():
         raise OSError("something is still mounted below it")
-    shutil.rmtree(path)
+    # first out of the way in one step: a lab is there with its whole folder and record, or not at all
+    path.rename(doomed(path))
+    shutil.rmtree(doomed(path))
     return True
+
+
+def doomed(folder: Path) -> Path:
+    """What a lab's folder is called while it is being removed."""
+    return folder.with_name(f"{folder.name}.removed")
 
 
 REMOVERS: Mapping[Kind, Callable[[Resource], bool]] = {
