@@ -19,8 +19,8 @@ from ruamel.yaml.reader import ReaderError
 
 from pai_install.site.problem import Problem, Severity, YamlPath, dotted, printable
 
-MAX_BYTES = 16 * 1024 * 1024
-MAX_VALUES = 250_000  # aliases of aliases multiply: a small file may mean more than fits in memory
+MAX_BYTES = 4 * 1024 * 1024
+MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
 MAX_DEPTH = 60
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _YAML_TAG = "tag:yaml.org,2002:"
@@ -167,7 +167,7 @@ def _decode(data: bytes, document: Document) -> str | None:
 def parse_document(text: str, document: Document, *, top: str = "a mapping") -> None:
     """Fills `document` from YAML text."""
     document.lines = tuple(re.split(r"\r\n|\r|\n", text))
-    node = _compose(text, document)
+    node = None if _too_deep(document) else _compose(text, document)
     if node is None:
         if not document.problems:
             document.add((), "site.empty", f"is empty; {top} is expected", "pai-install init writes a commented start")
@@ -185,6 +185,22 @@ def parse_document(text: str, document: Document, *, top: str = "a mapping") -> 
     document.add(
         (), "site.type", f"{top} is expected at the top, found {found}", "is it the right file?", mark=_mark(node)
     )
+
+
+def _too_deep(document: Document) -> bool:
+    """Whether a line opens so many brackets that the parser would take minutes over it."""
+    for number, line in enumerate(document.lines, start=1):
+        if line.count("[") + line.count("{") <= MAX_DEPTH:
+            continue
+        depth = 0
+        for column, letter in enumerate(line, start=1):
+            depth += (letter in "[{") - (letter in "]}")
+            if depth > MAX_DEPTH:
+                document.add(
+                    (), "site.size", "is nested too deeply", "is it the right file?", mark=Mark(number, column)
+                )
+                return True
+    return False
 
 
 def _compose(text: str, document: Document) -> Node | None:
@@ -255,12 +271,14 @@ class _Builder:
 
     def __init__(self, document: Document) -> None:
         self.document = document
-        self.left = MAX_VALUES
+        self.seen: set[int] = set()
+        self.repeats = 0
 
     def build(self, node: Node, path: YamlPath, depth: int) -> Entries | Items | Text | None:
-        self.left -= 1
+        self.repeats += id(node) in self.seen
+        self.seen.add(id(node))
         mark = _mark(node)
-        if self.left < 0 or depth > MAX_DEPTH:
+        if self.repeats > MAX_REPEATS or depth > MAX_DEPTH:
             raise _TooMuchError(mark)
         self.document.marks.setdefault(path, mark)
         if isinstance(node, ScalarNode):

@@ -27,7 +27,7 @@ def read_host_name(value: object) -> str:
         if word in {"localhost", "localhost.localdomain"} or word.startswith("localhost."):
             raise invalid("hostname", f"{word} is the name of every machine", "give the machine a name of its own")
         return word
-    if _HOST_NAME.fullmatch(word.lower()):
+    if word != word.lower() and _HOST_NAME.fullmatch(word.lower()):
         raise invalid(
             "hostname",
             f"{shown(word)} has upper-case letters, which Kubernetes refuses",

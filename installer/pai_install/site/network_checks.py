@@ -44,7 +44,8 @@ def _check_pod_capacity(config: Document, settings: Settings, pods: ipaddress.IP
         message = f"/{settings.pod_cidr_node_prefix} per machine does not fit into {pods}: 0 to 16 bits lie between"
         config.add((path,), "site.network-size", message, "change pod_cidr or pod_cidr_node_prefix")
     elif 2**bits < machines:
-        message = f"{pods} has room for {2**bits} at /{settings.pod_cidr_node_prefix} each, the layout has {machines} machines"
+        room = f"{2**bits} at /{settings.pod_cidr_node_prefix} each"
+        message = f"{pods} has room for {room}, the layout has {machines} machines"
         config.add((path,), "site.network-size", message, "choose a larger pod_cidr or a longer pod_cidr_node_prefix")
 
 
