@@ -1,0 +1,47 @@
+"""The playbooks are found, and a role's digest changes with any of its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pai_install.engine.content import content_dir, role_digests
+
+
+def test_content_of_the_checkout_is_found() -> None:
+    content = content_dir()
+    assert (content / "ansible.cfg").is_file()
+    assert (content / "playbooks").is_dir()
+
+
+@pytest.fixture
+def roles(tmp_path: Path) -> Path:
+    (tmp_path / "roles" / "base" / "tasks").mkdir(parents=True)
+    (tmp_path / "roles" / "base" / "tasks" / "main.yml").write_text("[]\n")
+    (tmp_path / "roles" / "other").mkdir()
+    (tmp_path / "roles" / "README.md").write_text("not a role\n")
+    return tmp_path
+
+
+def test_digest_stays_while_the_role_stays(roles: Path) -> None:
+    before = role_digests(roles)
+    (roles / "roles" / "base" / "tasks" / "main.cpython-311.pyc").write_bytes(b"cache")
+    assert role_digests(roles) == before
+    assert sorted(before) == ["base", "other"]
+
+
+@pytest.mark.parametrize("change", ["content", "rename", "add"])
+def test_digest_changes_with_content_and_with_names(roles: Path, change: str) -> None:
+    before = role_digests(roles)
+    tasks = roles / "roles" / "base" / "tasks"
+    match change:
+        case "content":
+            (tasks / "main.yml").write_text("[ ]\n")
+        case "rename":
+            (tasks / "main.yml").rename(tasks / "main.yaml")
+        case _:
+            (tasks / "more.yml").write_text("")
+    after = role_digests(roles)
+    assert after["base"] != before["base"]
+    assert after["other"] == before["other"]

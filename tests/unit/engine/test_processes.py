@@ -1,0 +1,115 @@
+"""Processes are found by their owner's mark and ended, whoever started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pai_install.engine.processes import OWNER_VARIABLE, Owner, end, orphans, owned_by, with_word_in_command
+
+STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
+
+
+@pytest.fixture
+def children() -> Iterator[list[subprocess.Popen[str]]]:
+    started: list[subprocess.Popen[str]] = []
+    yield started
+    for child in started:
+        child.kill()
+        child.wait()
+
+
+def start(children: list[subprocess.Popen[str]], mark: str, code: str = "import time; time.sleep(60)") -> int:
+    code = f"print('up', flush=True); {code}" if "print" not in code else code
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        env={OWNER_VARIABLE: mark},
+        text=True,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    children.append(child)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "up\n"
+    return child.pid
+
+
+def dead_owner() -> Owner:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    return Owner(gone.pid, 1)
+
+
+def test_this_process_is_alive_and_reads_back_as_text() -> None:
+    owner = Owner.current()
+    assert owner.alive()
+    assert owner.pid == os.getpid()
+    assert Owner.parse(f"{owner}-abc123") == owner
+
+
+def test_id_that_was_given_to_another_process_is_not_the_owner() -> None:
+    assert not Owner(os.getpid(), 1).alive()
+
+
+def test_zombie_is_not_alive() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    try:
+        stat = open(f"/proc/{child.pid}/stat").read()  # noqa: PTH123, SIM115 - one read
+        owner = Owner(child.pid, int(stat[stat.rfind(")") + 2 :].split()[19]))
+        assert owner.alive()
+        child.send_signal(signal.SIGKILL)
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, not yet collected
+        assert not owner.alive()
+    finally:
+        child.kill()
+        child.wait()
+
+
+@pytest.mark.parametrize("text", ["", "abc", "12", "12.x", "x.12", "-12.3"])
+def test_other_text_is_no_owner(text: str) -> None:
+    assert Owner.parse(text) is None
+
+
+def test_marked_processes_are_found_also_outside_the_group(children: list[subprocess.Popen[str]]) -> None:
+    owner = Owner.current()
+    mine = start(children, str(owner))
+    other = start(children, "1.1")
+    found = owned_by(owner)
+    assert mine in found
+    assert other not in found
+    assert os.getpid() not in found
+
+
+def test_orphans_are_those_whose_owner_is_gone(children: list[subprocess.Popen[str]]) -> None:
+    orphan = start(children, str(dead_owner()))
+    kept = start(children, str(Owner.current()))
+    found = orphans()
+    assert orphan in found
+    assert kept not in found
+
+
+def test_end_kills_what_does_not_listen(children: list[subprocess.Popen[str]]) -> None:
+    stubborn = start(children, "x", STUBBORN)
+    polite = start(children, "x")
+    began = time.monotonic()
+    end([stubborn, polite], patience_s=0.3)
+    assert [child.wait(timeout=5) for child in children] == [-signal.SIGKILL, -signal.SIGTERM]
+    assert time.monotonic() - began < 5
+
+
+def test_end_of_nothing_does_not_wait() -> None:
+    began = time.monotonic()
+    end([])
+    end([dead_owner().pid])
+    assert time.monotonic() - began < 1
+
+
+def test_command_must_be_sshs(children: list[subprocess.Popen[str]]) -> None:
+    start(children, "x", "import time; '/tmp/some-sockets'; time.sleep(60)")
+    assert with_word_in_command("/tmp/some-sockets") == frozenset()

@@ -1,0 +1,127 @@
+"""What Ansible is given: private files, and an environment without the user's own settings."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import stat
+from pathlib import Path
+
+import pytest
+
+from pai_install.engine.base import RunRequest
+from pai_install.engine.processes import OWNER_VARIABLE, Owner
+from pai_install.engine.workdir import (
+    control_dir,
+    environment,
+    remove_left_overs,
+    run_files,
+    ssh_environment,
+    untemplated_passwords,
+)
+from pai_install.plan.model import Inventory
+
+OWNER = Owner.current()
+INVENTORY = Inventory(
+    {"workers": ("b",)},
+    {"ansible_user": "ops"},
+    {"a": {"ansible_become_password": "{{ x }}", "note": "{{ inventory_hostname }}"}, "b": {}},
+)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_files_are_private_and_gone_afterwards(tmp_path: Path) -> None:
+    request = RunRequest("x.yml", INVENTORY, limit=("a", "b"), extra_vars={"token": "t"})
+    with run_files(tmp_path, OWNER, request) as files:
+        assert mode(files.folder) == 0o700
+        assert files.limit is not None
+        for path in (files.inventory, files.extra_vars, files.limit):
+            assert mode(path) == 0o600
+        assert json.loads(files.extra_vars.read_text()) == {"token": "t"}
+        assert files.limit.read_text() == "a\nb\n"
+        (files.folder / "artifacts").mkdir()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_gone_after_an_error_too(tmp_path: Path) -> None:
+    files = run_files(tmp_path, OWNER, RunRequest("x.yml", INVENTORY))
+    assert files.__enter__().limit is None
+    assert len(list(tmp_path.iterdir())) == 1
+    assert not files.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_login_passwords_are_no_templates_and_other_variables_stay_templates() -> None:
+    data = json.loads(json.dumps(untemplated_passwords(INVENTORY.as_ansible())))
+    assert data["all"]["hosts"]["a"] == {
+        "ansible_become_password": {"__ansible_unsafe": "{{ x }}"},
+        "note": "{{ inventory_hostname }}",
+    }
+    assert data["all"]["vars"] == {"ansible_user": "ops"}
+    assert data["all"]["children"] == {"workers": {"hosts": {"b": {}}}}
+
+
+def test_socket_folder_is_private_and_short_enough_for_a_socket() -> None:
+    with control_dir(OWNER) as folder:
+        assert mode(folder) == 0o700
+        # ssh adds a name of up to 10 characters and, while connecting, 17 more
+        assert len(str(folder)) + 28 < 108
+    assert not folder.exists()
+
+
+def test_folders_of_dead_runs_are_removed_and_of_living_ones_kept(tmp_path: Path) -> None:
+    dead, living, other = tmp_path / "run-1.1-abc", tmp_path / f"run-{OWNER}-abc", tmp_path / "facts"
+    for folder in (dead, living, other):
+        (folder / "deep").mkdir(parents=True)
+    remove_left_overs(tmp_path)
+    assert sorted(tmp_path.iterdir()) == sorted([living, other])
+
+
+def made_environment(environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
+    return environment(
+        environ,
+        content=tmp_path / "content",
+        work_dir=tmp_path / "work",
+        run_dir=tmp_path / "run",
+        tools=tmp_path / "tools",
+        owner=OWNER,
+    )
+
+
+def test_users_ansible_settings_do_not_reach_the_run(tmp_path: Path) -> None:
+    environ = {
+        "ANSIBLE_CONFIG": "/home/u/ansible.cfg",
+        "ANSIBLE_STRATEGY": "free",
+        "ANSIBLE_VAULT_PASSWORD_FILE": "/home/u/vault",
+        "AWS_SECRET_ACCESS_KEY": "s3cret",
+        "PYTHONPATH": "/home/u/lib",
+        "HOME": "/home/u",
+        "https_proxy": "http://proxy:3128",
+        "PATH": "/usr/bin",
+    }
+    made = made_environment(environ, tmp_path)
+    assert made["ANSIBLE_CONFIG"] == str(tmp_path / "content" / "ansible.cfg")
+    for name in ("ANSIBLE_STRATEGY", "ANSIBLE_VAULT_PASSWORD_FILE", "AWS_SECRET_ACCESS_KEY", "PYTHONPATH"):
+        assert name not in made
+    assert made["HOME"] == "/home/u"
+    assert made["https_proxy"] == "http://proxy:3128"
+    assert made["PATH"] == f"{tmp_path / 'tools'}:/usr/bin"
+    assert made[OWNER_VARIABLE] == str(OWNER)
+
+
+def test_environment_without_a_path_gets_one(tmp_path: Path) -> None:
+    assert made_environment({}, tmp_path)["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
+
+
+@pytest.mark.parametrize(("accept_new", "word"), [(True, "accept-new"), (False, "yes")])
+def test_ssh_checks_host_keys_against_the_sites_list(tmp_path: Path, *, accept_new: bool, word: str) -> None:
+    known_hosts = tmp_path / "a folder" / "known_hosts"
+    made = ssh_environment(known_hosts, tmp_path, accept_new=accept_new)
+    words = shlex.split(made["ANSIBLE_SSH_ARGS"])
+    assert f'UserKnownHostsFile="{known_hosts}"' in words
+    assert f"StrictHostKeyChecking={word}" in words
+    assert words[::2] == ["-o"] * (len(words) // 2)
+    assert made["ANSIBLE_HOST_KEY_CHECKING"] == "True"
