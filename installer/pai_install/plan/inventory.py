@@ -12,8 +12,9 @@ from pai_install.plan.model import Inventory
 from pai_install.plan.rolevars import RoleVars
 from pai_install.site import Machine, Site
 
-# Where a value lies on the dev box says nothing about the machines.
-NOT_SETTINGS = {"component_store_registry", "control_plane_kubeconfig_dest"}
+# Where something lies on the dev box says nothing about the machines.
+NOT_SETTINGS = {"control_plane_kubeconfig_dest"}
+DEV_BOX_KEYS = {"path", "layout"}
 
 
 def build_inventory(desired: Desired, role_digests: Mapping[str, str]) -> Inventory:
@@ -66,8 +67,18 @@ def connection(machine: Machine) -> dict[str, Any]:
 
 def settings(role: RoleVars, role_digests: Mapping[str, str]) -> dict[str, str]:
     """Variable -> digest of its value, and `role` -> digest of the role itself."""
-    digests = {name: digest(value) for name, value in sorted(role.variables().items()) if name not in NOT_SETTINGS}
+    digests = {
+        name: digest(_without_places(value))
+        for name, value in sorted(role.variables().items())
+        if name not in NOT_SETTINGS
+    }
     return {**digests, "role": role_digests.get(role.role, "")}
+
+
+def _without_places(value: Any) -> Any:  # noqa: ANN401 - any plain value
+    if isinstance(value, dict):
+        return {key: _without_places(entry) for key, entry in value.items() if key not in DEV_BOX_KEYS}
+    return [_without_places(entry) for entry in value] if isinstance(value, list) else value
 
 
 def digest(value: object) -> str:

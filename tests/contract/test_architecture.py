@@ -1,0 +1,95 @@
+"""Who may import whom, and how big things may get: docs/architecture.md as a test."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[2] / "installer" / "pai_install"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# room -> rooms it may import from; everything may use errors, findings, redact and system
+NEUTRAL = {"errors", "findings", "redact", "system", ""}
+ALLOWED = {
+    "site": set(),
+    "components": set(),
+    "lab": {"site"},
+    "plan": {"site", "components"},
+    "engine": {"plan"},
+    "report": {"plan", "engine", "site"},
+    "health": {"site", "plan", "engine", "report"},
+    "cluster": set(),
+    "apply": {"site", "components", "plan", "engine", "report", "cluster", "health"},
+    "cli": {"site", "components", "lab", "plan", "engine", "report", "apply", "cluster", "health"},
+}
+ONLY_IMPORTER = {
+    "ansible_runner": "engine/runner.py",
+    "rich": "report/",
+    "kubernetes": "cluster/",
+    "subprocess": "system/proc.py",
+}
+PURE = ("plan/", "health/rules/")
+IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
+# runs alone on a machine, without the package
+STANDALONE = {"health/collector.py"}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Full names of what a module imports."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+def place(path: Path) -> str:
+    """The module's path below the package."""
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_dependency_direction(path: Path) -> None:
+    room = path.relative_to(PACKAGE).parts[0]
+    if room not in ALLOWED:
+        return
+    for name in imports(path):
+        parts = name.split(".")
+        if parts[0] == "pai_install":
+            other = parts[1] if len(parts) > 1 else ""
+            assert other == room or other in NEUTRAL or other in ALLOWED[room], f"{place(path)} imports {name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_one_door_to_each_outside_thing(path: Path) -> None:
+    if place(path) in STANDALONE:
+        return
+    for name in imports(path):
+        door = ONLY_IMPORTER.get(name.split(".")[0])
+        assert door is None or place(path).startswith(door), f"{place(path)} imports {name}; only {door} may"
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if place(path).startswith(PURE)], ids=place)
+def test_pure_rooms_do_no_io(path: Path) -> None:
+    assert not IMPURE & {name.split(".")[0] for name in imports(path)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_size_limits(path: Path) -> None:
+    limit = 1000 if place(path) in STANDALONE else 400
+    assert len(path.read_text().splitlines()) <= limit
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 60, f"{place(path)}: {node.name}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=place)
+def test_only_main_exits(path: Path) -> None:
+    if place(path) in {"cli/main.py", *STANDALONE}:
+        return
+    text = path.read_text()
+    assert "sys.exit(" not in text
+    assert "raise SystemExit" not in text

@@ -1,0 +1,53 @@
+"""Playbooks: wiring only, one per phase, and Ansible can read them all."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pai_install.plan.phases import PHASES, VERIFY
+
+ROOT = Path(__file__).parents[2]
+PLAYBOOKS = sorted((ROOT / "playbooks").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", PLAYBOOKS, ids=lambda path: path.name)
+def test_playbook_is_wiring(path: Path) -> None:
+    for play in yaml.safe_load(path.read_text()):
+        assert "vars" not in play
+        assert not ("roles" in play and "tasks" in play)
+
+
+def test_all_playbooks_pass_ansibles_syntax_check() -> None:
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "--syntax-check", "-i", "localhost,"]
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_LOCALHOST_WARNING": "False"}
+    paths = [str(path) for path in PLAYBOOKS]
+    done = subprocess.run([*command, *paths], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("phase", [*PHASES, VERIFY], ids=lambda phase: phase.name)
+def test_phase_has_its_playbook_with_its_roles(phase: object) -> None:
+    assert isinstance(phase, type(VERIFY))
+    plays = yaml.safe_load((ROOT / "playbooks" / phase.playbook).read_text())
+    roles = [entry["role"] for play in plays for entry in play["roles"]]
+    assert roles == list(phase.roles or ("cluster_verify",))
+
+
+def test_site_playbook_imports_every_phase_in_order() -> None:
+    imported = [
+        play["ansible.builtin.import_playbook"] for play in yaml.safe_load((ROOT / "playbooks/site.yml").read_text())
+    ]
+    assert imported == ["observe.yml", *(phase.playbook for phase in PHASES), VERIFY.playbook]
+
+
+def test_phase_needs_name_earlier_phases() -> None:
+    seen: set[str] = set()
+    for phase in [*PHASES, VERIFY]:
+        assert set(phase.needs) <= seen
+        seen.add(phase.name)

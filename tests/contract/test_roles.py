@@ -1,0 +1,61 @@
+"""Role variables: the Python model, argument_specs and defaults say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pai_install.plan.rolevars import ROLE_MODELS, RoleVars
+
+ROLES = Path(__file__).parents[2] / "roles"
+
+
+def read(role: str, path: str) -> Any:
+    """A YAML file of a role."""
+    return yaml.safe_load((ROLES / role / path).read_text())
+
+
+def options(role: str) -> dict[str, dict[str, Any]]:
+    """The role's options."""
+    found: dict[str, dict[str, Any]] = read(role, "meta/argument_specs.yml")["argument_specs"]["main"]["options"]
+    return found
+
+
+def test_every_role_has_a_model() -> None:
+    assert {path.name for path in ROLES.iterdir()} == {model.role for model in ROLE_MODELS}
+
+
+@pytest.mark.parametrize("model", ROLE_MODELS, ids=lambda model: model.role)
+class TestRole:
+    """One role."""
+
+    def test_defaults_and_argument_specs_name_the_same_variables(self, model: type[RoleVars]) -> None:
+        assert set(read(model.role, "defaults/main.yml")) == set(options(model.role))
+
+    def test_variables_have_the_roles_name_in_front(self, model: type[RoleVars]) -> None:
+        assert all(name.startswith(f"{model.role}_") for name in options(model.role))
+
+    def test_the_model_gives_only_declared_variables(self, model: type[RoleVars]) -> None:
+        given = {f"{model.role}_{name}" for name in model.model_fields}
+        assert given <= set(options(model.role))
+
+    def test_the_model_gives_every_required_variable(self, model: type[RoleVars]) -> None:
+        required = {name for name, option in options(model.role).items() if option.get("required")}
+        assert required <= {f"{model.role}_{name}" for name in model.model_fields}
+
+    def test_every_option_is_described(self, model: type[RoleVars]) -> None:
+        assert all(option.get("description") and option.get("type") for option in options(model.role).values())
+
+    def test_the_role_keeps_its_record(self, model: type[RoleVars]) -> None:
+        tasks = read(model.role, "tasks/main.yml")
+        records = [task["pai_record"]["role"] for task in tasks if "pai_record" in task]
+        assert records == ([] if model.role == "cluster_verify" else [model.role])
+
+    def test_secrets_are_not_logged(self, model: type[RoleVars]) -> None:
+        for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):
+            for task in yaml.safe_load(path.read_text()):
+                if "pai_join_token" in task or "admin.conf" in str(task.get("ansible.builtin.slurp", "")):
+                    assert task["no_log"] is True

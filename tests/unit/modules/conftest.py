@@ -1,0 +1,57 @@
+"""Our Ansible modules and filters, loaded as Ansible would find them."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
+SHARED = "ansible.module_utils.pai_managed"
+
+
+def load(path: Path, name: str) -> ModuleType:
+    """One Python file as a module of that name."""
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def managed() -> Any:
+    """playbooks/module_utils/pai_managed.py."""
+    return sys.modules.get(SHARED) or load(PLAYBOOKS / "module_utils" / "pai_managed.py", SHARED)
+
+
+@pytest.fixture(scope="session")
+def library(managed: Any) -> Callable[[str], Any]:
+    """Loads playbooks/library/NAME.py."""
+    del managed
+    return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
+
+
+@pytest.fixture(scope="session")
+def filters() -> Any:
+    """playbooks/filter_plugins/pai.py."""
+    return load(PLAYBOOKS / "filter_plugins" / "pai.py", "pai_filters")
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    """A plain machine: systemd, cgroup v2, every capability."""
+    return {
+        "cgroup_version": 2,
+        "virtualization": {"kind": "none", "container": False},
+        "sys_resource": True,
+        "bridge_netfilter": True,
+        "mtu": 1500,
+    }

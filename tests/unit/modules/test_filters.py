@@ -1,0 +1,158 @@
+"""Configuration that is built as data: what it must hold, and what of the admin's it must keep."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Any
+
+import pytest
+import yaml
+
+RUNTIME = {"sandbox_image": "r/pause:1", "nvidia_path": "/opt/nvidia-container-runtime", "default_runtime": "nvidia"}
+DOCKER = {
+    "data_root": "/mnt/docker",
+    "log_max_size": "100m",
+    "log_max_file": 5,
+    "live_restore": True,
+    "mirrors": [],
+    "insecure_registries": [],
+    "nvidia_path": "",
+    "default_runtime": "runc",
+}
+CONTROL_PLANE = {
+    "name": "master",
+    "address": "10.0.0.1",
+    "schedulable": False,
+    "kubelet_args": {"v": "2"},
+    "kubelet_config": {"maxPods": 200, "systemReserved": {"memory": "1Gi"}},
+    "version": "1.36.3",
+    "image_repository": "registry.pai.internal",
+    "coredns_tag": "v1.14.2",
+    "etcd_tag": "3.6.8-0",
+    "endpoint": "kubernetes.pai.internal:6443",
+    "sans": ["10.0.0.1"],
+    "pod_cidr": "10.200.0.0/16",
+    "service_cidr": "10.192.0.0/16",
+    "node_prefix": 25,
+    "dns_domain": "cluster.local",
+}
+
+
+def test_containerd_on_an_empty_machine(filters: Any, facts: dict[str, Any]) -> None:
+    patch = filters.containerd_patch(RUNTIME, facts)
+    config = tomllib.loads(filters.containerd_config({"text": "", "version": 4}, patch))
+    assert config["version"] == 4
+    runtime = config["plugins"][filters.CRI_RUNTIME]
+    assert runtime["containerd"]["default_runtime_name"] == "nvidia"
+    assert runtime["containerd"]["runtimes"]["nvidia"]["options"] == {
+        "BinaryName": "/opt/nvidia-container-runtime",
+        "SystemdCgroup": True,
+    }
+    assert runtime["restrict_oom_score_adj"] is False
+    assert config["plugins"][filters.CRI_IMAGES]["pinned_images"]["sandbox"] == "r/pause:1"
+
+
+def test_containerd_keeps_what_the_admin_wrote(filters: Any, facts: dict[str, Any]) -> None:
+    text = """version = 3
+# big images live on the fast disk
+root = "/fast/containerd"
+disabled_plugins = ["cri", "io.containerd.snapshotter.v1.zfs"]
+
+[plugins."io.containerd.cri.v1.runtime"]
+  max_container_log_line_size = 32768
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.kata]
+  runtime_type = "io.containerd.kata.v2"
+"""
+    merged = filters.containerd_config({"text": text, "version": 4}, filters.containerd_patch(RUNTIME, facts))
+    config = tomllib.loads(merged)
+    assert "# big images live on the fast disk" in merged
+    assert config["root"] == "/fast/containerd"
+    assert config["disabled_plugins"] == ["io.containerd.snapshotter.v1.zfs"]
+    runtime = config["plugins"]["io.containerd.cri.v1.runtime"]
+    assert runtime["max_container_log_line_size"] == 32768
+    assert set(runtime["containerd"]["runtimes"]) == {"kata", "runc", "nvidia"}
+
+
+def test_merging_containerd_twice_changes_nothing(filters: Any, facts: dict[str, Any]) -> None:
+    patch = filters.containerd_patch(RUNTIME, facts)
+    once = filters.containerd_config({"text": "", "version": 4}, patch)
+    assert filters.containerd_config({"text": once, "version": 4}, patch) == once
+
+
+def test_no_nvidia_runtime_without_devices(filters: Any, facts: dict[str, Any]) -> None:
+    settings = {**RUNTIME, "nvidia_path": "", "default_runtime": "runc"}
+    patch = filters.containerd_patch(settings, facts)
+    assert list(patch["plugins"][filters.CRI_RUNTIME]["containerd"]["runtimes"]) == ["runc"]
+    docker = filters.docker_patch(DOCKER, facts)
+    assert "runtimes" not in docker
+    assert "default-runtime" not in docker
+
+
+def test_docker_has_the_nvidia_runtime_where_there_are_devices(filters: Any, facts: dict[str, Any]) -> None:
+    settings = {**DOCKER, "nvidia_path": "/opt/n", "default_runtime": "nvidia"}
+    patch = filters.docker_patch(settings, facts)
+    assert patch["runtimes"] == {"nvidia": {"path": "/opt/n", "args": []}}
+    assert patch["default-runtime"] == "nvidia"
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "container", "driver"),
+    [(2, False, "systemd"), (2, True, "systemd"), (1, False, "systemd"), (1, True, "cgroupfs")],
+)
+def test_one_cgroup_driver_for_all_three(
+    filters: Any, facts: dict[str, Any], cgroup: int, container: bool, driver: str
+) -> None:
+    facts |= {"cgroup_version": cgroup, "virtualization": {"kind": "x", "container": container}}
+    assert filters.docker_patch(DOCKER, facts)["exec-opts"] == [f"native.cgroupdriver={driver}"]
+    kubelet = filters.kubelet_config({}, facts)
+    assert kubelet["cgroupDriver"] == driver
+    assert kubelet["failCgroupV1"] is (cgroup == 2)
+    runtimes = filters.containerd_patch(RUNTIME, facts)["plugins"][filters.CRI_RUNTIME]["containerd"]["runtimes"]
+    assert {entry["options"]["SystemdCgroup"] for entry in runtimes.values()} == {driver == "systemd"}
+
+
+def test_nothing_is_ignored_on_a_plain_machine(filters: Any, facts: dict[str, Any]) -> None:
+    assert filters.kubeadm_ignored(facts) == []
+
+
+def test_open_files_are_not_raised_where_the_kernel_refuses(filters: Any, facts: dict[str, Any]) -> None:
+    assert "default-ulimits" in filters.docker_patch(DOCKER, facts)
+    assert "default-ulimits" not in filters.docker_patch(DOCKER, {**facts, "sys_resource": False})
+
+
+def test_kubeadm_init_is_four_documents(filters: Any, facts: dict[str, Any]) -> None:
+    documents = {doc["kind"]: doc for doc in yaml.safe_load_all(filters.kubeadm_init(CONTROL_PLANE, facts))}
+    assert set(documents) == {
+        "InitConfiguration",
+        "ClusterConfiguration",
+        "KubeletConfiguration",
+        "KubeProxyConfiguration",
+    }
+    cluster = documents["ClusterConfiguration"]
+    assert cluster["kubernetesVersion"] == "v1.36.3"
+    arguments = {entry["name"]: entry["value"] for entry in cluster["apiServer"]["extraArgs"]}
+    assert arguments["audit-policy-file"] == filters.AUDIT_POLICY
+    assert "encryption-provider-config" in arguments
+    assert documents["KubeProxyConfiguration"]["mode"] == "nftables"
+    assert "taints" not in documents["InitConfiguration"]["nodeRegistration"]
+    kubelet = documents["KubeletConfiguration"]
+    assert kubelet["maxPods"] == 200
+    assert kubelet["systemReserved"] == {"cpu": "200m", "memory": "1Gi"}
+
+
+def test_control_plane_that_also_works_has_no_taint(filters: Any, facts: dict[str, Any]) -> None:
+    text = filters.kubeadm_init({**CONTROL_PLANE, "schedulable": True}, facts)
+    assert next(yaml.safe_load_all(text))["nodeRegistration"]["taints"] == []
+
+
+def test_join_holds_token_and_digest(filters: Any) -> None:
+    words = {"name": "w", "address": "10.0.0.2", "kubelet_args": {}, "endpoint": "e:6443", "token": "t", "ca_hash": "h"}
+    join = yaml.safe_load(filters.kubeadm_join(words))
+    assert join["discovery"]["bootstrapToken"] == {"apiServerEndpoint": "e:6443", "token": "t", "caCertHashes": ["h"]}
+
+
+def test_registry_hosts_are_files(filters: Any) -> None:
+    files = filters.registry_hosts({"docker.io": ["https://mirror.example", "https://other.example"]})
+    assert files[0]["path"] == "/etc/containerd/certs.d/docker.io/hosts.toml"
+    assert list(tomllib.loads(files[0]["content"])["host"]) == ["https://mirror.example", "https://other.example"]

@@ -1,0 +1,119 @@
+"""Drift is seen where it is, merging keeps what is the admin's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+plain = st.recursive(
+    st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.sampled_from("abcd"), plain, max_size=4)
+
+
+def test_file_that_is_as_recorded_has_not_drifted(managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("a = 1\n")
+    path.chmod(0o644)
+    expectation = {"kind": "file", "path": str(path), "sha256": managed.sha256(b"a = 1\n"), "mode": "0644"}
+    assert managed.drift([expectation]) == []
+
+
+@pytest.mark.parametrize(
+    ("damage", "sentence"),
+    [
+        (lambda path: path.unlink(), "is missing"),
+        (lambda path: path.write_text("a = 2\n"), "was changed by hand"),
+        (lambda path: path.chmod(0o600), "has mode 0600 instead of 0644"),
+    ],
+)
+def test_file_that_was_touched_is_named(managed: Any, tmp_path: Path, damage: Any, sentence: str) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("a = 1\n")
+    path.chmod(0o644)
+    expectation = {"kind": "file", "path": str(path), "sha256": managed.sha256(b"a = 1\n"), "mode": "0644"}
+    damage(path)
+    assert managed.drift([expectation]) == [f"{path} {sentence}"]
+
+
+def test_other_lines_of_a_file_with_a_block_are_the_admins(managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("127.0.0.1 localhost\n# BEGIN pai-install\n10.0.0.1 a\n# END pai-install\n")
+    expectation = {
+        "kind": "block",
+        "path": str(path),
+        "marker": "pai-install",
+        "sha256": managed.sha256(b"10.0.0.1 a\n"),
+    }
+    path.write_text(path.read_text() + "10.9.9.9 printer\n")
+    assert managed.drift([expectation]) == []
+    path.write_text(path.read_text().replace("10.0.0.1 a", "10.0.0.1 b"))
+    assert managed.drift([expectation]) == [f"the block of pai-install in {path} was changed by hand"]
+    path.write_text("127.0.0.1 localhost\n")
+    assert managed.drift([expectation]) == [f"the block of pai-install in {path} is missing"]
+
+
+def test_line_that_came_back_is_shown(managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "fstab"
+    path.write_text("/dev/sda2 none swap sw 0 0\n")
+    expectation = {"kind": "nomatch", "path": str(path), "regexp": r"^\S+ none swap .*$"}
+    assert managed.drift([expectation]) == [f"{path} has the line '/dev/sda2 none swap sw 0 0' again"]
+
+
+def test_sysctl_is_compared_with_the_kernel(managed: Any) -> None:
+    value = Path("/proc/sys/kernel/ostype").read_text().strip()
+    assert managed.drift([{"kind": "sysctl", "name": "kernel.ostype", "value": value}]) == []
+    problems = managed.drift([{"kind": "sysctl", "name": "kernel.ostype", "value": "Plan 9"}])
+    assert problems == [f"kernel.ostype is {value} instead of Plan 9"]
+
+
+def test_missing_unit_and_package_are_named(managed: Any) -> None:
+    found = managed.drift(
+        [
+            {"kind": "unit", "name": "pai-no-such.service", "enabled": True, "active": True},
+            {"kind": "package", "name": "pai-no-such-package"},
+        ]
+    )
+    assert found[0].startswith("pai-no-such.service is ")
+    assert found[1] == "package pai-no-such-package is not installed"
+
+
+def test_lists_are_united_and_name_value_words_replaced(managed: Any) -> None:
+    admin = {"exec-opts": ["native.cgroupdriver=cgroupfs", "isolation=x"], "dns": ["10.0.0.2"], "debug": True}
+    merged = managed.merge(admin, {"exec-opts": ["native.cgroupdriver=systemd"], "dns": ["10.0.0.3"]})
+    assert merged == {
+        "exec-opts": ["isolation=x", "native.cgroupdriver=systemd"],
+        "dns": ["10.0.0.2", "10.0.0.3"],
+        "debug": True,
+    }
+
+
+def test_merging_what_is_there_keeps_the_admins_order(managed: Any) -> None:
+    admin = {"dns": ["b", "a"]}
+    assert managed.merge(admin, {"dns": ["a"]}) == admin
+
+
+@given(base=objects, patch=objects)
+def test_merging_twice_is_merging_once(base: dict[str, Any], patch: dict[str, Any], managed: Any) -> None:
+    once = managed.merge(base, patch)
+    assert managed.merge(once, patch) == once
+
+
+@given(base=objects, patch=objects)
+def test_what_was_merged_is_there_and_can_be_taken_out(
+    base: dict[str, Any], patch: dict[str, Any], managed: Any
+) -> None:
+    disjoint = {key: value for key, value in base.items() if key not in patch}
+    merged = managed.merge(disjoint, patch)
+    assert all(merged[key] == value for key, value in patch.items())
+    assert managed.subtract(merged, patch) == disjoint
+
+
+def test_sysctl_names_with_interfaces(managed: Any) -> None:
+    assert managed.sysctl_path("net.ipv4.conf.eth0/100.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"

@@ -1,0 +1,154 @@
+"""What runs, where, why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pai_install.components.model import ComponentSet
+from pai_install.plan.desired import Desired
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.model import Inventory, Plan
+from pai_install.plan.observed import Membership, Observed, RoleRecord
+from pai_install.plan.phases import PHASE_NAMES, PHASES
+from pai_install.plan.planner import make_plan
+from pai_install.site import Site
+
+from .conftest import CONFIG, ROLES, converged
+
+
+def bare(site: Site) -> dict[str, Observed]:
+    """Machines on which nothing was ever done."""
+    return {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
+
+
+def names(plan: Plan) -> list[str]:
+    """The planned phases."""
+    return [phase.name for phase in plan.phases]
+
+
+def test_bare_machines_get_every_phase_in_order(site: Site, inventory: Inventory) -> None:
+    plan = make_plan(site, inventory, bare(site))
+    assert names(plan) == list(PHASE_NAMES)
+    hosts = {phase.name: [step.host for step in phase.hosts] for phase in plan.phases}
+    assert hosts["base"] == ["master", "worker1", "worker2"]
+    assert hosts["components"] == ["master"]
+    assert hosts["control-plane"] == ["master"]
+    assert hosts["workers"] == ["worker1", "worker2"]
+    assert plan.phases[0].hosts[0].reasons == ("base was never installed here",)
+
+
+def test_converged_machines_get_nothing(site: Site, inventory: Inventory) -> None:
+    assert make_plan(site, inventory, converged(inventory)).empty
+
+
+def test_drift_brings_one_phase_on_one_machine_and_the_proof(site: Site, inventory: Inventory) -> None:
+    seen = converged(inventory)
+    roles = dict(seen["worker1"].roles)
+    drifted = RoleRecord(settings=roles["base"].settings, drift=("/etc/sysctl.d/90-pai-install.conf is missing",))
+    seen["worker1"] = seen["worker1"].model_copy(update={"roles": {**roles, "base": drifted}})
+    plan = make_plan(site, inventory, seen)
+    assert names(plan) == ["base", "verify"]
+    assert [(step.host, step.reasons) for step in plan.phases[0].hosts] == [
+        ("worker1", ("/etc/sysctl.d/90-pai-install.conf is missing",))
+    ]
+
+
+def test_changed_setting_is_named(
+    make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory, tmp_path: Path
+) -> None:
+    changed = make_site(config=CONFIG + "docker_log_max_size: 1g\n")
+    digests = dict.fromkeys(ROLES, "1")
+    after = build_inventory(Desired(changed, components, tmp_path / ".pai"), digests)
+    plan = make_plan(changed, after, converged(inventory))
+    assert names(plan) == ["runtime", "verify"]
+    reasons = {step.reasons for step in plan.phases[0].hosts}
+    assert reasons == {("settings changed: container_runtime_log_max_size",)}
+
+
+def test_new_version_of_a_role_runs_again(site: Site, desired: Desired, inventory: Inventory) -> None:
+    newer = build_inventory(desired, {**dict.fromkeys(ROLES, "1"), "time_sync": "2"})
+    plan = make_plan(site, newer, converged(inventory))
+    assert names(plan) == ["time", "verify"]
+    assert plan.phases[0].hosts[0].reasons == ("this version of pai-install does it differently",)
+
+
+def test_machine_that_left_the_cluster_joins_again(site: Site, inventory: Inventory) -> None:
+    seen = converged(inventory)
+    seen["worker2"] = seen["worker2"].model_copy(update={"kubernetes": Membership(node=False)})
+    plan = make_plan(site, inventory, seen)
+    assert names(plan) == ["workers", "verify"]
+    assert [step.host for step in plan.phases[0].hosts] == ["worker2"]
+
+
+def test_unreachable_machine_has_no_work_and_is_named(site: Site, inventory: Inventory) -> None:
+    seen = bare(site)
+    del seen["worker1"]
+    plan = make_plan(site, inventory, seen, unreachable={"worker1": "no route"})
+    assert all(step.host != "worker1" for phase in plan.phases for step in phase.hosts)
+    assert plan.unreachable == {"worker1": "no route"}
+
+
+def test_limit_touches_no_other_machine(site: Site, inventory: Inventory) -> None:
+    plan = make_plan(site, inventory, bare(site), limit=["worker2"])
+    work = {step.host for phase in plan.phases if phase.name != "verify" for step in phase.hosts}
+    assert work == {"worker2"}
+
+
+def test_phase_by_name_runs_on_its_machines_anyway(site: Site, inventory: Inventory) -> None:
+    plan = make_plan(site, inventory, converged(inventory), phases=["time"])
+    assert names(plan) == ["time"]
+    assert {step.reasons for step in plan.phases[0].hosts} == {("asked for",)}
+
+
+def test_verify_alone(site: Site, inventory: Inventory) -> None:
+    assert names(make_plan(site, inventory, converged(inventory), phases=["verify"])) == ["verify"]
+
+
+def test_absent_machine_is_left_out(make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path) -> None:
+    site = make_site(
+        layout="""
+machine-sku: {cpu: {mem: 8Gi, cpu: {vcore: 4}}}
+machine-list:
+  - {hostname: master, hostip: 10.0.0.1, machine-type: cpu, pai-master: "true"}
+  - {hostname: worker1, hostip: 10.0.0.2, machine-type: cpu, pai-worker: "true"}
+  - {hostname: worker2, hostip: 10.0.0.3, machine-type: cpu, pai-worker: "true", absent: true}
+"""
+    )
+    inventory = build_inventory(Desired(site, components, tmp_path / ".pai"), {})
+    assert "worker2" not in inventory.host_vars
+    assert "10.0.0.3" not in inventory.shared_vars["base_hosts"]
+    plan = make_plan(site, inventory, bare(site))
+    assert all(step.host != "worker2" for phase in plan.phases for step in phase.hosts)
+
+
+@given(data=st.data())
+def test_plan_holds_exactly_the_work_that_was_seen(data: st.DataObject, site: Site, inventory: Inventory) -> None:
+    """Any mixture of missing records and drift: each phase has exactly the machines with a reason, in order."""
+    seen = converged(inventory)
+    broken = set()
+    for machine in site.present_machines:
+        host = machine.hostname
+        records = dict(seen[host].roles)
+        for role in data.draw(st.sets(st.sampled_from(sorted(set(records) - {"cluster_verify"})))):
+            broken.add((host, role))
+            records[role] = RoleRecord(settings=records[role].settings, drift=("x",))
+        seen[host] = seen[host].model_copy(update={"roles": records})
+    plan = make_plan(site, inventory, seen)
+    expected = [
+        (
+            phase.name,
+            [machine.hostname for machine in phase.machines(site) if _any(machine.hostname, phase.roles, broken)],
+        )
+        for phase in PHASES
+    ]
+    planned = [(phase.name, [step.host for step in phase.hosts]) for phase in plan.phases if phase.name != "verify"]
+    assert planned == [(name, hosts) for name, hosts in expected if hosts]
+    assert ("verify" in names(plan)) is bool(planned)
+
+
+def _any(host: str, roles: tuple[str, ...], broken: set[tuple[str, str]]) -> bool:
+    return any((host, role) in broken for role in roles)
