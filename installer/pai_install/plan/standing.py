@@ -1,0 +1,78 @@
+"""Is the cluster well, as the control plane tells it? Pure: for runs that have nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pai_install.findings import Finding, Verdict
+from pai_install.plan.observed import Observed
+from pai_install.site import Site
+
+
+def standing_findings(site: Site, version: str, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
+    """Nodes Ready at `version`, pods of the system running, from what the first answering control plane saw.
+
+    Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
+    plane was observed, or none has a cluster yet.
+    """
+    for machine in site.control_planes:
+        seen = observed.get(machine.hostname)
+        if seen is not None and seen.cluster is not None:
+            return _judge(site, version, observed, seen.cluster)
+    return ()
+
+
+def _judge(
+    site: Site, version: str, observed: Mapping[str, Observed], cluster: Mapping[str, Any]
+) -> tuple[Finding, ...]:
+    if cluster.get("error"):
+        return (
+            Finding(
+                "api",
+                Verdict.FAIL,
+                "cluster",
+                "the API does not answer on the first control plane",
+                value=str(cluster["error"]),
+                remedy="journalctl --unit kubelet there; crictl or ctr shows whether kube-apiserver runs",
+            ),
+        )
+    nodes = {node["name"]: node for node in cluster.get("nodes", [])}
+    names = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
+    return (*(_node(name, version, nodes.get(name)) for name in names), *_pods(cluster.get("pods", []), set(observed)))
+
+
+def _node(name: str, version: str, node: Mapping[str, Any] | None) -> Finding:
+    if node is None:
+        return Finding(
+            "node-ready", Verdict.FAIL, name, "is not in the cluster", expected="a node", remedy="apply --phase workers"
+        )
+    if not node["ready"]:
+        remedy = "journalctl --unit kubelet on the machine"
+        return Finding("node-ready", Verdict.FAIL, name, "is not Ready", "NotReady", "Ready", remedy)
+    if node["version"] != version:
+        message = "runs another version than planned"
+        return Finding("node-ready", Verdict.FAIL, name, message, node["version"], version, "apply --phase runtime")
+    if node["cordoned"]:
+        remedy = f"kubectl uncordon {name}, when the reason is gone"
+        return Finding("node-ready", Verdict.WARN, name, "is cordoned: no new jobs start there", remedy=remedy)
+    return Finding("node-ready", Verdict.PASS, name, f"is Ready at {version}", version, version)
+
+
+def _pods(pods: list[Mapping[str, Any]], observed: set[str]) -> tuple[Finding, ...]:
+    watched = [pod for pod in pods if not pod["node"] or pod["node"] in observed]
+    bad = [pod for pod in watched if not (pod["ready"] or pod["phase"] == "Succeeded")]
+    if not bad:
+        return (Finding("system-pods", Verdict.PASS, "cluster", f"all {len(watched)} pods of the system run"),)
+    return tuple(
+        Finding(
+            "system-pods",
+            Verdict.FAIL,
+            pod["node"] or "cluster",
+            f"pod {pod['name']} does not run",
+            value=pod["why"] or pod["phase"],
+            expected="Running and ready",
+            remedy=f"kubectl describe pod --namespace {pod['name'].replace('/', ' ')}",
+        )
+        for pod in bad
+    )

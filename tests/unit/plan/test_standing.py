@@ -1,0 +1,77 @@
+"""The verdict of a run that had nothing to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pai_install.findings import Verdict, worst
+from pai_install.plan.observed import Observed
+from pai_install.plan.standing import standing_findings
+from pai_install.site import Site
+
+
+def node(name: str, **words: Any) -> dict[str, Any]:
+    """A healthy node, changed by `words`."""
+    return {"name": name, "ready": True, "pressure": [], "version": "1.36.3", "cordoned": False, **words}
+
+
+def pod(**words: Any) -> dict[str, Any]:
+    """A healthy pod, changed by `words`."""
+    healthy = {"name": "kube-system/dns", "node": "master", "phase": "Running", "ready": True, "restarts": 0, "why": ""}
+    return {**healthy, **words}
+
+
+def seen(site: Site, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], error: str = "") -> dict[str, Observed]:
+    """All machines, the control plane with its view of the cluster."""
+    found = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
+    found["master"] = Observed(hostname="master", cluster={"error": error, "nodes": nodes, "pods": pods})
+    return found
+
+
+NODES = [node("master"), node("worker1"), node("worker2")]
+
+
+def test_all_well(site: Site) -> None:
+    findings = standing_findings(site, "1.36.3", seen(site, NODES, [pod()]))
+    assert worst(findings) is Verdict.PASS
+    assert {finding.subject for finding in findings} == {"master", "worker1", "worker2", "cluster"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "pods", "subject", "words"),
+    [
+        ([*NODES[:2], node("worker2", ready=False)], [pod()], "worker2", "not Ready"),
+        (NODES[:2], [pod()], "worker2", "not in the cluster"),
+        ([*NODES[:2], node("worker2", version="1.35.4")], [pod()], "worker2", "another version"),
+        (NODES, [pod(ready=False, why="ImagePullBackOff")], "master", "kube-system/dns does not run"),
+    ],
+)
+def test_what_is_wrong_fails_by_name(
+    site: Site, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], subject: str, words: str
+) -> None:
+    failed = [entry for entry in standing_findings(site, "1.36.3", seen(site, nodes, pods)) if entry.verdict == "FAIL"]
+    assert [entry.subject for entry in failed] == [subject]
+    assert words in failed[0].message
+
+
+def test_cordoned_node_is_a_warning(site: Site) -> None:
+    nodes = [*NODES[:2], node("worker2", cordoned=True)]
+    assert worst(standing_findings(site, "1.36.3", seen(site, nodes, [pod()]))) is Verdict.WARN
+
+
+def test_silent_api_is_a_failure(site: Site) -> None:
+    findings = standing_findings(site, "1.36.3", seen(site, [], [], error="connection refused"))
+    assert [(entry.id, entry.verdict, entry.value) for entry in findings] == [("api", "FAIL", "connection refused")]
+
+
+def test_machine_that_did_not_answer_is_not_judged_twice(site: Site) -> None:
+    view = seen(site, [*NODES[:2], node("worker2", ready=False)], [pod(), pod(node="worker2", ready=False)])
+    del view["worker2"]
+    assert worst(standing_findings(site, "1.36.3", view)) is Verdict.PASS
+
+
+def test_nothing_is_said_before_there_is_a_cluster(site: Site) -> None:
+    bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
+    assert standing_findings(site, "1.36.3", bare) == ()
