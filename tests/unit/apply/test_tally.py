@@ -1,0 +1,108 @@
+"""A failure keeps the words that help, without secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.apply.tally import Tally, failure_of
+from pai_install.engine.base import EventKind
+from pai_install.engine.replay import load_stream
+from pai_install.redact import Redactor
+from pai_install.report.model import Counts, HostStatus
+
+STREAMS = Path(__file__).parents[1] / "engine" / "streams"
+NOTHING = Redactor(())
+
+
+def tally_of(stream: str) -> Tally:
+    tally = Tally(("a", "b", "c"), NOTHING)
+    for event in load_stream(STREAMS / f"{stream}.jsonl"):
+        tally.add(event)
+    return tally
+
+
+def test_recorded_failure_has_cause_and_place() -> None:
+    results = tally_of("failed").results(complete=True)
+    assert [results[host].status.value for host in "abc"] == ["ok", "failed", "ok"]
+    failure = results["b"].failure
+    assert failure is not None
+    assert failure.task == "Fail on b"
+    assert failure.task_path == "/content/playbooks/failed.yml:9"
+    assert failure.message == "non-zero return code"
+    assert "Could not get lock" in failure.evidence
+    assert "package database" in failure.cause
+    assert results["c"].counts == Counts(ok=4, skipped=1, tasks=4)
+
+
+def test_recorded_unreachable_host_is_explained() -> None:
+    results = tally_of("unreachable").results(complete=True)
+    assert results["c"].status is HostStatus.UNREACHABLE
+    assert results["c"].failure is not None
+    assert "Connection refused" in results["c"].failure.message
+    assert results["c"].failure.cause.startswith("Nothing accepts SSH")
+
+
+def test_recorded_findings_are_collected() -> None:
+    found = {(finding.subject, finding.id): finding.verdict.value for finding in tally_of("findings").findings}
+    assert found["b", "swap-off"] == "FAIL"
+    assert found["a", "swap-off"] == "PASS"
+    assert len(found) == 6
+
+
+def test_second_run_is_unchanged_apart_from_the_loop() -> None:
+    assert tally_of("again").results(complete=True)["a"].counts.changed == 1
+
+
+def test_hosts_without_any_task_are_fine() -> None:
+    assert Tally(("x",), NOTHING).results(complete=True)["x"].status is HostStatus.OK
+
+
+def test_censored_failure_says_that_it_is_censored() -> None:
+    failure = tally_of("no_log").results(complete=True)["a"].failure
+    assert failure is not None
+    assert "handles secrets" in failure.message
+
+
+def test_loop_names_the_items_that_failed(kit: Any) -> None:
+    items = [
+        {"failed": True, "msg": "no space", "stderr": "ENOSPC"},
+        {"failed": False, "msg": "fine", "stderr": "nothing"},
+        {"failed": True, "msg": "no space"},
+    ]
+    failure = failure_of(kit.event("failed", "a", msg="One or more items failed", results=items), NOTHING)
+    assert failure.message == "no space"
+    assert failure.evidence == "ENOSPC"
+
+
+def test_evidence_keeps_its_end_and_loses_its_secrets(kit: Any) -> None:
+    event = kit.event("failed", "a", msg="bad hunter22", stderr="x" * 9000 + " the hunter22 end", stdout="")
+    failure = failure_of(event, Redactor(["hunter22"]))
+    assert failure.message == "bad ********"
+    assert failure.evidence.endswith("the ******** end")
+    assert len(failure.evidence) == 4000
+
+
+@pytest.mark.parametrize("result", [{}, {"msg": None}, {"msg": ["a"]}, {"results": "odd"}, {"results": [1]}])
+def test_odd_results_are_still_failures(kit: Any, result: dict[str, Any]) -> None:
+    failure = failure_of(kit.event("failed", "a", **result), NOTHING)
+    assert failure.host == "a"
+    assert failure.message
+
+
+def test_without_ansibles_count_the_events_decide(kit: Any) -> None:
+    tally = Tally(("a", "b"), NOTHING)
+    tally.add(kit.event("failed", "a", msg="x"))
+    results = tally.results(complete=False)
+    assert results["a"].status is HostStatus.FAILED
+    assert results["b"].status is HostStatus.INTERRUPTED
+
+
+def test_every_kind_of_event_about_a_host_has_a_weight(kit: Any) -> None:
+    tally = Tally((), NOTHING)
+    for kind in set(EventKind) - {EventKind.DONE, EventKind.TASK_START}:
+        tally.add(kit.event(kind.value, "a"))
+    counts = tally.results(complete=True)["a"].counts
+    assert counts == Counts(ok=3, changed=1, failed=1, unreachable=1, skipped=1, tasks=5)
