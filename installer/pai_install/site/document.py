@@ -72,9 +72,9 @@ class Document:
 
     file: str
     folder: Path = Path()
-    root: Entries | None = None
-    lines: tuple[str, ...] = ()
-    marks: dict[YamlPath, Mark] = field(default_factory=dict)
+    root: Entries | None = field(default=None, repr=False)  # may hold secrets
+    lines: tuple[str, ...] = field(default=(), repr=False)
+    marks: dict[YamlPath, Mark] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
 
     @property
@@ -152,8 +152,9 @@ def _decode(data: bytes, document: Document) -> str | None:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = data[: error.start]
-        mark = Mark(before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1)
+        document.lines = split_lines(data.decode(errors="replace"))
+        before = split_lines(data[: error.start].decode(errors="replace"))
+        mark = Mark(len(before), len(before[-1]) + 1)
         document.add(
             (),
             "site.encoding",
@@ -164,9 +165,14 @@ def _decode(data: bytes, document: Document) -> str | None:
         return None
 
 
+def split_lines(text: str) -> tuple[str, ...]:
+    """The lines of a text without their ends, divided where YAML divides them; at least one."""
+    return tuple(re.split("\r\n|[\r\n\x85\u2028\u2029]", text))
+
+
 def parse_document(text: str, document: Document, *, top: str = "a mapping") -> None:
     """Fills `document` from YAML text."""
-    document.lines = tuple(re.split(r"\r\n|\r|\n", text))
+    document.lines = split_lines(text)
     node = None if _too_deep(document) else _compose(text, document)
     if node is None:
         if not document.problems:
@@ -209,8 +215,8 @@ def _compose(text: str, document: Document) -> Node | None:
     try:
         node = yaml.compose(text)
     except ReaderError as error:
-        before = text[: error.position]
-        mark = Mark(before.count("\n") + 1, error.position - before.rfind("\n"))
+        before = split_lines(text[: error.position])
+        mark = Mark(len(before), len(before[-1]) + 1)
         document.add((), "site.syntax", "holds a character that YAML does not allow", "is it a text file?", mark=mark)
     except MarkedYAMLError as error:
         place = error.problem_mark or error.context_mark

@@ -48,7 +48,7 @@ def test_the_place_of_what_is_missing_is_that_of_its_parent() -> None:
         ("|\n  two\n  lines", "two\nlines\n", False),
     ],
 )
-def test_scalars_stay_as_written(written: str, text: str, plain: bool) -> None:  # noqa: FBT001 - a table
+def test_scalars_stay_as_written(written: str, text: str, plain: bool) -> None:
     value = parse(f"key: {written}\n").content["key"]
     assert isinstance(value, Text)
     assert (value, value.plain) == (text, plain)

@@ -1,0 +1,135 @@
+"""No input whatever gives a traceback: real files, mutated, are read and reported on.
+
+PAI_FUZZ_EXAMPLES raises the number of examples (100).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pai_install.site.annotate import annotate
+from pai_install.site.load import read_site
+from pai_install.site.problem import text_lines
+from pai_install.site.summary import headline, machine_table, meanings, site_json
+from tests.unit.site.sites import CONFIG, LAYOUT
+
+REPOSITORY = Path(__file__).parents[3]
+SEEDS = {
+    name: [path.read_bytes() for path in sorted(REPOSITORY.glob(f"layouts/*/{name}"))]
+    + [path.read_bytes() for path in sorted(REPOSITORY.glob(f"tests/golden/site/invalid/*.{name}"))]
+    for name in ("layout.yaml", "config.yaml", "services-configuration.yaml")
+}
+SPLICES = [
+    b"\t", b"\n", b"\r", b"\x00", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xa8", b"- ", b": ", b"? ", b"&a ",
+    b"*a ", b"<<: *a\n", b"!!int ", b"!vault ", b"!x ", b"|\n", b">-\n", b"[", b"]", b"{", b"}", b'"', b"'",
+    b"#", b"%", b"@", b"`", b"---\n", b"...\n", b"~", b"null", b"yes", b"010", b"0x1F", b"1e999", b".inf",
+    b".nan", b"-1", b"999.9.9.9", b"2001:db8::1", b"2026-01-01", b"12:30:45", b'"\\ud800"', b'"\\e[31m"',
+    b"\xf0\x9f\x92\xa5", b"%YAML 1.1\n---\n", b"%TAG ! x\n", b"{env: HOME}", b"{file: /dev/zero}", b"{file: .}",
+    b"~nobody-there/x", b"password: x\n", b"pai-master: true\n", b"\xef\xbb\xbf", b"9" * 400,
+]  # fmt: skip
+Mutation = Callable[[bytes], bytes]
+
+
+def _splice(where: float, what: bytes) -> Mutation:
+    return lambda data: data[: int(where * len(data))] + what + data[int(where * len(data)) :]
+
+
+def _cut(where: float, length: int) -> Mutation:
+    return lambda data: data[: int(where * len(data))] + data[int(where * len(data)) + length :]
+
+
+def _move_line(source: float, target: float) -> Mutation:
+    def move(data: bytes) -> bytes:
+        lines = data.splitlines(keepends=True)
+        if not lines:
+            return data
+        line = lines[int(source * (len(lines) - 1))]
+        return b"".join([*lines[: int(target * len(lines))], line, *lines[int(target * len(lines)) :]])
+
+    return move
+
+
+def _replace_value(where: float, what: bytes) -> Mutation:
+    def replace(data: bytes) -> bytes:
+        lines = data.splitlines(keepends=True)
+        index = int(where * (len(lines) - 1)) if lines else 0
+        if lines and b": " in lines[index]:
+            lines[index] = lines[index].partition(b": ")[0] + b": " + what + b"\n"
+        return b"".join(lines)
+
+    return replace
+
+
+places = st.floats(min_value=0, max_value=1)
+pieces = (
+    st.sampled_from(SPLICES)
+    | st.binary(max_size=8)
+    | st.text(max_size=8).map(lambda t: t.encode("utf-8", "surrogatepass"))
+)
+mutations = st.one_of(
+    st.builds(_splice, places, pieces),
+    st.builds(_cut, places, st.integers(1, 40)),
+    st.builds(_move_line, places, places),
+    st.builds(_replace_value, places, pieces),
+)
+
+
+def mutated(name: str) -> st.SearchStrategy[bytes]:
+    """A real file of this name after up to six mutations; sometimes bytes that were never a file."""
+
+    def apply(seed: bytes, changes: list[Mutation]) -> bytes:
+        for change in changes:
+            seed = change(seed)
+        return seed
+
+    real = st.builds(apply, st.sampled_from(SEEDS[name]), st.lists(mutations, max_size=6))
+    return real | st.binary(max_size=60) if name == "config.yaml" else real
+
+
+@settings(
+    max_examples=int(os.environ.get("PAI_FUZZ_EXAMPLES", "100")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+@given(
+    layout=mutated("layout.yaml") | st.just(LAYOUT.encode()),
+    config=mutated("config.yaml") | st.just(CONFIG.encode()),
+    services=st.none() | mutated("services-configuration.yaml"),
+)
+def test_any_bytes_give_a_site_or_problems(layout: bytes, config: bytes, services: bytes | None) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        directory = Path(folder)
+        (directory / "layout.yaml").write_bytes(layout)
+        (directory / "config.yaml").write_bytes(config)
+        if services is not None:
+            (directory / "services-configuration.yaml").write_bytes(services)
+        _check(directory)
+
+
+def _check(directory: Path) -> None:
+    reading = read_site(directory)
+    errors = [problem for problem in reading.problems if problem.is_error]
+    assert (reading.site is None) == bool(errors)
+    lines = list(text_lines(reading.problems))
+    for document in reading.sources.values():
+        lines.extend(annotate(document))
+    assert "".join(lines).isprintable()
+    for problem in reading.problems:
+        document = reading.sources[Path(problem.file).name]
+        assert 1 <= problem.line <= max(1, len(document.lines))
+        assert problem.column >= 1
+        assert problem.message
+        json.dumps(problem.as_json()).encode()
+    if reading.site is not None:
+        json.dumps(site_json(reading.site)).encode()
+        assert headline(reading.site)
+        assert list(machine_table(reading.site))
+        assert all(meaning.value for meaning in meanings(reading.site))

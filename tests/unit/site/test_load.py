@@ -1,0 +1,176 @@
+"""A folder -> a Site: what its values mean, and every problem of all files at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pai_install.errors import ExitCode
+from pai_install.site import Site, SiteInvalid, load_site
+from pai_install.site.load import read_site
+from tests.unit.site.sites import CONFIG, LAYOUT, large_layout, write_site
+
+REPOSITORY = Path(__file__).parents[3]
+LAYOUTS = sorted(path.parent for path in (REPOSITORY / "layouts").glob("*/layout.yaml"))
+OPENPAI = REPOSITORY.parent / "shared" / "data" / "openpai"
+
+
+def load(directory: Path, **files: str) -> Site:
+    return load_site(write_site(directory, **files)).site
+
+
+def test_a_site_is_read(tmp_path: Path) -> None:
+    site = load(tmp_path)
+    assert site.directory == tmp_path
+    assert [machine.hostname for machine in site.machines] == ["m1", "w1"]
+    assert [machine.hostname for machine in site.control_planes] == ["m1"]
+    assert [machine.hostname for machine in site.workers] == ["w1"]
+    sku = site.sku_of(site.machine("w1"))
+    assert (sku.name, sku.mem_bytes, sku.vcore, sku.has_nvidia) == ("gpu", 220 * 2**30, 24, True)
+    assert sku.device is not None
+    assert (sku.device.type, sku.device.model, sku.device.count) == ("nvidia.com/gpu", "K80", 4)
+    assert not site.skus["master"].has_nvidia
+    assert site.services == {}
+
+
+def test_unknown_machines_are_a_key_error(tmp_path: Path) -> None:
+    with pytest.raises(KeyError):
+        load(tmp_path).machine("nobody")
+
+
+def test_settings_reach_every_machine_unless_it_has_its_own(tmp_path: Path) -> None:
+    own = "    ssh: {user: other, port: 2222, key-file: /keys/w1}\n    become: false\n"
+    site = load(tmp_path, layout=LAYOUT + own)
+    first, second = site.machines
+    assert (first.ssh.user, first.ssh.port, first.ssh.key_file) == ("admin", 22, tmp_path / "key")
+    assert (second.ssh.user, second.ssh.port, second.ssh.key_file) == ("other", 2222, Path("/keys/w1"))
+    assert (first.become, second.become) == (True, False)
+
+
+def test_key_paths_start_at_the_site_or_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    monkeypatch.chdir(tmp_path)
+    write_site(tmp_path / "x", config="user: a\nssh_key_file_path: .pai/key\n")
+    write_site(tmp_path / "y", config="user: a\nssh_key_file_path: ~/.ssh/id\n")
+    relative = load_site(Path("x")).site
+    assert relative.settings.ssh_key_file_path == tmp_path / "x" / ".pai" / "key"
+    assert relative.directory == tmp_path / "x"
+    assert load_site(Path("y")).site.settings.ssh_key_file_path == Path("/home/someone/.ssh/id")
+
+
+def test_absent_machines_are_kept_aside(tmp_path: Path) -> None:
+    site = load(
+        tmp_path,
+        layout=LAYOUT
+        + LAYOUT[LAYOUT.index("  - hostname: w1") :].replace("w1", "w2").replace("10.0.0.2", "10.0.0.3")
+        + "    absent: true\n",
+    )
+    assert [machine.hostname for machine in site.machines] == ["m1", "w1", "w2"]
+    assert [machine.hostname for machine in site.present_machines] == ["m1", "w1"]
+    assert [machine.hostname for machine in site.workers] == ["w1"]
+    assert site.machine("w2").absent
+
+
+def test_one_machine_may_do_everything(tmp_path: Path) -> None:
+    layout = LAYOUT[: LAYOUT.index("  - hostname: w1")] + "    pai-worker: true\n"
+    site = load(tmp_path, layout=layout.replace("machine-type: master", "machine-type: gpu"))
+    [machine] = site.machines
+    assert site.control_planes == site.workers == (machine,)
+
+
+def test_labels_and_taints(tmp_path: Path) -> None:
+    more = "    labels: {rack: r1, example.com/size: 8}\n    taints: ['dedicated=x:NoSchedule']\n"
+    machine = load(tmp_path, layout=LAYOUT + more).machine("w1")
+    assert machine.labels == {"rack": "r1", "example.com/size": "8"}
+    assert machine.taints == ("dedicated=x:NoSchedule",)
+
+
+def test_every_problem_of_every_file_at_once(tmp_path: Path) -> None:
+    write_site(
+        tmp_path,
+        layout=LAYOUT.replace("10.0.0.2", "10.0.0.256").replace("220Gi", "220GB"),
+        config=CONFIG + "docker_data_rot: /x\nkubernetes_version: 1.16\n",
+        services="docker-cache: [1]\nwhatever: {}\n",
+    )
+    with pytest.raises(SiteInvalid) as caught:
+        load_site(tmp_path)
+    assert [(Path(p.file).name, p.line, p.severity) for p in caught.value.problems] == [
+        ("layout.yaml", 11, "error"),
+        ("layout.yaml", 20, "error"),
+        ("config.yaml", 3, "error"),
+        ("config.yaml", 4, "error"),
+        ("services-configuration.yaml", 1, "error"),
+        ("services-configuration.yaml", 2, "warning"),
+    ]
+    assert caught.value.exit_code is ExitCode.SITE_INVALID
+    assert caught.value.message == "the site has 5 errors"
+    assert f"{tmp_path}/layout.yaml:20:5: machine-list[1].hostip: 10.0.0.256 is not" in caught.value.details
+
+
+def test_checks_between_entries_run_beside_entries_that_are_wrong(tmp_path: Path) -> None:
+    layout = LAYOUT.replace("hostname: w1", "hostname: m1").replace("hostip: 10.0.0.2", "hostip: nowhere")
+    write_site(tmp_path, layout=layout, config="ssh_key_file_path: key\npod_cidr: 10.0.0.0/12\n")
+    reading = read_site(tmp_path)
+    assert [problem.code for problem in reading.problems] == [
+        "site.network-overlap", "site.duplicate-hostname", "site.ip-address", "site.missing",
+    ]  # fmt: skip
+
+
+def test_the_place_of_any_key_can_be_asked_later(tmp_path: Path) -> None:
+    write_site(tmp_path, services="hivedscheduler:\n  webservice-port: 30096\n")
+    sources = load_site(tmp_path).sources
+    assert sources["services-configuration.yaml"].mark(("hivedscheduler", "webservice-port")) == (2, 3)
+
+
+def test_services_are_kept_as_plain_data(tmp_path: Path) -> None:
+    site = load(tmp_path, services="docker-cache:\n  enabled: true\n  service_nodeport: 30500\npylon:\n")
+    assert site.services == {"docker-cache": {"enabled": True, "service_nodeport": 30500}, "pylon": None}
+
+
+def test_a_missing_folder_names_both_files(tmp_path: Path) -> None:
+    reading = read_site(tmp_path / "nowhere")
+    assert [problem.code for problem in reading.problems] == ["site.no-file", "site.no-file"]
+
+
+def test_a_site_cannot_be_changed(tmp_path: Path) -> None:
+    site = load(tmp_path)
+    with pytest.raises(ValueError, match="frozen"):
+        site.settings.user = "other"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("directory", LAYOUTS, ids=lambda path: path.name)
+def test_every_example_is_valid_without_a_warning(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_PASSWORD", "from the environment")
+    loaded = load_site(directory)
+    assert loaded.problems == ()
+    assert loaded.site.control_planes
+    assert loaded.site.workers
+
+
+def test_the_lab_is_one_control_plane_and_two_workers_with_devices() -> None:
+    site = load_site(REPOSITORY / "layouts" / "lab").site
+    assert [(m.hostname, m.hostip) for m in site.machines] == [
+        ("lab-master", "172.30.77.11"), ("lab-worker1", "172.30.77.12"), ("lab-worker2", "172.30.77.13"),
+    ]  # fmt: skip
+    assert [site.sku_of(worker).has_nvidia for worker in site.workers] == [True, True]
+    assert site.settings.component_source == "modules"
+    assert site.settings.kubelet_config["evictionHard"] == {
+        "nodefs.available": "1Gi", "imagefs.available": "1Gi", "memory.available": "100Mi",
+    }  # fmt: skip
+
+
+@pytest.mark.skipif(not OPENPAI.is_dir(), reason="the OpenPAI samples are not here")
+def test_openpais_own_example_is_valid_unmodified() -> None:
+    loaded = load_site(OPENPAI)
+    assert [problem.code for problem in loaded.problems] == ["site.plain-secret"]
+    assert loaded.site.openpai_style
+    assert loaded.site.settings.docker_data_root == "/mnt/docker"
+    assert [machine.hostname for machine in loaded.site.workers] == ["pai-worker1", "pai-worker2"]
+
+
+def test_a_thousand_machines_are_read(tmp_path: Path) -> None:
+    write_site(tmp_path, layout=large_layout(1000), config=CONFIG)
+    site = load_site(tmp_path).site
+    assert len(site.machines) == 1000
+    assert len({machine.hostip for machine in site.machines}) == 1000
