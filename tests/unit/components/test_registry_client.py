@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pai_install.components.progress import silent
+from pai_install.components.registry_client import Reference, pull, reference
+from pai_install.errors import PaiError
+
+from .registry import MANIFEST, digest, serve_image
+
+if TYPE_CHECKING:
+    from .conftest import WebServer
+
+
+def place(web: WebServer, repository: str = "pause", tag: str = "3.10.2") -> Reference:
+    return Reference(web.url, repository, tag)
+
+
+@pytest.mark.parametrize(
+    ("name", "mirror", "expected"),
+    [
+        ("registry.k8s.io/kube-proxy", "", ("https://registry.k8s.io", "kube-proxy")),
+        ("registry.k8s.io/coredns/coredns", "", ("https://registry.k8s.io", "coredns/coredns")),
+        ("docker.io/library/busybox", "", ("https://registry-1.docker.io", "library/busybox")),
+        (
+            "registry.k8s.io/pause",
+            "https://mirror.example/pai/",
+            ("https://mirror.example", "pai/registry.k8s.io/pause"),
+        ),
+        ("docker.io/flannel/flannel", "http://10.0.0.9:8080", ("http://10.0.0.9:8080", "docker.io/flannel/flannel")),
+    ],
+)
+def test_an_image_has_its_place(name: str, mirror: str, expected: tuple[str, str]) -> None:
+    assert reference(name, "v1", mirror) == Reference(*expected, "v1")
+
+
+def test_a_place_is_told_without_its_scheme() -> None:
+    assert str(reference("registry.k8s.io/pause", "3.10.2")) == "registry.k8s.io/pause:3.10.2"
+
+
+def test_an_image_becomes_a_layout(web: WebServer, tmp_path: Path) -> None:
+    expected = serve_image(web, "pause", "3.10.2")
+    layout = tmp_path / "layout"
+    assert pull(place(web), "amd64", layout, tmp_path / "downloads", silent) == expected
+    index = json.loads((layout / "index.json").read_text())
+    (described,) = index["manifests"]
+    assert (described["digest"], described["mediaType"]) == (expected, MANIFEST)
+    blobs = list((layout / "blobs/sha256").iterdir())
+    assert len(blobs) == 3
+    assert all(digest(path.read_bytes()) == f"sha256:{path.name}" for path in blobs)
+    assert described["size"] == (layout / "blobs/sha256" / expected.removeprefix("sha256:")).stat().st_size
+
+
+def test_the_right_architecture_is_taken(web: WebServer, tmp_path: Path) -> None:
+    expected = serve_image(web, "pause", "3.10.2", architectures=("s390x", "arm64", "amd64"))
+    assert pull(place(web), "arm64", tmp_path / "layout", tmp_path / "downloads", silent) == expected
+
+
+def test_an_image_for_other_machines_is_refused(web: WebServer, tmp_path: Path) -> None:
+    serve_image(web, "pause", "3.10.2", architectures=("s390x",))
+    with pytest.raises(PaiError, match="no image for linux/amd64"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_a_token_is_fetched_when_the_registry_asks(web: WebServer, tmp_path: Path) -> None:
+    expected = serve_image(web, "pause", "3.10.2")
+    web.tokens = {path for path in web.pages if path.startswith("/v2/")}
+    web.pages["/token"] = b'{"token": "secret"}'
+    assert pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent) == expected
+    assert "/token?service=registry&scope=repository%3Ax%3Apull" in web.paths()
+
+
+def test_a_token_that_does_not_help_is_an_error(web: WebServer, tmp_path: Path) -> None:
+    serve_image(web, "pause", "3.10.2")
+    web.tokens = {path for path in web.pages if path.startswith("/v2/")}
+    web.pages["/token"] = b'{"access_token": "wrong"}'
+    with pytest.raises(PaiError, match="refuses anonymous pulls"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_a_damaged_layer_is_refused(web: WebServer, tmp_path: Path) -> None:
+    serve_image(web, "pause", "3.10.2")
+    layer = next(path for path, body in web.pages.items() if body.startswith(b"layer"))
+    web.pages[layer] = b"changed on the way"
+    with pytest.raises(PaiError, match="is not the file that is pinned"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_a_manifest_that_is_not_the_promised_one_is_refused(web: WebServer, tmp_path: Path) -> None:
+    expected = serve_image(web, "pause", "3.10.2", architectures=("amd64",))
+    web.pages[f"/v2/pause/manifests/{expected}"] += b" "
+    with pytest.raises(PaiError, match="another manifest"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_a_digest_cannot_lead_out_of_the_folder(web: WebServer, tmp_path: Path) -> None:
+    serve_image(web, "pause", "3.10.2")
+    manifest = {"config": {"digest": "sha256:../../evil"}, "layers": []}
+    web.pages["/v2/pause/manifests/3.10.2"] = json.dumps(manifest).encode()
+    with pytest.raises(PaiError, match="not a sha256 digest"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_an_unknown_tag_names_the_image(web: WebServer, tmp_path: Path) -> None:
+    with pytest.raises(PaiError, match=r"/v2/pause/manifests/3\.10\.2: the server answered 404"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
