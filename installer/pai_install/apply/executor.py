@@ -36,6 +36,7 @@ def execute(
     check: bool = False,
     before: PhaseResult | None = None,
     gates: Mapping[str, Gate] | None = None,
+    findings: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Runs the plan and says what came of it; a Ctrl-C is reported in the Outcome, not raised.
@@ -43,11 +44,11 @@ def execute(
     check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
     what an earlier phase would have made. before: the observation that the plan was made from, so that the
     outcome counts its tasks and names the hosts that did not answer. gates: phase name -> checks after it;
-    one that FAILs holds back the phases that need this one.
+    one that FAILs holds back the phases that need this one. findings: what the observation already showed.
     """
     redactor = Redactor(secret_values(plan.inventory.as_ansible()))
     stage = Stage(engine, tuple(observers), redactor, clock)
-    run = _Run(plan, stage, check=check, gates=gates or {})
+    run = _Run(plan, stage, check=check, gates=gates or {}, findings=list(findings))
     if before is not None:
         run.phases.append(before)
         run.observing_s = before.duration_s

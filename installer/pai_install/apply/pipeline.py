@@ -24,6 +24,7 @@ from pai_install.apply.state import RunFolder, StateFolder, open_state
 from pai_install.apply.wiring import Wiring
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
+from pai_install.findings import Finding
 from pai_install.plan.model import Plan
 from pai_install.redact import Redactor, secret_values
 from pai_install.report.data import report_data
@@ -73,10 +74,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The plan and the observation that it was made from."""
+    """The plan and the observation that it was made from. findings: what that observation already shows."""
 
     plan: Plan
     observation: Observation
+    findings: tuple[Finding, ...] = ()
 
 
 @contextmanager
@@ -121,7 +123,9 @@ def prepare(session: Session) -> Prepared:
         limit=request.limit,
     )
     save_plan(session, plan)
-    return Prepared(plan, observation)
+    # a run with work to do proves the cluster at its end; one without says how the cluster stands
+    findings = wiring.judge(site, inventory, observed) if plan.empty else ()
+    return Prepared(plan, observation, findings)
 
 
 def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileChange, ...]]:
@@ -147,6 +151,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             (*session.observers, journal),
             before=prepared.observation.phase,
             gates=session.wiring.gates(session.site, session.state),
+            findings=prepared.findings,
         )
     write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
     return outcome

@@ -14,6 +14,7 @@ from pai_install.components.model import ComponentSet, Selection
 from pai_install.components.source import Source
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
+from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
@@ -42,6 +43,7 @@ class Wiring:
 
     inventory: fetches the components that it names; its last argument takes lines of progress.
     parse: the fact module's result -> what the planner compares. gates: the checks after phases.
+    judge: what the observation says of the cluster, for a run that has nothing to do.
     engine: a context manager that holds the connections; its last argument is whether to accept new host keys.
     """
 
@@ -51,6 +53,7 @@ class Wiring:
     plan: MakePlan
     engine: Callable[[StateFolder, RunFolder, bool], AbstractContextManager[Engine]]
     gates: Callable[[Site, StateFolder], Mapping[str, Gate]]
+    judge: Callable[[Site, Inventory, Mapping[str, Any]], tuple[Finding, ...]]
 
 
 def product_wiring() -> Wiring:
@@ -65,6 +68,7 @@ def product_wiring() -> Wiring:
         plan=make_plan,
         engine=_ansible,
         gates=_no_gates,
+        judge=_standing,
     )
 
 
@@ -124,3 +128,11 @@ def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractCo
 def _no_gates(site: Site, state: StateFolder) -> Mapping[str, Gate]:
     del site, state
     return {}
+
+
+def _standing(site: Site, inventory: Inventory, observed: Mapping[str, Any]) -> tuple[Finding, ...]:
+    from pai_install.plan.standing import standing_findings  # noqa: PLC0415
+
+    first = inventory.host_vars[site.control_planes[0].hostname]
+    version = {**inventory.shared_vars, **first}["control_plane_version"]
+    return standing_findings(site, version, observed)
