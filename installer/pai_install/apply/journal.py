@@ -23,6 +23,8 @@ from pai_install.report.notices import (
     RunStarted,
 )
 
+_LONGEST_BYTES = 8 << 20
+
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
@@ -55,8 +57,11 @@ class Journal:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        torn = _make_room(self.path)
         descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        if torn:
+            self._file.write("\n")
         return self
 
     def __exit__(
@@ -92,6 +97,18 @@ class Journal:
         self._file.flush()
         if sync:
             os.fsync(self._file.fileno())
+
+
+def _make_room(path: Path) -> bool:
+    """Puts a journal that has grown long aside; says whether the last line was cut off by a crash."""
+    if not path.exists() or not (size := path.stat().st_size):
+        return False
+    if size > _LONGEST_BYTES:
+        path.replace(path.with_suffix(".old.jsonl"))
+        return False
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def interrupted_run(path: Path) -> Interrupted | None:

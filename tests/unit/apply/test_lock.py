@@ -1,0 +1,85 @@
+"""One run at a time; who holds the site is named; a dead run's lock is taken over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pai_install.apply.lock import site_lock
+from pai_install.errors import ExitCode, PaiError
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from pai_install.apply.lock import site_lock
+with site_lock(Path(sys.argv[1]), "apply"):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def hold(state: Path) -> subprocess.Popen[str]:
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(state)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def test_second_run_is_refused_with_the_holder(tmp_path: Path) -> None:
+    child = hold(tmp_path)
+    try:
+        with pytest.raises(PaiError, match=rf"`apply` by .* on .*, process {child.pid}, since 20") as caught:
+            site_lock(tmp_path, "plan").__enter__()
+    finally:
+        child.kill()
+        child.wait()
+    assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
+
+
+def test_lock_of_a_killed_run_is_taken_over(tmp_path: Path) -> None:
+    child = hold(tmp_path)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    assert (tmp_path / "lock.json").exists()
+    with site_lock(tmp_path, "apply"):
+        assert json.loads((tmp_path / "lock.json").read_text())["pid"] == os.getpid()
+
+
+def test_lock_is_free_after_the_run_also_after_an_error(tmp_path: Path) -> None:
+    lock = site_lock(tmp_path, "apply")
+    lock.__enter__()
+    with pytest.raises(PaiError):
+        site_lock(tmp_path, "apply").__enter__()
+    assert not lock.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
+    with site_lock(tmp_path, "apply"):
+        pass
+    assert not (tmp_path / "lock.json").exists()
+
+
+def test_holder_on_another_machine_is_not_taken_over(tmp_path: Path) -> None:
+    card = {"pid": 1, "user": "ops", "host": "elsewhere.example", "verb": "apply", "since": "2026-03-01T12:00:00"}
+    (tmp_path / "lock.json").write_text(json.dumps(card))
+    with pytest.raises(PaiError, match=r"elsewhere\.example") as caught:
+        site_lock(tmp_path, "apply").__enter__()
+    assert str(tmp_path / "lock.json") in caught.value.remedy
+    (tmp_path / "lock.json").unlink()
+    with site_lock(tmp_path, "apply"):
+        pass
+
+
+@pytest.mark.parametrize("card", ["", "{", "[]", '{"pid": 1}', '{"pid": 1, "who": 2}'])
+def test_unreadable_card_is_no_obstacle(tmp_path: Path, card: str) -> None:
+    (tmp_path / "lock.json").write_text(card)
+    with site_lock(tmp_path, "apply"):
+        assert json.loads((tmp_path / "lock.json").read_text())["verb"] == "apply"
