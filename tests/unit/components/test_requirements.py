@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pai_install.components import requirements
+from pai_install.components.catalogue import load_catalogue
+from pai_install.components.fetch import open_source
+from pai_install.components.model import Pick
+from pai_install.components.requirements import PROBES, check_disk, install, missing
+from pai_install.errors import PaiError
+
+
+def test_only_what_is_missing_is_named_once_and_sorted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "seccomp.h").touch()
+    probes = {"libseccomp-dev": f"{tmp_path}/seccomp.h", "gcc": "no-such-command", "apt": "sh", "make": "/nowhere"}
+    monkeypatch.setattr(requirements, "PROBES", probes)
+    assert missing(["make", "gcc", "libseccomp-dev", "apt", "gcc"]) == ("gcc", "make")
+
+
+def test_every_package_the_catalogue_names_can_be_probed() -> None:
+    catalogue = load_catalogue()
+    for name in ("modules", "upstream"):
+        source = open_source(catalogue, name)
+        for component, description in catalogue.components.items():
+            for version in description.versions:
+                assert set(source.debian_packages(Pick(component, version))) <= set(PROBES)
+
+
+def test_enough_disk_passes_also_for_a_folder_to_be_made(tmp_path: Path) -> None:
+    check_disk(tmp_path / "a/b/c", 1)
+
+
+def test_too_little_disk_names_need_and_rest(tmp_path: Path) -> None:
+    with pytest.raises(PaiError, match=r"need 1048576\.0 GiB free below .*, \d+\.\d GiB are") as refused:
+        check_disk(tmp_path, 1 << 30)
+    assert "XDG_CACHE_HOME" in refused.value.remedy
+
+
+def test_installing_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(PaiError, match="needs root") as refused:
+        install(["gcc", "libseccomp-dev"])
+    assert refused.value.remedy.endswith("apt-get install gcc libseccomp-dev")
+
+
+def test_installing_asks_apt_for_exactly_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[list[str]] = []
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(requirements, "run", lambda argv, **_: called.append(argv))
+    install(["gcc"])
+    assert [argv[1] for argv in called] == ["update", "install"]
+    assert called[1][-2:] == ["--no-install-recommends", "gcc"]
