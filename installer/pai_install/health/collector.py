@@ -225,9 +225,7 @@ class Job:
         for descriptor in list(self.open):
             self.close(selector, descriptor)
         self.result["duration_s"] = round(time.monotonic() - self.started, 3)
-        self.result.update(
-            (name, bytes(data).decode("utf-8", "replace")) for name, data in self.buffers.items()
-        )
+        self.result.update((name, bytes(data).decode("utf-8", "replace")) for name, data in self.buffers.items())
         if self.truncated:
             self.result["truncated"] = True
 
@@ -301,9 +299,7 @@ def read_pci() -> "dict[str, str]":
             continue
         found.update((f"{device}/{name}", read_text(device / name)) for name in PCI_NAMES.split())
         port = device.resolve().parent
-        found.update(
-            (f"{device}/upstream/{n}", read_text(port / n)) for n in PCI_NAMES.split() if "link" in n
-        )
+        found.update((f"{device}/upstream/{n}", read_text(port / n)) for n in PCI_NAMES.split() if "link" in n)
     return {path: text for path, text in found.items() if text}
 
 
@@ -386,11 +382,7 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
     output = str(job.result.get("stdout", ""))
     if job.name == "nvidia_smi_xml" and not job.result.get("timed_out"):
         refused = table_jobs(DRIVER_REFUSED) if job.result.get("rc") != 0 else []
-        return (
-            table_jobs(AFTER_DRIVER)
-            + refused
-            + (table_jobs(DEEP.format(image=deep_image)) if deep_image else [])
-        )
+        return table_jobs(AFTER_DRIVER) + refused + (table_jobs(DEEP.format(image=deep_image)) if deep_image else [])
     if job.name == "nvidia_smi_fields" and job.result.get("rc") == 0:
         fields = ",".join(field for field in CSV_FIELDS.split() if f'"{field}"' in output)
         command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv"]
@@ -471,9 +463,7 @@ def shrink(document: "dict[str, object]") -> None:
 def main() -> None:
     """Prints the evidence and exits with 0: commands that fail are evidence."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--redact", action="store_true", help="replace serial numbers and UUIDs by pseudonyms"
-    )
+    parser.add_argument("--redact", action="store_true", help="replace serial numbers and UUIDs by pseudonyms")
     parser.add_argument("--packed", action="store_true", help="print base64 of gzip instead of JSON")
     parser.add_argument("--deep-image", default="", help="also run this image with all GPUs in each runtime")
     parser.add_argument("--driver-timeout", type=float, default=30.0, help="seconds that nvidia-smi may take")

@@ -1,0 +1,177 @@
+"""Host texts -> plain values: units, mounts, memory, clock, container runtimes, processes, disks, Kubernetes nodes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_QUANTITY = re.compile(r"^(\d+)(Ki|Mi|Gi|Ti|k|M|G|m)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One systemd unit. loaded: whether it exists."""
+
+    name: str
+    loaded: bool
+    active: str
+    restarts: int
+
+
+def parse_units(text: str) -> dict[str, Unit]:
+    """Name without .service -> unit, of `systemctl show -p Id,...` for several units."""
+    found = {}
+    for block in re.split(r"\n\s*\n", text.strip()):
+        values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+        name = values.get("Id", "").removesuffix(".service")
+        if name:
+            restarts = values.get("NRestarts", "0")
+            found[name] = Unit(
+                name,
+                values.get("LoadState") == "loaded",
+                values.get("ActiveState", ""),
+                int(restarts) if restarts.isdecimal() else 0,
+            )
+    return found
+
+
+def parse_meminfo(text: str) -> dict[str, int]:
+    """Name -> bytes."""
+    return {
+        match.group(1): int(match.group(2)) * (1024 if match.group(3) else 1)
+        for match in re.finditer(r"^(\S+):\s+(\d+)( kB)?", text, re.MULTILINE)
+    }
+
+
+def parse_swaps(text: str) -> tuple[str, ...]:
+    """The active swap areas of /proc/swaps."""
+    return tuple(line.split()[0] for line in text.splitlines()[1:] if line.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of /proc/mounts."""
+
+    device: str
+    path: str
+    filesystem: str
+    read_only: bool
+
+
+def parse_mounts(text: str) -> tuple[Mount, ...]:
+    """Every mount."""
+    rows = (line.split() for line in text.splitlines())
+    return tuple(Mount(row[0], row[1], row[2], "ro" in row[3].split(",")) for row in rows if len(row) >= 4)
+
+
+def parse_modules(text: str) -> frozenset[str]:
+    """Names of the loaded kernel modules (/proc/modules)."""
+    return frozenset(line.split()[0] for line in text.splitlines() if line.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class Tracking:
+    """`chronyc -c tracking`. offset, root_delay, root_dispersion in seconds; age of the last measurement in seconds."""
+
+    reference: str
+    stratum: int
+    reference_time: float
+    offset: float
+    root_delay: float
+    root_dispersion: float
+    interval: float
+    leap: str
+
+    @property
+    def root_distance(self) -> float:
+        """How far the clock may be from the reference at worst."""
+        return self.root_delay / 2 + self.root_dispersion
+
+
+def parse_tracking(text: str) -> Tracking | None:
+    """None when the line is not what chrony prints."""
+    cells = text.strip().split(",")
+    if len(cells) < 14:
+        return None
+    try:
+        return Tracking(
+            cells[0],
+            int(cells[2]),
+            float(cells[3]),
+            float(cells[4]),
+            float(cells[10]),
+            float(cells[11]),
+            float(cells[12]),
+            cells[13].strip(),
+        )
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLine:
+    """One process of `ps axo pid,stat,ppid,etimes,wchan,comm`; seconds is its age."""
+
+    pid: str
+    state: str
+    seconds: int
+    wchan: str
+    command: str
+
+
+def parse_ps(text: str) -> tuple[ProcessLine, ...]:
+    """Every process; lines of another form are left out."""
+    found = []
+    for line in text.splitlines():
+        cells = line.split(None, 5)
+        if len(cells) == 6 and cells[0].isdecimal() and cells[3].isdecimal():
+            found.append(ProcessLine(cells[0], cells[1], int(cells[3]), cells[4], cells[5]))
+    return tuple(found)
+
+
+def parse_json_object(text: str) -> dict[str, Any]:
+    """The object in a text, {} when it is none."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesNode:
+    """One node as the API server sees it; capacity and allocatable: resource -> amount (bytes, cores or devices)."""
+
+    name: str
+    ready: str
+    cordoned: bool
+    capacity: Mapping[str, float]
+    allocatable: Mapping[str, float]
+
+
+def parse_kubernetes_nodes(text: str) -> dict[str, KubernetesNode]:
+    """Name -> node of the collector's `kubectl get nodes`: tab-separated lines."""
+    found = {}
+    for line in text.splitlines():
+        cells = line.split("\t")
+        if len(cells) == 5 and cells[0]:
+            name, cordoned, capacity, allocatable, ready = cells
+            found[name] = KubernetesNode(name, ready, cordoned == "true", _resources(capacity), _resources(allocatable))
+    return found
+
+
+def _resources(text: str) -> dict[str, float]:
+    amounts = {name: quantity(str(value)) for name, value in parse_json_object(text).items()}
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
+def quantity(text: str) -> float | None:
+    """A Kubernetes quantity as a number; None when it is none."""
+    match = _QUANTITY.match(text)
+    if not match:
+        return None
+    factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3}
+    return int(match.group(1)) * factors.get(match.group(2) or "", 1)

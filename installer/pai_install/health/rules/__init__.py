@@ -1,0 +1,38 @@
+"""Every check, as tables of pure functions: evidence in, judgement out."""
+
+from __future__ import annotations
+
+from pai_install.health.model import CheckText, FleetCheck, GpuCheck, MachineCheck
+from pai_install.health.rules import (
+    containers,
+    driver,
+    fabric,
+    host,
+    inventory,
+    kubernetes,
+    link,
+    memory,
+    network,
+    peers,
+    state,
+    thermal,
+    xids,
+)
+
+_LOCAL: tuple[GpuCheck | MachineCheck, ...] = (
+    *state.CHECKS,
+    *inventory.CHECKS,
+    *driver.CHECKS,
+    *xids.CHECKS,
+    *memory.CHECKS,
+    *fabric.CHECKS,
+    *link.CHECKS,
+    *thermal.CHECKS,
+    *network.CHECKS,
+    *containers.CHECKS,
+    *host.CHECKS,
+)
+GPU_CHECKS: tuple[GpuCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, GpuCheck))
+MACHINE_CHECKS: tuple[MachineCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, MachineCheck))
+FLEET_CHECKS: tuple[FleetCheck, ...] = (*kubernetes.CHECKS, *peers.CHECKS)
+TEXTS: dict[str, CheckText] = {check.text.id: check.text for check in (*_LOCAL, *FLEET_CHECKS)}

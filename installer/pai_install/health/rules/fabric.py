@@ -1,0 +1,274 @@
+"""NVLink, NVSwitch, the fabric manager and peer-to-peer between GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pai_install.findings import Verdict
+from pai_install.health import fields
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    GpuCheck,
+    Judgement,
+    MachineCheck,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+from pai_install.health.parse.host import parse_units
+from pai_install.health.parse.links import (
+    NvLinks,
+    nvswitches,
+    parse_fabric_log,
+    parse_nvlink_errors,
+    parse_nvlink_status,
+)
+from pai_install.health.view import GpuView, MachineView
+
+_GRID = re.compile(r"^\s*GPU\d+\s")
+
+
+def _links(machine: MachineView) -> Iterator[Judgement]:
+    entries = parse_nvlink_status(machine.output("nvidia_smi_nvlink", missing=Verdict.UNKNOWN, allowed=(0, 1, 3, 255)))
+    if not entries:
+        yield unknown("nvidia-smi nvlink -s shows no GPU")
+    shown = {entry.uuid for entry in entries}
+    by_uuid = {gpu.peek(fields.UUID).text: gpu for gpu in machine.gpus}
+    for entry in entries:
+        yield _links_of(entry, by_uuid.get(entry.uuid), machine)
+    for uuid, gpu in by_uuid.items():
+        if uuid not in shown and entries:
+            yield unknown("nvidia-smi nvlink -s does not show this GPU", device=gpu.bus_id)
+
+
+def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Judgement:
+    device = gpu.bus_id if gpu else f"GPU {entry.index}"
+    if "MIG mode" in entry.note:
+        return skipped("links cannot be asked for in MIG mode", device=device)
+    accepted = gpu.baseline.nvlinks if gpu and gpu.baseline else None
+    wanted = accepted if accepted is not None else machine.optional_limit("nvlink-count", entry.name)
+    active = [speed for speed in entry.speeds.values() if speed is not None]
+    value = f"{len(active)} of {len(entry.speeds)} links"
+    inactive = [str(link) for link, speed in entry.speeds.items() if speed is None]
+    if wanted is None and not active:
+        return skipped("this GPU has no NVLink, or none that is connected", device=device)
+    if inactive and active:
+        return failed(f"NVLinks are inactive: {', '.join(inactive)}", value, "all active", device=device)
+    if wanted is not None and len(active) < wanted:
+        return failed("too few NVLinks are active", value, f"{wanted:.0f} links", device=device)
+    if wanted is None and machine.gpus and len(machine.gpus) == 1:
+        wanted = len(active)
+    speed = machine.optional_limit("nvlink-speed", entry.name)
+    slow = [number for number in active if speed is not None and number < speed * 0.99]
+    if slow:
+        return warned("NVLinks are slow", f"{min(slow):g} GB/s", f"{speed:g} GB/s", device=device)
+    return passed(value, f"{wanted or len(active):.0f} links", device=device)
+
+
+def _link_errors(machine: MachineView) -> Iterator[Judgement]:
+    counters = parse_nvlink_errors(machine.output("nvidia_smi_nvlink_errors", missing=Verdict.SKIP))
+    compared = bad = False
+    for index, values in counters.items():
+        for name, value in values.items():
+            delta = machine.delta(f"nvlink {index}", name, value)
+            if delta is None:
+                continue
+            compared = True
+            crc = "crc" in name.lower()
+            most = machine.limit("nvlink-crc-per-second") if crc else machine.limit("nvlink-errors-per-minute") / 60
+            if delta[0] / delta[1] >= most and delta[0] > 0:
+                bad = True
+                yield failed(
+                    f"NVLink errors grow: {name}",
+                    f"+{delta[0]:.0f} in {delta[1]:.0f} s",
+                    f"< {most:.3g}/s",
+                    device=f"GPU {index}",
+                )
+    if not compared:
+        yield skipped("no earlier run in this boot to compare with")
+    elif not bad:
+        yield passed("no growth", "no growth")
+
+
+def _fabric(gpu: GpuView, _machine: MachineView) -> Judgement:
+    state, status = gpu.text(fields.FABRIC_STATE).lower(), gpu.text(fields.FABRIC_STATUS).lower()
+    value = f"{state or '?'}, {status or '?'}"
+    if not state and not status:
+        return passed()
+    if state == "in progress":
+        return failed("the GPU has not joined the fabric yet", value, "completed, success")
+    if (state and state != "completed") or (status and status != "success"):
+        return failed("the GPU is not part of the NVLink fabric", value, "completed, success")
+    return passed(value, "completed, success")
+
+
+def _fabric_health(gpu: GpuView, _machine: MachineView) -> Judgement:
+    summary = gpu.text(fields.FABRIC_SUMMARY).lower()
+    if summary and summary != "healthy":
+        parts = [
+            f"{path.rsplit('/', 1)[1]} {text}"
+            for path, text in gpu.gpu.texts.items()
+            if path.startswith("fabric/health/")
+        ]
+        return failed("the GPU's part of the fabric is not healthy", ", ".join(parts), "Healthy")
+    return passed(summary, "healthy")
+
+
+def _manager(machine: MachineView) -> Judgement:
+    if not nvswitches(machine.pci):
+        return skipped("no NVSwitch on the bus")
+    unit = parse_units(machine.output("units")).get("nvidia-fabricmanager")
+    if unit is None or not unit.loaded:
+        return failed("the fabric manager is not installed, and this machine has NVSwitches", "not installed", "active")
+    if unit.active != "active":
+        return failed("the fabric manager is not running", unit.active, "active")
+    return passed(unit.active, "active")
+
+
+def _manager_log(machine: MachineView) -> Judgement:
+    text = machine.file("/var/log/fabricmanager.log", missing=Verdict.SKIP)
+    errors = parse_fabric_log(text)
+    fatal = [error for error in errors if error.fatal]
+    if fatal:
+        return failed("the fabric manager reports fatal errors", fatal[-1].text, "none")
+    if errors:
+        return warned("the fabric manager reports NVSwitch errors", errors[-1].text, "none")
+    return passed("none", "none")
+
+
+def _imex(machine: MachineView) -> Judgement:
+    if not any(re.search(r"GB[23]00", gpu.peek(fields.PRODUCT).text) for gpu in machine.gpus):
+        return skipped("only GB200 and GB300 use IMEX")
+    unit = parse_units(machine.output("nvidia_units")).get("nvidia-imex")
+    if unit is None or not unit.loaded or unit.active != "active":
+        return warned(
+            "the IMEX service is not running; it may be idle between jobs", unit.active if unit else "none", "active"
+        )
+    return passed(unit.active, "active")
+
+
+def _peer_to_peer(machine: MachineView) -> Judgement:
+    text = machine.output("nvidia_smi_p2p", missing=Verdict.SKIP)
+    rows = [line.split() for line in text.splitlines() if _GRID.match(line) and "X" in line.split()]
+    if not rows:
+        return skipped("nvidia-smi shows no peer-to-peer matrix")
+    if len(rows) < 2:
+        return skipped("one GPU has no peer")
+    bad = sorted({word for row in rows for word in row[1:] if word not in ("X", "OK", "NS", "CNS")})
+    if bad:
+        return warned("GPUs cannot reach each other directly", ", ".join(bad), "OK")
+    return passed("OK", "OK")
+
+
+def _text(name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action) -> CheckText:
+    return CheckText(name, title, reads, threshold, source, remedy, action)
+
+
+CHECKS = (
+    MachineCheck(
+        _text(
+            "nvlink-links",
+            "Every NVLink is up and as fast as the model has it",
+            "nvidia-smi nvlink -s, baseline",
+            "FAIL for an inactive link or fewer than nvlink-count; WARN below nvlink-speed; SKIP without NVLink",
+            "NHV, recordings",
+            "reset all linked GPUs; check bridge or board when it stays",
+            Action.RESET_GPU,
+        ),
+        _links,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "nvlink-errors",
+            "NVLink error counters do not grow",
+            "nvidia-smi nvlink -e, history",
+            "FAIL above nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second",
+            "DCGM",
+            "reset all linked GPUs; check bridge or board when it goes on",
+            Action.RESET_GPU,
+        ),
+        _link_errors,
+        gpus_only=True,
+    ),
+    GpuCheck(
+        _text(
+            "gpu-fabric",
+            "The GPU has joined the NVLink fabric",
+            "fabric/state, fabric/status",
+            "FAIL when not Completed and Success",
+            "NHV, NVS",
+            "restart nvidia-fabricmanager, then reset the GPUs",
+            Action.DRAIN,
+        ),
+        _fabric,
+    ),
+    GpuCheck(
+        _text(
+            "gpu-fabric-health",
+            "The GPU's part of the fabric is healthy",
+            "fabric/health/summary",
+            "FAIL when not Healthy (the state stays Completed meanwhile)",
+            "NVIDIA k8s-test-infra",
+            "drain; see which part is degraded; reset the GPUs or repair the link",
+            Action.DRAIN,
+        ),
+        _fabric_health,
+    ),
+    MachineCheck(
+        _text(
+            "fabric-manager",
+            "The fabric manager runs where there are NVSwitches",
+            "lspci, nvidia-fabricmanager.service",
+            "FAIL when it does not",
+            "NVS 883",
+            "install the fabric manager of exactly the driver's version and start it",
+            Action.CONFIG,
+        ),
+        _manager,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "fabric-manager-log",
+            "The fabric manager reports no errors",
+            "/var/log/fabricmanager.log",
+            "FAIL for fatal NVSwitch errors and missing GPU handles; WARN for non-fatal ones",
+            "GPUD",
+            "reboot the machine; replace the board when it returns",
+            Action.REBOOT,
+        ),
+        _manager_log,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "imex",
+            "IMEX runs on GB200 and GB300",
+            "nvidia-imex.service",
+            "WARN when it does not",
+            "aicr 2641",
+            "systemctl start nvidia-imex, if a job needs it",
+            Action.CONFIG,
+        ),
+        _imex,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "gpu-peer-to-peer",
+            "GPUs reach each other directly",
+            "nvidia-smi topo -p2p n",
+            "WARN for any word but OK or not supported",
+            "own",
+            "check ACS and IOMMU settings",
+            Action.CONFIG,
+        ),
+        _peer_to_peer,
+        gpus_only=True,
+    ),
+)

@@ -1,0 +1,359 @@
+"""The machine itself: disks, memory, clock, processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pai_install.findings import Verdict
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    MachineCheck,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+from pai_install.health.parse.host import parse_mounts, parse_ps, parse_swaps, parse_tracking, parse_units
+from pai_install.health.view import MachineView
+
+_REAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
+_LOCAL_CLOCK = ("7F7F0101", "7F7F0100")
+_TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec")
+
+
+def _disk_space(machine: MachineView) -> Iterator[Judgement]:
+    disks = machine.fact("disks")
+    if not isinstance(disks, dict) or not disks:
+        yield unknown("no mount was measured")
+        return
+    seen = set()
+    for mount, numbers in sorted(disks.items(), key=lambda item: len(item[0])):
+        total, free, inodes, inodes_free = (float(number) for number in numbers)
+        if (total, free) in seen:  # the same file system under another path
+            continue
+        seen.add((total, free))
+        yield _space_of(machine, mount, total, free, inodes, inodes_free)
+
+
+def _space_of(
+    machine: MachineView, mount: str, total: float, free: float, inodes: float, inodes_free: float
+) -> Judgement:
+    if total <= 0:
+        return unknown("its size is not known", device=mount)
+    used = max(100 * (1 - free / total), 100 * (1 - inodes_free / inodes) if inodes > 0 else 0)
+    most, much = machine.limit("disk-used-fail-percent"), machine.limit("disk-used-warn-percent")
+    value, expected = f"{used:.0f} % used, {free / 2**20:.0f} MiB free", f"< {most:.0f} %"
+    if used >= most or free < machine.limit("disk-free-fail-mib") * 2**20:
+        return failed("the disk is nearly full: the kubelet will evict pods", value, expected, device=mount)
+    if used >= much:
+        return warned("the disk fills up", value, f"< {much:.0f} %", device=mount)
+    return passed(value, expected, device=mount)
+
+
+def _read_only(machine: MachineView) -> Judgement:
+    mounts = parse_mounts(machine.file("/proc/mounts"))
+    if not mounts:
+        return unknown("/proc/mounts is empty")
+    quiet = ("/snap/", "/boot", "/usr", "/nix", "/run/", "/sys", "/proc", "/dev", "/etc/")
+    bad = [
+        item.path for item in mounts if item.read_only and item.filesystem in _REAL and not item.path.startswith(quiet)
+    ]
+    if bad:
+        return failed("file systems are mounted read-only: " + ", ".join(bad[:4]), ", ".join(bad[:4]), "writable")
+    return passed("none", "none")
+
+
+def _smart(machine: MachineView) -> Iterator[Judgement]:
+    scan = machine.output("smart_scan", missing=Verdict.SKIP)
+    disks = [line.split()[0] for line in scan.splitlines() if line.startswith("/dev/")]
+    if not disks:
+        yield skipped("smartctl finds no disk")
+    for disk in disks[:24]:
+        result = machine.result(f"smart:{disk}")
+        try:
+            report = json.loads(result.stdout) if result else {}
+        except ValueError:
+            report = {}
+        good = report.get("smart_status", {}).get("passed") if isinstance(report, dict) else None
+        if good is False:
+            yield failed("the disk's own health check says it fails", "failed", "passed", device=disk)
+        elif good is True:
+            yield passed("passed", "passed", device=disk)
+        else:
+            yield unknown("the disk does not say", device=disk)
+
+
+def _raid(machine: MachineView) -> Judgement:
+    text = machine.file("/proc/mdstat", missing=Verdict.SKIP)
+    if "blocks" not in text:
+        return skipped("no software RAID")
+    degraded = [line.strip() for line in text.splitlines() if "_" in line.rpartition("[")[2] and "[" in line]
+    if degraded:
+        return failed("a RAID array misses a disk", degraded[0], "complete")
+    return passed("complete", "complete")
+
+
+def _edac(machine: MachineView) -> Judgement:
+    counts = machine.files("/sys/devices/system/edac/mc/", "files_host")
+    if not counts:
+        return skipped("this machine reports no memory errors (no EDAC)")
+    if not all(text.strip().isdecimal() for text in counts.values()):
+        return unknown("an EDAC counter is not a number")
+    uncorrected = sum(int(text) for path, text in counts.items() if path.endswith("ue_count"))
+    corrected = sum(int(text) for path, text in counts.items() if path.endswith("ce_count"))
+    value = f"{uncorrected} uncorrected, {corrected} corrected"
+    if uncorrected:
+        return failed("the main memory has uncorrected errors", value, "0 uncorrected", action=Action.RMA)
+    delta = machine.delta("edac", "corrected", corrected)
+    if delta and delta[0] > 0:
+        return warned("corrected memory errors grow", f"{value} (+{delta[0]:.0f})", "no growth")
+    return passed(value, "0 uncorrected")
+
+
+def _swap(machine: MachineView) -> Judgement:
+    areas = parse_swaps(machine.file("/proc/swaps"))
+    if areas:
+        return failed("swap is on: the kubelet does not want that", ", ".join(areas), "none")
+    return passed("none", "none")
+
+
+def _cgroups(machine: MachineView) -> Judgement:
+    text = machine.file("/sys/fs/cgroup/cgroup.controllers", missing=Verdict.UNKNOWN)
+    missing = {"cpu", "memory", "pids"} - set(text.split())
+    if missing:
+        return failed("cgroup v2 lacks controllers", ", ".join(sorted(missing)), "cpu, memory, pids")
+    return passed(text.strip())
+
+
+def _stuck(machine: MachineView) -> Judgement:
+    processes = parse_ps(machine.output("ps"))
+    if not processes:
+        return unknown("ps shows no process")
+    least = machine.limit("stuck-process-seconds")
+    driver = [item for item in processes if item.state.startswith("D") and "nvidia" in item.command]
+    if driver:
+        shown = ", ".join(f"{item.command} ({item.pid}, {item.seconds} s)" for item in driver[:4])
+        if any(item.seconds > least for item in driver):
+            return failed("processes hang in the NVIDIA driver", shown, "none", action=Action.REBOOT)
+        return warned("a process waits in the NVIDIA driver", shown, "none")
+    old = [
+        item
+        for item in processes
+        if item.state[0] in "DZ" and item.seconds > least and not item.command.startswith("kworker")
+    ]
+    if old:
+        shown = ", ".join(f"{item.command} ({item.pid}, {item.state}, {item.seconds} s)" for item in old[:4])
+        return warned("processes are stuck or dead and not collected", shown, "none")
+    return passed("none", "none")
+
+
+def _clock_synchronised(machine: MachineView) -> Judgement:
+    tracking = parse_tracking(machine.output("chrony_tracking"))
+    if tracking is None:
+        return unknown("chronyc answers in an unknown form")
+    if tracking.leap.lower() == "not synchronised":
+        return failed("the clock is not synchronised", tracking.leap, "synchronised")
+    if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
+        return failed("the machine takes its own clock for the truth", "local clock", "a time server")
+    age = machine.collected_at - tracking.reference_time
+    if tracking.reference not in _LOCAL_CLOCK and tracking.interval > 0 and age > 10 * max(tracking.interval, 64):
+        return warned(
+            "the clock was not compared with its server for long", f"{age:.0f} s", f"<= {10 * tracking.interval:.0f} s"
+        )
+    return passed(f"stratum {tracking.stratum}")
+
+
+def _clock_offset(machine: MachineView) -> Judgement:
+    tracking = parse_tracking(machine.output("chrony_tracking"))
+    if tracking is None:
+        return unknown("chronyc answers in an unknown form")
+    most, much = machine.limit("clock-offset-fail-seconds"), machine.limit("clock-offset-warn-seconds")
+    offset, distance = abs(tracking.offset), machine.limit("clock-root-distance-seconds")
+    value = f"offset {offset * 1000:.1f} ms, root distance {tracking.root_distance * 1000:.1f} ms"
+    if offset > most:
+        return failed("the clock is wrong", value, f"<= {most * 1000:.0f} ms")
+    if offset > much or tracking.root_distance > distance:
+        return warned("the clock is inexact", value, f"<= {much * 1000:.0f} ms, <= {distance * 1000:.0f} ms")
+    return passed(value, f"<= {much * 1000:.0f} ms")
+
+
+def _one_time_service(machine: MachineView) -> Judgement:
+    units = parse_units(machine.output("time_units", missing=Verdict.SKIP))
+    running = sorted({name for name in _TIME_UNITS if name in units and units[name].active == "active"})
+    running = sorted(set(running) - ({"chronyd"} if "chrony" in running else set()))
+    if len(running) > 1:
+        return failed("several programs set the clock", ", ".join(running), "one")
+    if not running:
+        return failed("no program sets the clock", "none", "chrony")
+    return passed(running[0])
+
+
+def _collector(machine: MachineView) -> Judgement:
+    broken = sorted(name for name in ("kernel", "disks", "files_host", "files_pci") if not _works(machine, name))
+    if broken:
+        return warned("parts of the evidence could not be collected", ", ".join(broken), "complete")
+    return passed("complete", "complete")
+
+
+def _works(machine: MachineView, name: str) -> bool:
+    try:
+        machine.fact(name)
+    except NotObservedError:
+        return False
+    return True
+
+
+def _text(
+    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.CONFIG
+) -> CheckText:
+    return CheckText(name, title, reads, threshold, source, remedy, action)
+
+
+CHECKS = tuple(
+    MachineCheck(text, judge)
+    for text, judge in (
+        (
+            _text(
+                "host-evidence",
+                "The evidence is complete",
+                "the collector's own report",
+                "WARN when a part could not be read",
+                "own",
+                "run the health check again; look at the machine when it stays",
+                Action.NONE,
+            ),
+            _collector,
+        ),
+        (
+            _text(
+                "disk-space",
+                "Disks have room",
+                "statvfs of /, /var, kubelet, containerd and Docker folders",
+                "FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
+                "GPUD, NHC; OpenPAI NodeFilesystemUsage",
+                "delete images and logs: crictl rmi --prune, journalctl --vacuum-size=1G",
+            ),
+            _disk_space,
+        ),
+        (
+            _text(
+                "disk-read-only",
+                "No file system became read-only",
+                "/proc/mounts",
+                "FAIL when a disk's file system is",
+                "NPD",
+                "save the data, check the disk, repair or replace it",
+                Action.DRAIN,
+            ),
+            _read_only,
+        ),
+        (
+            _text(
+                "disk-smart",
+                "Disks report themselves healthy",
+                "smartctl -H",
+                "FAIL when a disk says it fails; UNKNOWN when it does not say",
+                "own",
+                "replace the disk",
+                Action.RMA,
+            ),
+            _smart,
+        ),
+        (
+            _text(
+                "disk-raid",
+                "Software RAID is complete",
+                "/proc/mdstat",
+                "FAIL when an array misses a disk",
+                "own",
+                "replace the disk and rebuild the array",
+                Action.RMA,
+            ),
+            _raid,
+        ),
+        (
+            _text(
+                "host-edac",
+                "The main memory has no errors",
+                "/sys/devices/system/edac",
+                "FAIL for uncorrected errors; WARN when corrected ones grow",
+                "own",
+                "find the module with ras-mc-ctl and replace it",
+                Action.DRAIN,
+            ),
+            _edac,
+        ),
+        (
+            _text(
+                "host-swap",
+                "Swap is off",
+                "/proc/swaps",
+                "FAIL when an area is active",
+                "AZ; the kubelet",
+                "swapoff -a and remove it from /etc/fstab",
+            ),
+            _swap,
+        ),
+        (
+            _text(
+                "host-cgroups",
+                "cgroup v2 has what Kubernetes needs",
+                "/sys/fs/cgroup/cgroup.controllers",
+                "FAIL when cpu, memory or pids is missing",
+                "Kubernetes",
+                "boot with systemd.unified_cgroup_hierarchy=1",
+            ),
+            _cgroups,
+        ),
+        (
+            _text(
+                "processes-stuck",
+                "No process hangs",
+                "ps",
+                "FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
+                "PAI, GCM; OpenPAI NvidiaZombieProcess",
+                "end the job; reboot the machine when the process stays",
+                Action.REBOOT,
+            ),
+            _stuck,
+        ),
+        (
+            _text(
+                "clock-synchronised",
+                "The clock follows a server",
+                "chronyc -c tracking",
+                "FAIL when not synchronised, or on its own clock outside the control plane; WARN when not compared",
+                "own",
+                "systemctl restart chrony; check that port 123/udp of the time servers is reachable",
+            ),
+            _clock_synchronised,
+        ),
+        (
+            _text(
+                "clock-offset",
+                "The clock is right",
+                "chronyc -c tracking",
+                "FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds",
+                "etcd, node-exporter mixin",
+                "chronyc makestep on a machine without etcd; slew on others",
+            ),
+            _clock_offset,
+        ),
+        (
+            _text(
+                "clock-service",
+                "One program sets the clock",
+                "systemd units",
+                "FAIL for none or several",
+                "own",
+                "keep chrony; disable and mask the others",
+            ),
+            _one_time_service,
+        ),
+    )
+)

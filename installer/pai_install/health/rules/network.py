@@ -1,0 +1,158 @@
+"""InfiniBand, RoCE and Ethernet ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.health import fields
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    MachineCheck,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+from pai_install.health.parse.links import FabricPort, parse_infiniband
+from pai_install.health.view import MachineView
+
+_FATAL_COUNTERS = ("link_downed", "excessive_buffer_overrun_errors", "local_link_integrity_errors", "rnr_nak_retry_err")
+# counter -> threshold name, seconds of its unit
+_RATES = {
+    "symbol_error": ("ib-symbol-errors-per-hour", 3600),
+    "link_error_recovery": ("ib-recoveries-per-minute", 60),
+    "port_rcv_errors": ("ib-receive-errors-per-second", 1),
+}
+
+
+def _ports(machine: MachineView) -> tuple[FabricPort, ...]:
+    return parse_infiniband(machine.files("/sys/class/infiniband/", "files_infiniband"))
+
+
+def _port_state(machine: MachineView) -> Iterator[Judgement]:
+    ports = _ports(machine)
+    if not ports:
+        yield (
+            skipped("no InfiniBand or RoCE device")
+            if not machine.expected.rdma
+            else failed("no InfiniBand or RoCE device", "none", "present")
+        )
+    product = machine.gpus[0].peek(fields.PRODUCT).text if machine.gpus else ""
+    wanted = machine.optional_limit("ib-gigabits", product)
+    fabric = [port for port in ports if port.link_layer == "InfiniBand"]
+    full_speed = 0
+    for port in ports:
+        yield _state_of(port)
+        full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
+    if fabric and wanted is not None and not full_speed:
+        rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
+        yield warned(
+            "no InfiniBand port has the speed this GPU model is built with", ", ".join(rates), f"{wanted:g} Gb/s"
+        )
+
+
+def _state_of(port: FabricPort) -> Judgement:
+    value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
+    if not port.state or not port.phys_state:
+        return unknown("the port's state could not be read", device=port.name)
+    if "DOWN" in port.state.upper() and "DISABLED" in port.phys_state.upper():
+        return skipped("the port is disabled", device=port.name)
+    if "ACTIVE" not in port.state.upper() or "LINKUP" not in port.phys_state.upper().replace(" ", ""):
+        return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
+    if port.rate is None:
+        return unknown("the port's speed could not be read", device=port.name)
+    return passed(value, "ACTIVE, LinkUp", device=port.name)
+
+
+def _port_counters(machine: MachineView) -> Iterator[Judgement]:
+    ports = _ports(machine)
+    compared = bad = False
+    for port in ports:
+        for name, value in port.counters.items():
+            delta = machine.delta(f"port {port.name}", name, value)
+            if delta is None:
+                continue
+            compared = True
+            judgement = _counter(machine, port, name, delta)
+            if judgement:
+                bad = True
+                yield judgement
+    if not ports:
+        yield skipped("no InfiniBand or RoCE device")
+    elif not compared:
+        yield skipped("no earlier run in this boot to compare with")
+    elif not bad:
+        yield passed("no growth", "no growth")
+
+
+def _counter(machine: MachineView, port: FabricPort, name: str, delta: tuple[float, float]) -> Judgement | None:
+    value = f"+{delta[0]:.0f} in {delta[1]:.0f} s"
+    if name in _FATAL_COUNTERS and delta[0] > 0:
+        return failed(f"{name} grows", value, "no growth", device=port.name)
+    if name in _RATES:
+        limit, unit = _RATES[name]
+        most = machine.limit(limit)
+        if delta[0] / delta[1] * unit > most:
+            return warned(f"{name} grows fast", value, f"<= {most:g} per {unit} s", device=port.name)
+    return None
+
+
+def _flaps(machine: MachineView) -> Iterator[Judgement]:
+    files = machine.files("/sys/class/net/", "files_host")
+    compared = bad = False
+    for path, text in sorted(files.items()):
+        name = path.split("/")[4]
+        if not path.endswith("/carrier_changes") or f"/sys/class/net/{name}/device/vendor" not in files:
+            continue
+        delta = machine.delta(f"net {name}", "carrier_changes", float(text)) if text.isdecimal() else None
+        compared = compared or delta is not None
+        if delta and delta[0] > machine.limit("carrier-changes"):
+            bad = True
+            yield warned("the link goes up and down", f"+{delta[0]:.0f} in {delta[1]:.0f} s", "stable", device=name)
+    if not compared:
+        yield skipped("no earlier run in this boot to compare with")
+    elif not bad:
+        yield passed("stable", "stable")
+
+
+CHECKS = (
+    MachineCheck(
+        CheckText(
+            "rdma-ports",
+            "Every InfiniBand or RoCE port is up",
+            "/sys/class/infiniband/*/ports/*",
+            "FAIL when a port is not ACTIVE and LinkUp; WARN when no InfiniBand port has ib-gigabits",
+            "GPUD, GCM",
+            "check cable, transceiver and the switch's port",
+            Action.DRAIN,
+        ),
+        _port_state,
+    ),
+    MachineCheck(
+        CheckText(
+            "rdma-errors",
+            "Error counters of the ports do not grow",
+            "/sys/class/infiniband/*/ports/*/counters, history",
+            "FAIL for link_downed, buffer overruns, integrity errors, rnr retries; WARN above the ib-* rates",
+            "NVS",
+            "clean or replace cable and transceiver",
+            Action.DRAIN,
+        ),
+        _port_counters,
+    ),
+    MachineCheck(
+        CheckText(
+            "network-flaps",
+            "Network links are stable",
+            "/sys/class/net/*/carrier_changes, history",
+            "WARN when a link changed more than carrier-changes since the last run",
+            "NVS, AZ",
+            "check cable and switch port",
+            Action.NONE,
+        ),
+        _flaps,
+    ),
+)

@@ -1,0 +1,104 @@
+"""What is remembered of a machine between runs: counters to subtract, identities, incidents, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PastIncident:
+    """One incident with what it takes to recognise the same card later."""
+
+    xid: int
+    uuid: str
+    boot_id: str
+    time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One run on one machine.
+
+    counters: group ("gpu <uuid>", "port mlx5_0/1", "net eth0", "pci <bus id>") -> counter -> value.
+    gpus: bus id -> uuid. failed, warned: check ids with that verdict.
+    """
+
+    time: float
+    boot_id: str
+    counters: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    gpus: Mapping[str, str] = field(default_factory=dict)
+    incidents: tuple[PastIncident, ...] = ()
+    failed: tuple[str, ...] = ()
+    warned: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+def parse_snapshot(raw: Mapping[str, Any]) -> Snapshot:
+    """The inverse of `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
+    return Snapshot(
+        time=float(raw["time"]),
+        boot_id=str(raw["boot_id"]),
+        counters={str(group): dict(values) for group, values in raw.get("counters", {}).items()},
+        gpus=dict(raw.get("gpus", {})),
+        incidents=tuple(PastIncident(**incident) for incident in raw.get("incidents", ())),
+        failed=tuple(raw.get("failed", ())),
+        warned=tuple(raw.get("warned", ())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GpuBaseline:
+    """What an administrator accepted as normal for the GPU in one slot; None where it was not known."""
+
+    uuid: str = ""
+    pcie_width: float | None = None
+    pcie_gen: float | None = None
+    memory_mib: float | None = None
+    nvlinks: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What was accepted as normal for one machine. gpus: bus id -> baseline."""
+
+    accepted_at: float
+    gpus: Mapping[str, GpuBaseline]
+
+    def as_json(self) -> dict[str, Any]:
+        """The JSON form."""
+        return asdict(self)
+
+
+def parse_baseline(raw: Mapping[str, Any]) -> Baseline:
+    """The inverse of `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
+    gpus = {str(bus_id): GpuBaseline(**values) for bus_id, values in raw["gpus"].items()}
+    return Baseline(float(raw["accepted_at"]), gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the site says a machine is. device: the SKU's device type ("nvidia.com/gpu"), '' for CPU only.
+
+    model: as the site writes it. None: the site does not say.
+    """
+
+    sku: str = ""
+    device: str = ""
+    model: str = ""
+    count: int | None = None
+    ram_bytes: int | None = None
+    cpus: int | None = None
+    control_plane: bool = False
+    worker: bool = True
+    rdma: bool | None = None
+    mig: int | None = None
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether the SKU names NVIDIA GPUs."""
+        return self.device.startswith("nvidia.com/")
