@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from ansible.module_utils.testing import patch_module_args
 
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 SHARED = "ansible.module_utils.pai_managed"
@@ -55,3 +57,31 @@ def facts() -> dict[str, Any]:
         "bridge_netfilter": True,
         "mtu": 1500,
     }
+
+
+class ModuleFailed(Exception):
+    """The module ended with fail_json; `result` is what it said."""
+
+    def __init__(self, result: dict[str, Any]) -> None:
+        super().__init__(result.get("msg"))
+        self.result = result
+
+
+Run = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def run_module(library: Callable[[str], Any], capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a module as Ansible does, in this process: run_module("pai_files", files=[...])."""
+
+    def run(name: str, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
+        module = library(name)
+        with patch_module_args({**arguments, "_ansible_check_mode": check, "_ansible_diff": True}):
+            with pytest.raises(SystemExit) as stop:
+                module.main()
+        result: dict[str, Any] = json.loads(capsys.readouterr().out)
+        if stop.value.code != 0:
+            raise ModuleFailed(result)
+        return result
+
+    return run

@@ -1,0 +1,218 @@
+"""The whole way on real machines: install, prove, run again, repair what was changed by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import PLANTED_SECRET, ROOT, Cluster
+
+pytestmark = pytest.mark.lab
+
+MACHINES = {"lab-master", "lab-worker1", "lab-worker2"}
+
+
+def test_quickstart_ends_well(cluster: Cluster) -> None:
+    assert cluster.quickstart.returncode == 0, cluster.quickstart.stdout + cluster.quickstart.stderr
+    assert "3 machines are a verified Kubernetes cluster" in cluster.quickstart.stdout
+
+
+def test_three_ready_nodes(cluster: Cluster) -> None:
+    nodes = json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]
+    conditions = {
+        node["metadata"]["name"]: {entry["type"]: entry["status"] for entry in node["status"]["conditions"]}
+        for node in nodes
+    }
+    assert set(conditions) == MACHINES
+    assert all(found["Ready"] == "True" for found in conditions.values())
+    assert {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes} == {"v1.36.3"}
+
+
+def test_second_apply_changes_nothing_and_does_little(cluster: Cluster) -> None:
+    report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    assert set(report["hosts"]) == MACHINES
+    for counts in report["hosts"].values():
+        assert counts["changed"] == 0
+        assert counts["tasks"] <= 10
+
+
+def test_every_task_again_changes_nothing(cluster: Cluster) -> None:
+    """The roles themselves are idempotent, not only the planner sparing: without records everything runs again."""
+    for machine in MACHINES:
+        cluster.on(machine, "rm -rf /var/lib/pai-install/roles")
+    report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)
+    assert all(counts["tasks"] <= 60 for counts in report["hosts"].values())
+
+
+DRIFT: dict[str, tuple[str, str, str]] = {
+    # what was done by hand, the words of the plan, a command that succeeds when it is repaired
+    "daemon.json": (
+        """sed -i 's/"live-restore": true/"live-restore": false/' /etc/docker/daemon.json""",
+        "/etc/docker/daemon.json was changed by hand",
+        """grep -q '"live-restore": true' /etc/docker/daemon.json""",
+    ),
+    "sysctl file": (
+        "rm /etc/sysctl.d/90-pai-install.conf",
+        "/etc/sysctl.d/90-pai-install.conf is missing",
+        "test -f /etc/sysctl.d/90-pai-install.conf",
+    ),
+    "sysctl value": (
+        "sysctl -w net.ipv4.ip_local_port_range='32768 60999'",
+        "net.ipv4.ip_local_port_range is 32768 60999 instead of 40000 65535",
+        "sysctl -n net.ipv4.ip_local_port_range | grep -qw 40000",
+    ),
+    "stopped service": (
+        "systemctl stop chrony",
+        "chrony.service is inactive instead of active",
+        "systemctl is-active chrony",
+    ),
+    "disabled service": (
+        "systemctl disable docker",
+        "docker.service is disabled instead of enabled",
+        "systemctl is-enabled docker",
+    ),
+    "kubelet settings": (
+        "sed -i 's/^maxParallelImagePulls:.*/maxParallelImagePulls: 1/' /var/lib/kubelet/config.yaml",
+        "/var/lib/kubelet/config.yaml was changed by hand",
+        "grep -q 'maxParallelImagePulls: 4' /var/lib/kubelet/config.yaml",
+    ),
+    "removed package": (
+        "apt-get remove -y -q socat",
+        "package socat is not installed",
+        "command -v socat",
+    ),
+    "program": (
+        "truncate -s 0 /opt/cni/bin/bridge",
+        "/opt/cni/bin/bridge was changed by hand",
+        "test -s /opt/cni/bin/bridge",
+    ),
+}
+
+
+def test_drift_is_seen_in_the_plan_and_repaired(cluster: Cluster) -> None:
+    """All kinds at once, on one machine: the others must be left alone."""
+    for damage, _words, _repaired in DRIFT.values():
+        cluster.on("lab-worker1", damage)
+    plan = cluster.plan()
+    reasons = {
+        (step["host"], reason)
+        for phase in plan["phases"]
+        if phase["name"] != "verify"
+        for step in phase["hosts"]
+        for reason in step["reasons"]
+    }
+    assert {host for host, _reason in reasons} == {"lab-worker1"}
+    for _damage, words, _repaired in DRIFT.values():
+        assert ("lab-worker1", words) in reasons
+    report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    assert report["hosts"]["lab-worker2"]["changed"] == 0
+    for name, (_damage, _words, repaired) in DRIFT.items():
+        assert cluster.on("lab-worker1", f"{repaired} >/dev/null && echo yes").strip() == "yes", name
+    assert cluster.plan()["phases"] == []
+
+
+def test_deleted_object_comes_back(cluster: Cluster) -> None:
+    cluster.kubectl("delete", "--namespace", "kube-flannel", "daemonset", "kube-flannel")
+    plan = cluster.plan()
+    assert [phase["name"] for phase in plan["phases"]] == ["network", "verify"]
+    assert cluster.apply()["ok"]
+
+
+def test_verify_names_every_proof(cluster: Cluster) -> None:
+    done = cluster.run("verify", "--format", "json")
+    findings = json.loads(done.stdout)["findings"]
+    assert done.returncode == 0, findings
+    seen = {(finding["id"], finding["subject"]): finding["verdict"] for finding in findings}
+    for worker in ("lab-worker1", "lab-worker2"):
+        for check in ("cluster-dns", "service", "api", "time-sync", "node-ready", "runtime-class-nvidia"):
+            assert seen[(check, worker)] == "PASS"
+        for runtime in ("containerd-runc", "containerd-nvidia", "docker-runc", "docker-nvidia"):
+            assert seen[(runtime, worker)] == "PASS"
+    assert seen[("system-pods", "cluster")] == "PASS"
+    assert "docker-nvidia" not in {check for check, subject in seen if subject == "lab-master"}
+
+
+def test_broken_cluster_is_no_success(cluster: Cluster) -> None:
+    """Nothing to install, but the cluster's DNS is gone: exit code 7, by name."""
+    cluster.kubectl("--namespace", "kube-system", "patch", "deployment", "coredns", "--patch", BAD_IMAGE)
+    try:
+        _wait(lambda: cluster.apply()["exit_code"] == 7)
+    finally:
+        cluster.kubectl("--namespace", "kube-system", "rollout", "undo", "deployment/coredns")
+        cluster.kubectl("--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+
+
+BAD_IMAGE = json.dumps(
+    {"spec": {"template": {"spec": {"containers": [{"name": "coredns", "image": "registry.pai.internal/none:1"}]}}}}
+)
+
+
+def _wait(condition: Callable[[], bool]) -> None:
+    assert any(condition() for _attempt in range(5))
+
+
+def test_nvidia_runtime_is_wired_only_where_the_sku_has_devices(cluster: Cluster) -> None:
+    for machine, expected in (("lab-worker1", "nvidia"), ("lab-master", "")):
+        daemon = json.loads(cluster.on(machine, "cat /etc/docker/daemon.json"))
+        assert ("nvidia" in daemon.get("runtimes", {})) is bool(expected)
+        assert ("nvidia" in cluster.on(machine, "cat /etc/containerd/config.toml")) is bool(expected)
+
+
+def test_secrets_are_encrypted_at_rest(cluster: Cluster) -> None:
+    cluster.kubectl("create", "secret", "generic", "at-rest", "--from-literal=word=in-the-clear-7f3a")
+    try:
+        found = cluster.on("lab-master", "grep -rlac in-the-clear-7f3a /var/lib/etcd/member || true")
+        assert found.strip() == ""
+    finally:
+        cluster.kubectl("delete", "secret", "at-rest")
+
+
+def test_images_come_back_from_the_store(cluster: Cluster) -> None:
+    """A kubelet collects images; the machine must be able to pull them again without the dev box."""
+    image = cluster.on("lab-worker1", "ctr -n k8s.io images ls -q | grep '^registry.pai.internal/flannel'").split()[0]
+    cluster.on("lab-worker1", f"ctr -n k8s.io images rm --sync {image}")
+    cluster.on("lab-worker1", f"ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d {image}")
+
+
+def test_plain_ansible_on_the_printed_inventory(cluster: Cluster, tmp_path: Path) -> None:
+    done = cluster.run("inventory")
+    inventory = tmp_path / "inventory.json"
+    inventory.touch(mode=0o600)
+    inventory.write_text(done.stdout)
+    environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg")}
+    environment["PATH"] = f"{ROOT / '.venv' / 'bin'}:{environment['PATH']}"
+    command = ["ansible-playbook", "-i", str(inventory), "playbooks/site.yml"]
+    played = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert played.returncode == 0, played.stdout[-4000:]
+    recap = [line for line in played.stdout.splitlines() if "unreachable=" in line]
+    assert recap
+    assert all("changed=0" in line and "failed=0" in line for line in recap), recap
+
+
+def test_no_secret_in_any_artefact(cluster: Cluster) -> None:
+    kept = [path for path in (cluster.site / ".pai").rglob("*") if path.is_file()]
+    assert len(kept) > 5
+    for path in kept:
+        assert PLANTED_SECRET.encode() not in path.read_bytes(), path
+    for text in (cluster.quickstart.stdout, cluster.quickstart.stderr):
+        assert PLANTED_SECRET not in text
+    for machine in MACHINES:
+        found = cluster.on(machine, f"grep -rl {PLANTED_SECRET} /etc /var/lib/pai-install /var/log /tmp || true")
+        assert found.strip() == ""
+
+
+def test_private_files_are_private(cluster: Cluster) -> None:
+    state = cluster.site / ".pai"
+    for name in ("kubeconfig", "lab_ssh_key"):
+        assert (state / name).stat().st_mode & 0o077 == 0, name
+    for path in (state / "runs").rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path

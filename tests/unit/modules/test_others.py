@@ -1,0 +1,92 @@
+"""Pure parts of the modules that need a real machine for the rest (the lab runs those)."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Library = Callable[[str], Any]
+
+
+def test_unit_is_stale_when_a_file_is_younger_than_its_start(managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("x")
+    now = time.clock_gettime(time.CLOCK_MONOTONIC)
+    earlier, later = str(int((now - 60) * 1e6)), str(int((now + 60) * 1e6))
+    assert managed.newer_than_start([str(path)], {"InactiveExitTimestampMonotonic": earlier}) == [str(path)]
+    assert managed.newer_than_start([str(path)], {"InactiveExitTimestampMonotonic": later}) == []
+    assert managed.newer_than_start([str(tmp_path / "gone")], {"InactiveExitTimestampMonotonic": earlier}) == []
+
+
+def test_fstab_swap_lines_are_commented_and_only_those(library: Library) -> None:
+    kernel = library("pai_kernel")
+    table = "/dev/sda1 / ext4 defaults 0 1\nUUID=1 none swap sw 0 0\n# /dev/sdb none swap sw 0 0\n/swapfile swap swap x 0 0\n"
+    found = re.findall(kernel.SWAP_LINE, table, re.MULTILINE)
+    assert found == ["UUID=1 none swap sw 0 0", "/swapfile swap swap x 0 0"]
+
+
+@pytest.mark.parametrize(("value", "shown"), [(True, "1"), (10, "10"), ("40000   65535", "40000 65535")])
+def test_sysctl_values_as_the_kernel_shows_them(library: Library, value: Any, shown: str) -> None:
+    assert library("pai_kernel").sysctl_value(value) == shown
+
+
+def test_containers_set_only_their_own_parameters(library: Library) -> None:
+    kernel = library("pai_kernel")
+    assert kernel.settable("net.ipv4.ip_forward", container=True)
+    assert not kernel.settable("vm.overcommit_memory", container=True)
+    assert kernel.settable("vm.overcommit_memory", container=False)
+
+
+def test_kubeadm_errors_are_found_in_its_output(library: Library) -> None:
+    output = """[preflight] Running pre-flight checks
+\t[ERROR Port-10250]: Port 10250 is in use
+\t[ERROR FileAvailable--etc-kubernetes-kubelet.conf]: /etc/kubernetes/kubelet.conf already exists
+error: error execution phase preflight: preflight checks failed"""
+    assert library("pai_kubeadm").cause(output).startswith("[ERROR Port-10250]: Port 10250 is in use; [ERROR FileAvail")
+
+
+def test_record_keeps_the_later_of_two_expectations(library: Library) -> None:
+    older = {"kind": "file", "path": "/a", "sha256": "1", "mode": "0644"}
+    newer = {**older, "sha256": "2"}
+    other = {"kind": "unit", "name": "x.service", "enabled": True, "active": True}
+    assert library("pai_record").flat([[older, other], [[newer]]]) == [newer, other]
+
+
+def test_two_nomatch_rules_on_one_file_are_both_kept(library: Library) -> None:
+    rules = [{"kind": "nomatch", "path": "/a", "regexp": "x"}, {"kind": "nomatch", "path": "/a", "regexp": "y"}]
+    assert library("pai_record").flat(rules) == rules
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+def test_every_node_asks_another_one(library: Library, count: int) -> None:
+    ring = library("pai_cluster_check").ring(count)
+    assert sorted(ring.values()) == list(range(count))
+    assert count == 1 or all(asks != asked for asks, asked in ring.items())
+
+
+def test_pods_that_do_not_run_say_why(library: Library) -> None:
+    status = {
+        "phase": "Pending",
+        "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}],
+    }
+    check = library("pai_cluster_check")
+    assert not check.pod_ready({"status": status})
+    assert check.why_not({"status": status}) == "Pending; ImagePullBackOff no such image"
+    assert check.why_not({}) == "not there"
+
+
+@pytest.mark.parametrize(("text", "version"), [("version = 2\n", 2), ("version=4", 4), ("root = '/x'\n", 1), ("", 1)])
+def test_containerd_format_version(library: Library, text: str, version: int) -> None:
+    assert library("pai_containerd_config").format_version(text) == version
+
+
+def test_os_release_and_memory_of_this_box(library: Library) -> None:
+    facts = library("pai_facts")
+    assert facts.os_release()["id"]
+    assert facts.memory_bytes() > 1 << 28
+    assert facts.cgroup_version() in (1, 2)

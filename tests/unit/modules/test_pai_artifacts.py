@@ -1,0 +1,122 @@
+"""Programs: verified before they are installed, installed once, repaired when somebody touched them."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ModuleFailed, Run
+
+
+@pytest.fixture
+def artifacts(run_module: Run, library: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs pai_artifacts with its ledger below the test's folder, without waiting between attempts."""
+
+    def run(*items: dict[str, Any], check: bool = False) -> dict[str, Any]:
+        loaded = library("pai_artifacts")
+        monkeypatch.setattr(loaded, "STATE_DIR", str(tmp_path / "state"))
+        monkeypatch.setattr(loaded, "LEDGER", str(tmp_path / "state" / "artifacts.json"))
+        monkeypatch.setattr(loaded.time, "sleep", lambda _seconds: None)
+        monkeypatch.setattr("tests.unit.modules.conftest.load", lambda *_words: loaded)
+        return run_module("pai_artifacts", artifacts=list(items), check=check)
+
+    return run
+
+
+def binary(tmp_path: Path, content: bytes = b"#!/bin/sh\n", name: str = "tool") -> dict[str, Any]:
+    """A binary on a file:// URL, to be installed as bin/NAME."""
+    source = tmp_path / f"{name}.download"
+    source.write_bytes(content)
+    return {
+        "name": name,
+        "version": "1.0",
+        "url": source.as_uri(),
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "kind": "binary",
+        "dest": str(tmp_path / "bin" / name),
+    }
+
+
+def archive(tmp_path: Path, members: dict[str, bytes]) -> dict[str, Any]:
+    """A tar.gz with these members."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, content in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            tar.addfile(info, io.BytesIO(content))
+    return {**binary(tmp_path, buffer.getvalue(), "set"), "kind": "tar.gz", "dest": str(tmp_path / "opt")}
+
+
+def test_binary_is_installed_once(artifacts: Run, tmp_path: Path) -> None:
+    item = binary(tmp_path)
+    first = artifacts(item)
+    assert first["installed"] == ["tool 1.0"]
+    assert (tmp_path / "bin" / "tool").stat().st_mode & 0o777 == 0o755
+    second = artifacts(item)
+    assert not second["changed"]
+    assert second["managed"] == first["managed"]
+
+
+def test_damaged_program_is_installed_again(artifacts: Run, tmp_path: Path) -> None:
+    item = binary(tmp_path)
+    artifacts(item)
+    (tmp_path / "bin" / "tool").write_bytes(b"")
+    assert artifacts(item)["changed"]
+    assert (tmp_path / "bin" / "tool").read_bytes() == b"#!/bin/sh\n"
+
+
+def test_new_version_takes_the_place_of_the_old_one(artifacts: Run, tmp_path: Path) -> None:
+    artifacts(binary(tmp_path, b"old"))
+    assert artifacts(binary(tmp_path, b"new"))["changed"]
+    assert (tmp_path / "bin" / "tool").read_bytes() == b"new"
+
+
+def test_wrong_bytes_are_never_installed(artifacts: Run, tmp_path: Path) -> None:
+    item = {**binary(tmp_path), "sha256": "0" * 64}
+    with pytest.raises(ModuleFailed) as stop:
+        artifacts(item)
+    assert "its sha256 is" in stop.value.result["msg"]
+    assert not (tmp_path / "bin" / "tool").exists()
+
+
+def test_missing_download_names_program_and_url(artifacts: Run, tmp_path: Path) -> None:
+    item = {**binary(tmp_path), "url": (tmp_path / "gone").as_uri()}
+    with pytest.raises(ModuleFailed) as stop:
+        artifacts(item)
+    assert stop.value.result["msg"].startswith(f"cannot get tool 1.0 from {item['url']}")
+
+
+def test_archive_is_unpacked_and_every_file_watched(artifacts: Run, tmp_path: Path) -> None:
+    item = archive(tmp_path, {"./bridge": b"b", "./host-local": b"h"})
+    result = artifacts(item)
+    assert {Path(entry["path"]).name for entry in result["managed"]} == {"bridge", "host-local"}
+    (tmp_path / "opt" / "bridge").unlink()
+    assert artifacts(item)["changed"]
+    assert (tmp_path / "opt" / "bridge").read_bytes() == b"b"
+
+
+def test_archive_cannot_write_outside_its_folder(artifacts: Run, tmp_path: Path) -> None:
+    artifacts(archive(tmp_path, {"../escaped": b"x", "inside": b"y"}))
+    assert not (tmp_path / "escaped").exists()
+    assert (tmp_path / "opt" / "inside").exists()
+
+
+def test_check_mode_downloads_nothing(artifacts: Run, tmp_path: Path) -> None:
+    result = artifacts(binary(tmp_path), check=True)
+    assert result["changed"]
+    assert not (tmp_path / "bin").exists()
+
+
+def test_interrupted_run_goes_on_where_it_stopped(artifacts: Run, tmp_path: Path) -> None:
+    good = binary(tmp_path)
+    bad = {**binary(tmp_path, b"x", "other"), "sha256": "0" * 64}
+    with pytest.raises(ModuleFailed):
+        artifacts(good, bad)
+    assert not artifacts(good)["changed"]

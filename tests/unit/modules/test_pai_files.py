@@ -1,0 +1,158 @@
+"""Files: written whole, in blocks, by replacement, merged; checked first; never half done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ModuleFailed, Run
+
+
+@pytest.fixture
+def files(run_module: Run, library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs pai_files with its memory below the test's folder."""
+
+    def run(*items: dict[str, Any], check: bool = False) -> dict[str, Any]:
+        loaded = library("pai_files")
+        monkeypatch.setattr(loaded, "MERGED_DIR", str(tmp_path / "merged"))
+        monkeypatch.setattr("tests.unit.modules.conftest.load", lambda *_words: loaded)
+        return run_module("pai_files", files=list(items), check=check)
+
+    return run
+
+
+def test_content_is_written_once(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "new" / "a.conf"
+    item = {"path": str(path), "content": "a = 1\n", "mode": "0640"}
+    first = files(item)
+    assert first["changed"]
+    assert first["changed_paths"] == [str(path)]
+    assert path.read_text() == "a = 1\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+    second = files(item)
+    assert not second["changed"]
+    assert second["managed"] == first["managed"]
+
+
+def test_check_mode_shows_and_leaves(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.conf"
+    path.write_text("a = 1\n")
+    result = files({"path": str(path), "content": "a = 2\n"}, check=True)
+    assert result["changed"]
+    assert result["diff"][0]["before"] == "a = 1\n"
+    assert result["diff"][0]["after"] == "a = 2\n"
+    assert path.read_text() == "a = 1\n"
+
+
+def test_secret_content_is_not_in_the_diff(files: Run, tmp_path: Path) -> None:
+    result = files({"path": str(tmp_path / "s"), "content": "planted", "secret": True})
+    assert "planted" not in json.dumps(result["diff"])
+
+
+def test_checker_that_refuses_leaves_the_old_file(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text("{}")
+    with pytest.raises(ModuleFailed) as stop:
+        files({"path": str(path), "content": "{broken", "validate": "python3 -m json.tool %s"})
+    assert "does not accept the new content" in stop.value.result["msg"]
+    assert path.read_text() == "{}"
+    assert list(tmp_path.glob(".pai-*")) == []
+
+
+def test_checker_that_is_not_there_yet_is_skipped(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    files({"path": str(path), "content": "x", "validate": "pai-no-such-program %s"})
+    assert path.read_text() == "x"
+
+
+def test_block_in_a_file_of_somebody_else(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("127.0.0.1 localhost")
+    item = {"path": str(path), "block": "10.0.0.1 a\n"}
+    files(item)
+    assert path.read_text() == "127.0.0.1 localhost\n# BEGIN pai-install\n10.0.0.1 a\n# END pai-install\n"
+    assert not files(item)["changed"]
+    files({**item, "block": "10.0.0.2 b\n"})
+    assert path.read_text() == "127.0.0.1 localhost\n# BEGIN pai-install\n10.0.0.2 b\n# END pai-install\n"
+
+
+def test_replacement_happens_once_and_needs_the_file(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "chrony.conf"
+    rule = {"regexp": r"^(pool .*)$", "replacement": r"# not used: \1"}
+    assert not files({"path": str(path), "replace": [rule]})["changed"]
+    assert not path.exists()
+    path.write_text("pool x iburst\nmakestep 1 3\n")
+    assert files({"path": str(path), "replace": [rule]})["changed"]
+    assert path.read_text() == "# not used: pool x iburst\nmakestep 1 3\n"
+    assert not files({"path": str(path), "replace": [rule]})["changed"]
+
+
+def test_backup_is_kept_and_named(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old")
+    result = files({"path": str(path), "content": "new", "backup": True})
+    assert Path(result["backups"][str(path)]).read_text() == "old"
+
+
+def test_new_file_has_an_empty_backup_so_that_it_can_be_rolled_back(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    assert files({"path": str(path), "content": "new", "backup": True})["backups"] == {str(path): ""}
+
+
+def test_absent(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("x")
+    assert files({"path": str(path), "state": "absent"})["changed"]
+    assert not path.exists()
+    assert not files({"path": str(path), "state": "absent"})["changed"]
+
+
+def test_bytes_that_are_no_utf8_survive(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "latin"
+    path.write_bytes(b"name = M\xfcller\n")
+    files({"path": str(path), "block": "x\n"})
+    assert path.read_bytes().startswith(b"name = M\xfcller\n")
+
+
+def test_json_is_merged_and_the_admins_keys_stay(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    path.write_text(
+        '{"bip": "10.9.0.1/24", "runtimes": {"kata": {"path": "/kata"}}, "registry-mirrors": ["https://own"]}'
+    )
+    patch = {"runtimes": {"nvidia": {"path": "/n"}}, "registry-mirrors": ["https://a"], "live-restore": True}
+    files({"path": str(path), "merge_json": patch})
+    assert json.loads(path.read_text()) == {
+        "bip": "10.9.0.1/24",
+        "runtimes": {"kata": {"path": "/kata"}, "nvidia": {"path": "/n"}},
+        "registry-mirrors": ["https://own", "https://a"],
+        "live-restore": True,
+    }
+    assert not files({"path": str(path), "merge_json": patch})["changed"]
+
+
+def test_what_is_no_longer_wanted_is_taken_out_again(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    path.write_text('{"registry-mirrors": ["https://own"]}')
+    files({"path": str(path), "merge_json": {"registry-mirrors": ["https://old"], "debug": True}})
+    files({"path": str(path), "merge_json": {"registry-mirrors": ["https://new"]}})
+    assert json.loads(path.read_text()) == {"registry-mirrors": ["https://own", "https://new"]}
+
+
+def test_json_that_already_holds_everything_keeps_its_format(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    path.write_text('{ "live-restore" : true }')
+    assert not files({"path": str(path), "merge_json": {"live-restore": True}})["changed"]
+    assert path.read_text() == '{ "live-restore" : true }'
+
+
+@pytest.mark.parametrize("text", ["{broken", "[1, 2]"])
+def test_json_that_cannot_be_merged_is_left_and_named(files: Run, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "daemon.json"
+    path.write_text(text)
+    with pytest.raises(ModuleFailed) as stop:
+        files({"path": str(path), "merge_json": {"a": 1}})
+    assert stop.value.result["msg"].startswith(f"{path} was not changed")
+    assert path.read_text() == text
