@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pai_install.apply.eventlog import EventLog
 from pai_install.apply.executor import execute
@@ -160,14 +159,14 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
 def require_unmoved(saved: Path, plan: Plan) -> None:
     """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
     try:
-        data: dict[str, Any] = json.loads(saved.read_text())
-    except (OSError, ValueError) as error:
+        differences = moved(json.loads(saved.read_text()), plan)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise PaiError(
-            f"{saved} is not a plan: {error}",
+            f"{saved} is not a plan",
+            details=f"{type(error).__name__}: {error}",
             remedy="make one with `pai-install plan --format json > FILE`",
             exit_code=ExitCode.USAGE,
         ) from error
-    differences = moved(data, plan)
     if differences:
         raise PaiError(
             f"the machines or the site are not as they were when {saved} was made",

@@ -1,0 +1,258 @@
+"""The verbs apply and plan from argv to exit code, on a scripted engine."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.apply.lock import site_lock
+from pai_install.apply.state import open_state
+from pai_install.cli.main import run
+from pai_install.errors import ExitCode, PaiError
+from pai_install.findings import Finding, Verdict
+from tests.unit.cli.stub_wiring import World, write_site
+from tests.unit.runs import SECRET, done, event, phase
+
+WORK = (phase("base", "master", "one", "two"), phase("workers", "one", "two", needs=("base",)))
+FINE = {
+    "base.yml": done(*(event("changed", host, "Write a file") for host in ("master", "one", "two"))),
+    "workers.yml": done(event("ok", "one"), event("ok", "two")),
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write_site(tmp_path / "cluster")
+
+
+@pytest.fixture
+def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def put(world: World) -> World:
+        monkeypatch.setattr("pai_install.cli.apply.product_wiring", world.wiring)
+        monkeypatch.setattr("pai_install.cli.plan.product_wiring", world.wiring)
+        return world
+
+    return put
+
+
+def last_run(site: Path) -> Path:
+    return open_state(site).all_runs()[-1].path
+
+
+def test_apply_does_the_plan_and_reports(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World(WORK, dict(FINE)))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert [request.playbook for request in world.engine.requests] == ["observe.yml", "base.yml", "workers.yml"]
+    out, err = capsys.readouterr()
+    assert "[1/2] Base (3 machines)" in err
+    assert "1. Base (base)\n   master, one, two: never installed" in err
+    assert "done in" in out
+    assert "3 changes" in out
+    assert str(last_run(site) / "report.html") in out.replace("\n", "")
+
+
+def test_every_file_of_a_run_is_private_and_without_secrets(site: Path, in_world: Any, capsys: Any) -> None:
+    leak = done(event("failed", "one", "Log in", msg=f"wrong password {SECRET}", stderr=SECRET), failures=["one"], rc=2)
+    in_world(World(WORK, {**FINE, "base.yml": leak}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.STEP_FAILED
+    names = {path.name for path in last_run(site).iterdir()}
+    assert names == {"plan.json", "events.jsonl", "report.json", "report.md", "report.html"}
+    for path in (site / ".pai").rglob("*"):
+        if path.is_file():
+            assert SECRET not in path.read_text(), path
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 or path.name == ".gitignore", path
+    assert SECRET not in "".join(capsys.readouterr())
+
+
+def test_json_report_has_the_published_shape(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(WORK, dict(FINE)))
+    assert run(["apply", "--site", str(site), "--yes", "--format", "json"]) == ExitCode.OK
+    out, _ = capsys.readouterr()
+    report = json.loads(out)
+    assert list(report) == ["schema_version", "ok", "exit_code", "duration_s", "hosts", "phases", "findings"]
+    assert (report["ok"], report["exit_code"]) == (True, 0)
+    assert report["hosts"]["one"] == {
+        "ok": 3, "changed": 1, "failed": 0, "unreachable": 0, "skipped": 0, "tasks": 3,
+    }  # fmt: skip
+    assert [p["name"] for p in report["phases"]] == ["observe", "base", "workers"]
+    assert json.loads((last_run(site) / "report.json").read_text()) == report
+
+
+def test_nothing_to_do_asks_nothing_and_judges_the_standing(site: Path, in_world: Any, capsys: Any) -> None:
+    sick = Finding("node-ready", Verdict.FAIL, "one", "is not Ready", remedy="look")
+    world = in_world(World(standing=(sick,)))
+    assert run(["apply", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    assert len(world.engine.requests) == 1
+    out, err = capsys.readouterr()
+    assert "nothing to do" in err
+    assert "FAIL one: is not Ready [node-ready]" in out
+    in_world(World())
+    assert run(["apply", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    counts = json.loads(capsys.readouterr().out)["hosts"]
+    assert all(host["changed"] == 0 and host["tasks"] == 1 for host in counts.values())
+
+
+def test_dead_machine_is_named_and_the_others_are_done(site: Path, in_world: Any, capsys: Any) -> None:
+    seen = [event("ok", name, ansible_facts={"pai": {}}) for name in ("master", "one")]
+    observe = done(*seen, event("unreachable", "two", msg="No route to host"), dark=["two"], rc=4)
+    world = in_world(World(WORK, {**FINE, "observe.yml": observe}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.UNREACHABLE
+    assert world.asked[-1]["unreachable"] == {"two": "No route to host"}
+    assert world.engine.requests[-1].limit == ("one",)
+    out, err = capsys.readouterr()
+    assert "two could not be looked at: No route to host" in err
+    assert "two did not answer" in out
+    assert "two: still to do: Look at the machines, Base, Workers" in out
+
+
+def test_without_a_terminal_yes_is_needed(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World(WORK, dict(FINE)))
+    assert run(["apply", "--site", str(site)]) == ExitCode.USAGE
+    assert "--yes" in capsys.readouterr().err
+    assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+
+
+def test_limit_and_phase_narrow_the_plan_and_the_look(site: Path, in_world: Any) -> None:
+    world = in_world(World())
+    arguments = ["--limit", "two,two", "--limit", "one", "--phase", "base", "--accept-new"]
+    assert run(["apply", "--site", str(site), "--yes", *arguments]) == ExitCode.OK
+    assert world.asked[0] == {"accept_new": True}
+    assert world.asked[1]["limit"] == ("two", "one")
+    assert world.asked[1]["phases"] == ("base",)
+    assert world.engine.requests[0].limit == ("master", "one", "two")
+    run(["apply", "--site", str(site), "--yes", "--limit", "two"])
+    assert world.engine.requests[1].limit == ("master", "two")
+
+
+def test_unknown_machine_is_refused_before_anything(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World())
+    assert run(["apply", "--site", str(site), "--limit", "three"]) == ExitCode.USAGE
+    assert "three" in capsys.readouterr().err
+    assert world.engine.requests == []
+    assert not (site / ".pai").exists()
+
+
+def test_invalid_site_is_refused(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World())
+    (site / "layout.yaml").write_text("machine-list: 3\n")
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.SITE_INVALID
+    assert "layout.yaml:1:" in capsys.readouterr().err
+
+
+def test_second_run_at_the_same_time_is_refused(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World(WORK, dict(FINE)))
+    with site_lock(open_state(site).path, "apply"):
+        for verb in ("apply", "plan"):
+            assert run([verb, "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    assert "the site is in use: `apply` by" in capsys.readouterr().err
+    assert world.engine.requests == []
+
+
+def test_interrupted_run_is_told_and_done_again(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(WORK, {**FINE, "workers.yml": [event("ok", "one"), ZeroDivisionError("crash")]}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.INTERNAL
+    capsys.readouterr()
+    in_world(World(WORK, dict(FINE)))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert "was cut off in phase workers (one, two)" in capsys.readouterr().err
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert "was cut off" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("playbook", ["observe.yml", "base.yml", "workers.yml"])
+def test_ctrl_c_anywhere_is_130(site: Path, in_world: Any, playbook: str) -> None:
+    world = in_world(World(WORK, {**FINE, playbook: [KeyboardInterrupt()]}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.INTERRUPTED
+    assert len(world.engine.closed) == len(world.engine.requests)
+    with site_lock(open_state(site).path, "apply"):
+        pass
+
+
+def test_plan_shows_reasons_and_differences_and_does_nothing(site: Path, in_world: Any, capsys: Any) -> None:
+    diff = {"before": "a\n", "after": f"{SECRET}\n", "before_header": "/etc/x", "after_header": "/etc/x"}
+    check = done(*(event("changed", host, "Write x", diff=diff) for host in ("master", "one")))
+    world = in_world(World(WORK, {**FINE, "base.yml": check}))
+    assert run(["plan", "--site", str(site)]) == ExitCode.OK
+    assert [request.check for request in world.engine.requests] == [False, True, True]
+    out = capsys.readouterr().out
+    assert "   one, two: never installed" in out
+    assert "base: Write x on master, one\n" in out
+    assert "    +********\n" in out
+    assert SECRET not in out
+    assert not (last_run(site) / "report.json").exists()
+    assert not (site / ".pai" / "journal.jsonl").exists()
+
+
+def test_plan_without_differences_runs_the_observation_only(site: Path, in_world: Any) -> None:
+    world = in_world(World(WORK, {}))
+    assert run(["plan", "--site", str(site), "--no-diff"]) == ExitCode.OK
+    assert len(world.engine.requests) == 1
+
+
+def test_plan_names_an_unreachable_machine(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World((), {"observe.yml": done(event("unreachable", "one", msg="gone"), dark=["one"], rc=4)}))
+    assert run(["plan", "--site", str(site)]) == ExitCode.UNREACHABLE
+    assert "one could not be looked at: gone" in capsys.readouterr().out
+
+
+def test_check_run_of_a_fresh_machine_is_no_failure(site: Path, in_world: Any, capsys: Any) -> None:
+    missing = done(event("failed", "one", msg="kubeadm: not found"), failures=["one"], rc=2)
+    world = in_world(World(WORK, {**FINE, "workers.yml": missing}))
+    assert run(["apply", "--site", str(site), "--check"]) == ExitCode.OK
+    assert all(request.check for request in world.engine.requests[1:])
+    assert "nothing was changed" in capsys.readouterr().out
+    assert not (last_run(site) / "report.json").exists()
+
+
+def save_plan(site: Path, path: Path, capsys: Any) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["plan", "--site", str(site), "--no-diff", "--format", "json"]) == ExitCode.OK
+    path.write_text(capsys.readouterr().out)
+    data = json.loads(path.read_text())
+    assert isinstance(data, dict)
+    return data
+
+
+def test_saved_plan_is_applied_while_it_holds(site: Path, in_world: Any, capsys: Any, tmp_path: Path) -> None:
+    in_world(World(WORK, dict(FINE)))
+    data = save_plan(site, tmp_path / "plan.json", capsys)
+    assert (data["schema_version"], data["empty"]) == (1, False)
+    assert data["phases"][1]["hosts"] == [{"host": name, "reasons": ["never installed"]} for name in ("one", "two")]
+    assert SECRET not in json.dumps(data)
+    assert run(["apply", "--site", str(site), "--yes", "--plan", str(tmp_path / "plan.json")]) == ExitCode.OK
+
+
+def test_saved_plan_that_does_not_hold_any_more_says_what_moved(
+    site: Path, in_world: Any, capsys: Any, tmp_path: Path
+) -> None:
+    in_world(World(WORK, dict(FINE)))
+    save_plan(site, tmp_path / "plan.json", capsys)
+    world = in_world(World((phase("base", "master"), phase("network", "one")), dict(FINE)))
+    code = run(["apply", "--site", str(site), "--yes", "--plan", str(tmp_path / "plan.json")])
+    assert code == ExitCode.PREFLIGHT_FAILED
+    err = capsys.readouterr().err
+    assert "workers on one: not needed any more" in err
+    assert "network on one: new (never installed)" in err
+    assert "base on master" not in err.partition("error:")[2]
+    assert len(world.engine.requests) == 1
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{", '{"phases": 3}', '{"phases": [{}]}'])
+def test_file_that_is_no_plan_is_refused(site: Path, in_world: Any, tmp_path: Path, capsys: Any, content: str) -> None:
+    in_world(World(WORK, dict(FINE)))
+    (tmp_path / "plan.json").write_text(content)
+    assert run(["apply", "--site", str(site), "--yes", "--plan", str(tmp_path / "plan.json")]) == ExitCode.USAGE
+    assert "is not a plan" in capsys.readouterr().err
+
+
+def test_broken_ansible_is_reported_with_its_words(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(WORK, {**FINE, "base.yml": [PaiError("Ansible could not run base.yml", details="line 3")]}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.STEP_FAILED
+    out = capsys.readouterr().out
+    assert "Ansible could not run base.yml" in out
+    report = json.loads((last_run(site) / "report.json").read_text())
+    assert report["phases"][1]["failure"]["evidence"] == "line 3"
