@@ -59,7 +59,7 @@ def facts() -> dict[str, Any]:
     }
 
 
-class ModuleFailed(Exception):
+class ModuleFailedError(Exception):
     """The module ended with fail_json; `result` is what it said."""
 
     def __init__(self, result: dict[str, Any]) -> None:
@@ -76,12 +76,12 @@ def run_module(library: Callable[[str], Any], capsys: pytest.CaptureFixture[str]
 
     def run(name: str, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
         module = library(name)
-        with patch_module_args({**arguments, "_ansible_check_mode": check, "_ansible_diff": True}):
-            with pytest.raises(SystemExit) as stop:
-                module.main()
+        words = {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}
+        with patch_module_args(words), pytest.raises(SystemExit) as stop:
+            module.main()
         result: dict[str, Any] = json.loads(capsys.readouterr().out)
         if stop.value.code != 0:
-            raise ModuleFailed(result)
+            raise ModuleFailedError(result)
         return result
 
     return run

@@ -25,7 +25,9 @@ def test_unit_is_stale_when_a_file_is_younger_than_its_start(managed: Any, tmp_p
 
 def test_fstab_swap_lines_are_commented_and_only_those(library: Library) -> None:
     kernel = library("pai_kernel")
-    table = "/dev/sda1 / ext4 defaults 0 1\nUUID=1 none swap sw 0 0\n# /dev/sdb none swap sw 0 0\n/swapfile swap swap x 0 0\n"
+    table = (
+        "/dev/sda1 / ext4 defaults 0 1\nUUID=1 none swap sw 0 0\n# /dev/b none swap sw 0 0\n/swapfile swap swap x 0 0\n"
+    )
     found = re.findall(kernel.SWAP_LINE, table, re.MULTILINE)
     assert found == ["UUID=1 none swap sw 0 0", "/swapfile swap swap x 0 0"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ModuleFailed, Run
+from .conftest import ModuleFailedError, Run
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_new_version_takes_the_place_of_the_old_one(artifacts: Run, tmp_path: Pa
 
 def test_wrong_bytes_are_never_installed(artifacts: Run, tmp_path: Path) -> None:
     item = {**binary(tmp_path), "sha256": "0" * 64}
-    with pytest.raises(ModuleFailed) as stop:
+    with pytest.raises(ModuleFailedError) as stop:
         artifacts(item)
     assert "its sha256 is" in stop.value.result["msg"]
     assert not (tmp_path / "bin" / "tool").exists()
@@ -88,7 +88,7 @@ def test_wrong_bytes_are_never_installed(artifacts: Run, tmp_path: Path) -> None
 
 def test_missing_download_names_program_and_url(artifacts: Run, tmp_path: Path) -> None:
     item = {**binary(tmp_path), "url": (tmp_path / "gone").as_uri()}
-    with pytest.raises(ModuleFailed) as stop:
+    with pytest.raises(ModuleFailedError) as stop:
         artifacts(item)
     assert stop.value.result["msg"].startswith(f"cannot get tool 1.0 from {item['url']}")
 
@@ -117,6 +117,6 @@ def test_check_mode_downloads_nothing(artifacts: Run, tmp_path: Path) -> None:
 def test_interrupted_run_goes_on_where_it_stopped(artifacts: Run, tmp_path: Path) -> None:
     good = binary(tmp_path)
     bad = {**binary(tmp_path, b"x", "other"), "sha256": "0" * 64}
-    with pytest.raises(ModuleFailed):
+    with pytest.raises(ModuleFailedError):
         artifacts(good, bad)
     assert not artifacts(good)["changed"]

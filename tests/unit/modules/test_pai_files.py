@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ModuleFailed, Run
+from .conftest import ModuleFailedError, Run
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_secret_content_is_not_in_the_diff(files: Run, tmp_path: Path) -> None:
 def test_checker_that_refuses_leaves_the_old_file(files: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("{}")
-    with pytest.raises(ModuleFailed) as stop:
+    with pytest.raises(ModuleFailedError) as stop:
         files({"path": str(path), "content": "{broken", "validate": "python3 -m json.tool %s"})
     assert "does not accept the new content" in stop.value.result["msg"]
     assert path.read_text() == "{}"
@@ -152,7 +152,7 @@ def test_json_that_already_holds_everything_keeps_its_format(files: Run, tmp_pat
 def test_json_that_cannot_be_merged_is_left_and_named(files: Run, tmp_path: Path, text: str) -> None:
     path = tmp_path / "daemon.json"
     path.write_text(text)
-    with pytest.raises(ModuleFailed) as stop:
+    with pytest.raises(ModuleFailedError) as stop:
         files({"path": str(path), "merge_json": {"a": 1}})
     assert stop.value.result["msg"].startswith(f"{path} was not changed")
     assert path.read_text() == text
