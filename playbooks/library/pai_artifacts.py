@@ -8,7 +8,7 @@ module: pai_artifacts
 short_description: Download, verify and install programs
 description:
   - Downloads what is missing, checks its sha256, installs a binary or members of an archive in one step each.
-  - Remembers which artifact each installed file came from; a file that differs from what was installed is installed again.
+  - Remembers which artifact each installed file came from; a file that is no longer as installed is installed again.
 options:
   artifacts:
     description: What to install.
@@ -30,7 +30,11 @@ EXAMPLES = r"""
 - name: Install runc
   pai_artifacts:
     artifacts:
-      - {name: runc, url: "http://192.0.2.1:5080/v2/files/runc/blobs/sha256:...", sha256: "...", kind: binary, dest: /usr/local/sbin/runc}
+      - name: runc
+        url: "http://192.0.2.1:5080/v2/files/runc/blobs/sha256:..."
+        sha256: "..."
+        kind: binary
+        dest: /usr/local/sbin/runc
 """
 RETURN = r"""
 installed: {description: Artifacts that were installed., type: list, elements: str, returned: always}
@@ -103,7 +107,7 @@ class Downloads:
         self.module = module
         self.folder = folder
 
-    def fetch(self, artifact: dict[str, Any]) -> str:
+    def fetch(self, artifact: dict[str, Any]) -> str:  # noqa: RET503 - fail_json does not return
         """The path of the verified download."""
         path = os.path.join(self.folder, hashlib.sha256(artifact["url"].encode()).hexdigest())
         problem = ""

@@ -14,7 +14,7 @@ options:
   version: {description: The Kubernetes version every node must have., type: str, required: true}
   nodes: {description: Names of the nodes that must be there., type: list, elements: str, required: true}
   image: {description: An image with busybox., type: str, required: true}
-  runtime_class_nodes: {description: Nodes whose pods also use RuntimeClass nvidia., type: list, elements: str, default: []}
+  runtime_class_nodes: {description: Nodes to try RuntimeClass nvidia on., type: list, elements: str, default: []}
   timeout: {description: Seconds until everything must run., type: int, default: 180}
 author: [pai-install]
 """

@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_files
 short_description: Keep a set of files as they should be, in one task
 description:
-  - Writes whole files, keeps a marked block in files that belong to somebody else, replaces lines in them, or removes files.
+  - Writes whole files, keeps a marked block or replaces lines in files of somebody else's, merges JSON, removes files.
   - Every file is checked by its tool's own checker before it takes the place of the old one.
 options:
   files:
@@ -54,7 +54,10 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
-backups: {description: "Changed file -> its old copy, empty when there was none; files with I(backup) only.", type: dict, returned: always}
+backups:
+  description: Changed file and its old copy, empty when there was none; files with I(backup) only.
+  type: dict
+  returned: always
 managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
 """
 
@@ -157,18 +160,25 @@ class Files:
 
     def apply(self, item: dict[str, Any]) -> None:
         """Brings one file to its state."""
-        path = item["path"]
-        old = self.read(path)
+        old = self.read(item["path"])
         if item["state"] == "absent":
-            self.managed += expectations(item, "", "")
-            if old is not None or os.path.lexists(path):
-                self.note(item, old or "", "")
-                if not self.module.check_mode:
-                    self.keep_backup(item)
-                    os.unlink(path)
+            self.remove(item, old)
+        elif old is not None or any(item[form] is not None for form in ("content", "block", "merge_json")):
+            self.write(item, old)  # else: only replacements, and nothing to replace in
+
+    def remove(self, item: dict[str, Any], old: str | None) -> None:
+        """Takes the file away."""
+        self.managed += expectations(item, "", "")
+        if old is None and not os.path.lexists(item["path"]):
             return
-        if old is None and all(item[form] is None for form in ("content", "block", "merge_json")):
-            return  # only replacements, and nothing to replace in
+        self.note(item, old or "", "")
+        if not self.module.check_mode:
+            self.keep_backup(item)
+            os.unlink(item["path"])
+
+    def write(self, item: dict[str, Any], old: str | None) -> None:
+        """Gives the file its content and mode."""
+        path = item["path"]
         try:
             text = wanted_text(item, old)
         except ValueError as error:
@@ -262,10 +272,9 @@ class Files:
             return  # the tool comes later in the same role
         status, out, err = self.module.run_command(argv)
         if status != 0:
-            self.module.fail_json(
-                msg=f"{item['path']} was not changed: {argv[0]} does not accept the new content: {(err or out).strip()}",
-                path=item["path"],
-            )
+            said = (err or out).strip()
+            message = f"{item['path']} was not changed: {argv[0]} does not accept the new content: {said}"
+            self.module.fail_json(msg=message, path=item["path"])
 
 
 def main() -> None:

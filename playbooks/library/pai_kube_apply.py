@@ -45,6 +45,20 @@ class Cluster:
         base = [self.module.params["kubectl"], "--kubeconfig", self.module.params["kubeconfig"]]
         return self.module.run_command(base + words, data=data)  # type: ignore[no-any-return]
 
+    def wait_for(self, entry: str) -> None:
+        """Waits for a rollout; fails the task with pods and events when it does not complete."""
+        namespace, _, target = entry.partition(" ")
+        seconds = self.module.params["timeout"]
+        where = ["--namespace", namespace]
+        status, out, errors = self.kubectl([*where, "rollout", "status", f"--timeout={seconds}s", target])
+        if status != 0:
+            said = (errors or out).strip()
+            self.module.fail_json(
+                msg=f"{target} in {namespace} is not complete after {seconds} s: {said}",
+                pods=self.kubectl([*where, "get", "pods", "--output=wide"])[1].splitlines(),
+                events=self.kubectl([*where, "get", "events", "--sort-by=.lastTimestamp"])[1].splitlines()[-20:],
+            )
+
 
 def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The objects as they are now, for pai_record."""
@@ -87,17 +101,7 @@ def main() -> None:
             module.fail_json(msg=f"kubectl apply failed: {errors.strip()}")
     if not module.check_mode:
         for entry in module.params["wait_for"]:
-            namespace, _, target = entry.partition(" ")
-            limit = f"--timeout={module.params['timeout']}s"
-            status, out, errors = cluster.kubectl(["--namespace", namespace, "rollout", "status", limit, target])
-            if status != 0:
-                pods = cluster.kubectl(["--namespace", namespace, "get", "pods", "--output=wide"])[1]
-                events = cluster.kubectl(["--namespace", namespace, "get", "events", "--sort-by=.lastTimestamp"])[1]
-                module.fail_json(
-                    msg=f"{target} in {namespace} is not complete after {module.params['timeout']} s: {(errors or out).strip()}",
-                    pods=pods.splitlines(),
-                    events=events.splitlines()[-20:],
-                )
+            cluster.wait_for(entry)
     module.exit_json(
         changed=changed,
         msg=said.strip(),

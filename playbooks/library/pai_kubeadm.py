@@ -14,7 +14,7 @@ options:
   state: {description: What to reach., type: str, choices: [init, join], required: true}
   config: {description: kubeadm configuration (YAML)., type: str, required: true}
   ignore_preflight_errors: {description: Names of kubeadm's checks to ignore., type: list, elements: str, default: []}
-  encryption_config: {description: Where the key that encrypts secrets at rest is; made when missing (init)., type: path}
+  encryption_config: {description: Where the key for secrets at rest is; made when missing (init)., type: path}
   timeout: {description: Seconds for init or join., type: int, default: 600}
 author: [pai-install]
 """

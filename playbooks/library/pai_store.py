@@ -11,7 +11,10 @@ description:
 options:
   url: {description: The registry., type: str, required: true}
   files: {description: "Files on the dev box: name, path, sha256.", type: list, elements: dict}
-  images: {description: "OCI layouts on the dev box: repository, tag, layout, manifest_digest.", type: list, elements: dict}
+  images:
+    description: "OCI layouts on the dev box: repository, tag, layout, manifest_digest."
+    type: list
+    elements: dict
   data: {description: "Where the registry keeps its blobs, to see later that they are still there.", type: path}
   state: {description: The action's own step., type: str, choices: [missing, push], default: missing}
   blobs: {description: The action's own., type: list, elements: dict, default: []}
@@ -35,12 +38,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-MANIFEST_TYPES = ", ".join(
-    [
-        "application/vnd.oci.image.manifest.v1+json",
-        "application/vnd.docker.distribution.manifest.v2+json",
-    ]
-)
+MANIFEST_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
 
 class Registry:

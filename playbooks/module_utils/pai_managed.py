@@ -236,7 +236,8 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     by_namespace: dict[str, list[str]] = {}
     for entry in objects:
         by_namespace.setdefault(entry["namespace"], []).append(entry["name"])
-    columns = "jsonpath={range .items[*]}{.kind}/{.metadata.name} {.metadata.generation} {.metadata.resourceVersion}{'\\n'}{end}"
+    line = "{.kind}/{.metadata.name} {.metadata.generation} {.metadata.resourceVersion}{'\\n'}"
+    columns = "jsonpath={range .items[*]}" + line + "{end}"
     for namespace, names in by_namespace.items():
         where = [f"--namespace={namespace}"] if namespace else []
         # two names at least: kubectl answers one with the object itself, not with a list
