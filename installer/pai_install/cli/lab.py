@@ -10,7 +10,20 @@ import click
 
 from pai_install.cli.options import format_option, site_option, yes_option
 from pai_install.errors import ExitCode
-from pai_install.lab import Fault, LabSpec, LabStatus, down, heal, inject, spec_of, ssh_command, status, up
+from pai_install.lab import (
+    Fault,
+    LabSpec,
+    LabStatus,
+    down_site,
+    heal,
+    inject,
+    labs_of,
+    spec_of,
+    ssh_command,
+    state_dir_of,
+    status,
+    up,
+)
 from pai_install.site import load_site
 
 
@@ -57,12 +70,16 @@ def up_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
 @yes_option
 @format_option
 def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
-    """Remove the lab of the site with everything on its machines; also after a crash."""
-    spec = _spec(site_dir)
-    names = ", ".join(machine.name for machine in spec.machines)
-    if not yes:
-        click.confirm(f"remove {names} and everything on them?", abort=True, err=True)
-    removed = down(spec, progress=_say)
+    """Remove the lab of the site with everything on its machines.
+
+    Works from what was written down when the lab was made: also after a crash, also when the site's files have
+    changed since.
+    """
+    state_dir = state_dir_of(site_dir)
+    labs = [record.lab for _, record in labs_of(state_dir)]
+    if labs and not yes:
+        click.confirm(f"remove the lab {', '.join(labs)} and everything on its machines?", abort=True, err=True)
+    removed = down_site(state_dir, progress=_say)
     if output_format == "json":
         click.echo(json.dumps({"schema_version": 1, "ok": True, "removed": list(removed)}, indent=2))
     elif not removed:

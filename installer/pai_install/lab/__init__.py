@@ -6,8 +6,8 @@ from pai_install.lab.bringup import UpReport, heal, up
 from pai_install.lab.faults import Fault, inject
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.observe import LabStatus, MachineStatus, status
-from pai_install.lab.spec import LabMachine, LabSpec, spec_of
-from pai_install.lab.teardown import down
+from pai_install.lab.spec import LabMachine, LabSpec, spec_of, state_dir_of
+from pai_install.lab.teardown import down, down_site, labs_of
 
 __all__ = [
     "Fault",
@@ -17,10 +17,13 @@ __all__ = [
     "MachineStatus",
     "UpReport",
     "down",
+    "down_site",
     "heal",
     "inject",
+    "labs_of",
     "spec_of",
     "ssh_command",
+    "state_dir_of",
     "status",
     "up",
 ]

@@ -156,8 +156,8 @@ def _one_line(text: str) -> list[dict[str, str]]:
 def _rewritten(entry: Mapping[str, str], codename: str) -> Source | None:
     pockets = [pocket for pocket in _POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
     is_debian = re.search(r"debian", entry["uri"].rstrip("/").rsplit("/", 1)[-1]) is not None
+    official = is_debian or "debian-archive" in entry.get("signed-by", "")
     signed_by = entry.get("signed-by") or DEFAULT_KEYRING
-    official = is_debian or "debian-archive" in signed_by
     usable = "deb" in entry.get("types", "deb").split() and entry.get("enabled", "yes").lower() != "no"
     if not (pockets and official and usable and "main" in entry.get("components", "").split()):
         return None

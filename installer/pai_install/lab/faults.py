@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import cgroups, disk, machine
-from pai_install.lab.box import box_hierarchies
+from pai_install.lab.box import box_hierarchies, require_root
 from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
@@ -33,6 +33,7 @@ class Fault(StrEnum):
 
 def inject(spec: LabSpec, one: LabMachine, fault: Fault) -> str:
     """Does it; returns one line saying what was done. Raises PaiError when this box cannot do it."""
+    require_root()
     return _INJECTORS[fault](spec, one)
 
 

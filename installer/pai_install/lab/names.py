@@ -9,6 +9,7 @@ from pathlib import Path
 from pai_install.lab.spec import LabMachine, LabSpec
 
 LABS_DIR = Path("/var/lib/pai-install/lab")
+RECORD_NAME = "lab.json"
 # These hold overlay mounts of their own inside a machine, and overlay on overlay is refused.
 DATA_DIRS = ("docker", "containerd", "kubelet", "etcd")
 
@@ -25,7 +26,7 @@ class LabNames:
     @property
     def record(self) -> Path:
         """The file that lists what the lab made."""
-        return self.folder / "lab.json"
+        return self.folder / RECORD_NAME
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from pai_install.lab.names import lab_names, machine_names
@@ -78,8 +79,9 @@ def has_table(name: str) -> bool:
 
 def drops_forwarded() -> bool:
     """Whether the box's filter drops forwarded packets by default."""
-    rules = run(["iptables", "-w", "-S", "FORWARD"], check=False).stdout if Path("/usr/sbin/iptables").exists() else ""
-    return "-P FORWARD DROP" in rules
+    if shutil.which("iptables") is None:
+        return False
+    return "-P FORWARD DROP" in run(["iptables", "-w", "-S", "FORWARD"], check=False).stdout
 
 
 def ensure_bridge(spec: LabSpec) -> bool:

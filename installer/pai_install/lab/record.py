@@ -100,6 +100,10 @@ def read_record(path: Path) -> Record | None:
         return Record.from_json(path.read_text())
     except FileNotFoundError:
         return None
+    except PermissionError as error:
+        raise PaiError(
+            f"{path} is root's", remedy="run the same command with sudo", exit_code=ExitCode.PREFLIGHT_FAILED
+        ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise PaiError(
             f"{path} is not a lab record: {error}",

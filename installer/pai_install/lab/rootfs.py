@@ -128,7 +128,7 @@ def _fill(spec: LabSpec, machine: LabMachine, root: Path) -> None:
         else:
             write_atomic(path, entry.content, mode=entry.mode)
     for name in DATA_DIRS:
-        (root / "var/lib" / name).mkdir(exist_ok=True)
+        (root / "var/lib" / name).mkdir(parents=True, exist_ok=True)
     keys.ensure_host_key(root / "etc/ssh", machine.name)
     if account(root, spec.user) is None:
         run(["chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", "--groups", "sudo", spec.user])

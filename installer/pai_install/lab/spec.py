@@ -75,9 +75,14 @@ def checked(spec: LabSpec) -> LabSpec:
     return spec
 
 
+def state_dir_of(site_dir: Path) -> Path:
+    """The folder that keeps a site's state; a lab is known by it."""
+    return site_dir.resolve() / ".pai"
+
+
 def spec_of(site: Site) -> LabSpec:
     """The lab of a site: its machines that are not absent. Raises PaiError when they differ in user or key."""
-    state_dir = site.directory.resolve() / ".pai"
+    state_dir = state_dir_of(site.directory)
     machines = site.present_machines
     logins = {(machine.ssh.user, machine.ssh.key_file or state_dir / "lab_ssh_key") for machine in machines}
     if len(logins) > 1:

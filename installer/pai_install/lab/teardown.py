@@ -10,27 +10,41 @@ from pathlib import Path
 from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, keys, machine, network
 from pai_install.lab.box import lab_lock, restore_forwarding
-from pai_install.lab.names import LABS_DIR, lab_names
-from pai_install.lab.plan import check_owner
+from pai_install.lab.names import LABS_DIR, RECORD_NAME
 from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
 from pai_install.lab.spec import LabSpec
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
 
+_DOOMED = ".removed"  # what a lab's folder name ends with while it is being removed
+
 
 def down(spec: LabSpec, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
-    """Removes the lab; returns what was there. Raises PaiError naming what could not be removed."""
-    names = lab_names(spec)
+    """Removes the site's lab; returns what was there. Raises PaiError naming what could not be removed."""
+    return down_site(spec.state_dir, progress=progress)
+
+
+def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
+    """Removes every lab made for the site with that `.pai` folder, also when its files changed since or are broken.
+
+    Returns what was there. Raises PaiError naming what could not be removed.
+    """
     if not LABS_DIR.exists():
         return ()
+    removed: list[str] = []
     with lab_lock():
-        record = read_record(names.record)
-        if record is not None:
-            check_owner(record, spec)
-        shutil.rmtree(doomed(names.folder), ignore_errors=True)  # of a removal that was cut short
-        removed = remove_all(Ledger(names.record, record), progress) if record is not None else ()
+        for folder in LABS_DIR.glob(f"*{_DOOMED}"):  # of a removal that was cut short
+            shutil.rmtree(folder, ignore_errors=True)
+        for path, record in labs_of(state_dir):
+            removed += remove_all(Ledger(path, record), progress)
         restore_forwarding()
-    return removed
+    return tuple(removed)
+
+
+def labs_of(state_dir: Path) -> tuple[tuple[Path, Record], ...]:
+    """Record files, with their contents, of the labs made for a site. Raises PaiError when one cannot be read."""
+    found = [(path, read_record(path)) for path in sorted(LABS_DIR.glob(f"*/{RECORD_NAME}"))]
+    return tuple((path, record) for path, record in found if record is not None and record.site == str(state_dir))
 
 
 def removal_order(record: Record) -> tuple[Resource, ...]:
@@ -142,14 +156,10 @@ def _remove_folder(resource: Resource) -> bool:
     if f" {path}/" in Path("/proc/self/mounts").read_text():
         raise OSError("something is still mounted below it")
     # first out of the way in one step: a lab is there with its whole folder and record, or not at all
-    path.rename(doomed(path))
-    shutil.rmtree(doomed(path))
+    doomed = path.with_name(f"{path.name}{_DOOMED}")
+    path.rename(doomed)
+    shutil.rmtree(doomed)
     return True
-
-
-def doomed(folder: Path) -> Path:
-    """What a lab's folder is called while it is being removed."""
-    return folder.with_name(f"{folder.name}.removed")
 
 
 REMOVERS: Mapping[Kind, Callable[[Resource], bool]] = {
