@@ -1,4 +1,4 @@
-"""`pai-install components list|fetch|status`: what is pinned, and what of it is on this box."""
+"""`pai-install components list|fetch|status|bundle`: what is pinned, and what of it is on this box."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import Any, cast
 import click
 
 from pai_install.cli.options import format_option, site_option, yes_option
-from pai_install.components.catalogue import Catalogue, Component, load_catalogue, resolve
-from pai_install.components.fetch import cached, fetch, open_source, requirements
+from pai_install.components.bundle import write_bundle
+from pai_install.components.catalogue import Catalogue, Component, load_catalogue
+from pai_install.components.choose import choose
+from pai_install.components.fetch import cached, fetch, requirements
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, Selection, SourceName
 from pai_install.components.requirements import install
 from pai_install.components.source import Source
-from pai_install.components.store import default_cache
-from pai_install.errors import ExitCode, PaiError
+from pai_install.components.store import default_cache, sha256_of
+from pai_install.errors import ExitCode
 
 SCHEMA_VERSION = 1
 
@@ -34,10 +36,11 @@ def _options(function: Callable[..., int]) -> Callable[..., int]:
         site_option,
         click.option(
             "--source",
-            type=click.Choice(["upstream", "mirror", "modules"]),
+            type=click.Choice(["upstream", "mirror", "bundle", "modules"]),
             help="Where components come from, instead of the site's component_source.",
         ),
         click.option("--mirror-url", default="", help="Address of the mirror, with --source mirror."),
+        click.option("--bundle", type=click.Path(path_type=Path), help="The offline file, with --source bundle."),
         click.option("--kubernetes-version", default="", help="For example 1.36 or 1.36.3, instead of the site's."),
         format_option,
     )
@@ -46,7 +49,7 @@ def _options(function: Callable[..., int]) -> Callable[..., int]:
     return function
 
 
-def _choose(site_dir: Path, source: str | None, mirror_url: str, version: str) -> _Choice:
+def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | None, version: str) -> _Choice:
     """With --source no site is read."""
     if source is None:
         from pai_install.site import load_site  # noqa: PLC0415 - slow to import, needed here only
@@ -54,16 +57,10 @@ def _choose(site_dir: Path, source: str | None, mirror_url: str, version: str) -
         settings = load_site(site_dir).site.settings
         source = settings.component_source
         mirror_url = mirror_url or settings.component_mirror_url or ""
+        bundle = bundle or settings.component_bundle
         version = version or settings.kubernetes_version
-    if source == "bundle":
-        raise PaiError(
-            "component_source: bundle is not available in this version",
-            remedy="use upstream, mirror or modules",
-            exit_code=ExitCode.SITE_INVALID,
-        )
     name = cast("SourceName", source)
-    catalogue = load_catalogue()
-    return _Choice(resolve(catalogue, version, name), open_source(catalogue, name, mirror_url))
+    return _Choice(*choose(load_catalogue(), name, version, mirror_url=mirror_url, bundle=bundle))
 
 
 @click.group
@@ -92,12 +89,13 @@ def fetch_(
     site_dir: Path,
     source: str | None,
     mirror_url: str,
+    bundle: Path | None,
     kubernetes_version: str,
     output_format: str,
     yes: bool,
 ) -> int:
     """Bring everything a site needs into the cache of this box, verified."""
-    choice = _choose(site_dir, source, mirror_url, kubernetes_version)
+    choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
     lacking = requirements(choice.selection, choice.source)
     if lacking:
         click.echo(f"needed on this box, as Debian packages: {' '.join(lacking)}", err=True)
@@ -114,9 +112,17 @@ def fetch_(
 
 @command.command("status")
 @_options
-def status(*, site_dir: Path, source: str | None, mirror_url: str, kubernetes_version: str, output_format: str) -> int:
+def status(
+    *,
+    site_dir: Path,
+    source: str | None,
+    mirror_url: str,
+    bundle: Path | None,
+    kubernetes_version: str,
+    output_format: str,
+) -> int:
     """Show which of a site's components are in the cache. Exit status 0, or 4 when some are missing."""
-    choice = _choose(site_dir, source, mirror_url, kubernetes_version)
+    choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
     found = cached(choice.selection, choice.source)
     complete = all(found.values())
     if output_format == "json":
@@ -137,6 +143,29 @@ def status(*, site_dir: Path, source: str | None, mirror_url: str, kubernetes_ve
         for pick, entry in found.items():
             click.echo(f"{pick.component:<26}{pick.version:<10}{'ready' if entry else 'not fetched'}")
     return ExitCode.OK if complete else ExitCode.PREFLIGHT_FAILED
+
+
+@command.command("bundle")
+@click.argument("target", type=click.Path(dir_okay=False, path_type=Path))
+@_options
+def bundle_(
+    *,
+    target: Path,
+    site_dir: Path,
+    source: str | None,
+    mirror_url: str,
+    bundle: Path | None,
+    kubernetes_version: str,
+    output_format: str,
+) -> int:
+    """Write everything a site needs into the offline file TARGET, for component_source: bundle elsewhere."""
+    choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
+    write_bundle(choice.selection, choice.source, target, progress=lambda line: click.echo(line, err=True))
+    if output_format == "json":
+        _print_json({"path": str(target), "sha256": sha256_of(target), "size": target.stat().st_size})
+    else:
+        click.echo(f"{target}  {target.stat().st_size >> 20} MB  sha256:{sha256_of(target)}")
+    return ExitCode.OK
 
 
 def _print_json(document: dict[str, Any]) -> None:

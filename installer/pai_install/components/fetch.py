@@ -18,9 +18,14 @@ from pai_install.errors import ExitCode, PaiError
 
 
 def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") -> Source:
-    """The source a site names; raises PaiError (site invalid) when a mirror has no address."""
+    """The source called so (a bundle is opened by its file: see choose.py).
+
+    Raises PaiError (site invalid) when a mirror has no address.
+    """
     if name == "modules":
         return Modules(catalogue)
+    if name == "bundle":
+        raise ValueError("a bundle is opened by its file")
     if name == "mirror" and not mirror_url:
         raise PaiError(
             "the component source is a mirror without an address",

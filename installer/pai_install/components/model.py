@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 FileKind = Literal["binary", "tar.gz"]
-SourceName = Literal["upstream", "mirror", "modules"]
+SourceName = Literal["upstream", "mirror", "bundle", "modules"]
 Architecture = Literal["amd64", "arm64"]
 
 

@@ -103,7 +103,7 @@ class Store:
 
     def lookup(self, key: str, progress: Progress) -> Entry | None:
         """The entry, its contents verified; one that was damaged is removed, named, and counts as missing."""
-        folder = self._entries / key
+        folder = self.folder(key)
         try:
             record = json.loads((folder / "entry.json").read_text())
         except (OSError, ValueError):
@@ -119,6 +119,10 @@ class Store:
             write_atomic(folder / "entry.json", json.dumps(record | {"contents": fresh}, indent=1))
         return _entry(folder, record)
 
+    def folder(self, key: str) -> Path:
+        """Where the entry of `key` is, if there is one."""
+        return self._entries / key
+
     @contextmanager
     def staging(self, key: str) -> Iterator[Path]:
         """An empty folder to fill for `key`, on the cache's own file system; gone unless published."""
@@ -132,7 +136,7 @@ class Store:
 
     def publish(self, key: str, staged: Path, contents: Contents) -> Entry:
         """Makes a staged folder the entry of `key` in one step, replacing an older one."""
-        paths = sorted(path for path in staged.rglob("*") if path.is_file())
+        paths = sorted(path for path in staged.rglob("*") if path.is_file() and path.name != "entry.json")
         record = {
             "schema_version": SCHEMA_VERSION,
             "contents": {str(path.relative_to(staged)): _stamp(path, sha256_of(path)) for path in paths},
@@ -151,10 +155,26 @@ class Store:
             ],
         }
         write_atomic(staged / "entry.json", json.dumps(record, indent=1))
-        target = self._entries / key
+        target = self.folder(key)
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
         return _entry(target, record)
+
+
+def read_contents(folder: Path) -> Contents | str:
+    """What an entry's record says is in it, every file hashed; or the name of one that is not what was published."""
+    try:
+        record = json.loads((folder / "entry.json").read_text())
+    except (OSError, ValueError):
+        return "entry.json"
+    for name, (digest, *_) in record["contents"].items():
+        path = folder / name
+        if not path.is_file() or sha256_of(path) != digest:
+            return str(name)
+    return Contents(
+        tuple(StagedFile(**{**item, "path": folder / item["path"]}) for item in record["files"]),
+        tuple(StagedImage(**{**item, "layout": folder / item["layout"]}) for item in record["images"]),
+    )
 
 
 def _stamp(path: Path, digest: str) -> list[str | int]:

@@ -115,7 +115,9 @@ def test_fetch_installs_what_is_missing_when_allowed(
     [
         (["--source", "mirror"], ExitCode.SITE_INVALID),
         (["--source", "modules", "--kubernetes-version", "1.20"], ExitCode.SITE_INVALID),
-        (["--source", "bundle"], ExitCode.USAGE),
+        (["--source", "bundle"], ExitCode.SITE_INVALID),
+        (["--source", "bundle", "--bundle", "/nowhere"], ExitCode.SITE_INVALID),
+        (["--source", "disk"], ExitCode.USAGE),
     ],
 )
 def test_what_cannot_be_is_refused(words: list[str], code: ExitCode, capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,3 +127,18 @@ def test_what_cannot_be_is_refused(words: list[str], code: ExitCode, capsys: pyt
 
 def test_a_folder_without_a_site_is_an_error(tmp_path: Path) -> None:
     assert run(["components", "status", "--site", str(tmp_path)]) == ExitCode.SITE_INVALID
+
+
+def test_a_bundle_is_written_and_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write(selection: object, source: object, target: Path, **_: object) -> None:
+        target.write_bytes(b"bundle")
+
+    monkeypatch.setattr("pai_install.cli.components.write_bundle", write)
+    words = ["components", "bundle", str(tmp_path / "x.tar"), "--source", "modules", "--format", "json"]
+    assert run(words) == ExitCode.OK
+    document = output(capsys)
+    assert (document["path"], document["size"]) == (str(tmp_path / "x.tar"), 6)
+    assert run(words[:-2]) == ExitCode.OK
+    assert document["sha256"] in capsys.readouterr().out

@@ -1,0 +1,33 @@
+"""From what a site says (source, version, addresses) to what is to be fetched and by which source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pai_install.components.bundle import Bundle
+from pai_install.components.catalogue import Catalogue, resolve
+from pai_install.components.fetch import open_source
+from pai_install.components.model import Selection, SourceName
+from pai_install.components.source import Source
+from pai_install.errors import ExitCode, PaiError
+
+
+def choose(
+    catalogue: Catalogue,
+    source: SourceName,
+    kubernetes_version: str = "",
+    *,
+    mirror_url: str = "",
+    bundle: Path | None = None,
+) -> tuple[Selection, Source]:
+    """The selection and the source of a site; raises PaiError (site invalid) when they do not go together."""
+    if source != "bundle":
+        return resolve(catalogue, kubernetes_version, source), open_source(catalogue, source, mirror_url)
+    if bundle is None:
+        raise PaiError(
+            "the component source is a bundle, and no file is named",
+            remedy="set component_bundle in config.yaml",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    opened = Bundle(bundle)
+    return opened.selection(kubernetes_version), opened
