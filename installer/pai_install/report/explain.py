@@ -181,8 +181,8 @@ _TABLE = (
         "etcd",
         r"etcdserver: (request timed out|leader changed|no leader)|etcd cluster is (not healthy|unavailable)"
         r"|mvcc: database space exceeded",
-        "etcd has no quorum, is too slow or is full.",
-        "Look at disks and load of the control planes; an even number of living members has no quorum.",
+        "The cluster's store (etcd) has no quorum, is too slow or is full.",
+        "Look at disks and load of the control planes; more than half of them must run.",
     ),
     _Known(
         "api-unreachable",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pai_install.findings import Finding
 from pai_install.report.model import Failure, Outcome
-from pai_install.report.words import headline, host_word, phase_line, took
+from pai_install.report.words import headline, host_word, phase_line
 
 
 def markdown(outcome: Outcome, *, title: str) -> str:
@@ -44,14 +44,14 @@ def _machines(outcome: Outcome) -> Iterator[str]:
 
 
 def _phases(outcome: Outcome) -> Iterator[str]:
-    yield from ("## Phases", "", "| phase | result | time |", "|---|---|--:|")
+    yield from ("## Phases", "", "| phase | result |", "|---|---|")
     for phase in outcome.phases:
-        yield f"| {_cell(phase.title)} | {_cell(phase_line(phase))} | {took(phase.duration_s)} |"
+        yield f"| {_cell(phase.title)} | {_cell(phase_line(phase))} |"
     yield ""
 
 
 def _failure(failure: Failure) -> Iterator[str]:
-    yield from (f"### {failure.host or 'Ansible'}: {failure.task or 'login'}", "")
+    yield from (f"### {_plain(failure.host or 'Ansible')}: {_plain(failure.task or 'login')}", "")
     for name, text in (
         ("where", f"`{failure.task_path}`" if failure.task_path else ""),
         ("message", failure.message),
@@ -59,7 +59,7 @@ def _failure(failure: Failure) -> Iterator[str]:
         ("what to do", failure.remedy),
     ):
         if text:
-            yield f"- {name}: {' '.join(text.split())}"
+            yield f"- {name}: {_plain(text)}"
     if failure.evidence:
         fence = "`" * max(3, _longest_fence(failure.evidence) + 1)
         yield from ("", fence, failure.evidence, fence)
@@ -75,7 +75,12 @@ def _findings(findings: tuple[Finding, ...]) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|")
+    return _plain(text).replace("|", "\\|")
+
+
+def _plain(text: str) -> str:
+    """The text on one line, nothing in it taken for a tag."""
+    return " ".join(text.split()).replace("<", "&lt;")
 
 
 def _longest_fence(text: str) -> int:

@@ -1,0 +1,62 @@
+"""Differences out of every form in which modules give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pai_install.report.diffs import ChangeCollector, FileChange, changes_text
+from pai_install.report.notices import TaskFinished
+
+
+def collected(outcome: str = "changed", **result: Any) -> tuple[FileChange, ...]:
+    collector = ChangeCollector()
+    collector.notice(TaskFinished("base", "one", "Write", "x:1", outcome, 0.1, result))
+    return collector.changes
+
+
+FILE = {"before": "a\nb\n", "after": "a\nc\n", "before_header": "/etc/x", "after_header": "/etc/x"}
+UNIFIED = "--- /etc/x\n+++ /etc/x\n@@ -1,2 +1,2 @@\n a\n-b\n+c"
+
+
+@pytest.mark.parametrize(
+    ("result", "diff"),
+    [
+        ({"diff": FILE}, UNIFIED),
+        ({"diff": [FILE]}, UNIFIED),
+        ({"results": [{"diff": FILE}, {"diff": []}, "odd"]}, UNIFIED),
+        ({"diff": {"prepared": "+ package chrony\n"}}, "+ package chrony"),
+        (
+            {"diff": {"before": {"mode": "0644", "path": "/x"}, "after": {"mode": "0600", "path": "/x"}}},
+            "--- before\n+++ after\n@@ -1,2 +1,2 @@\n-mode: 0644\n+mode: 0600\n path: /x",
+        ),
+        ({"diff": {"before": "", "after": "new\n"}}, "--- before\n+++ after\n@@ -0,0 +1 @@\n+new"),
+        ({"diff": {"before": "same", "after": "same"}}, ""),
+        ({"diff": {"before": None, "after": None}}, ""),
+        ({"diff": "odd"}, ""),
+        ({"censored": "hidden"}, ""),
+        ({}, ""),
+    ],
+)
+def test_difference(result: dict[str, Any], diff: str) -> None:
+    assert collected(**result) == (FileChange("base", "one", "Write", diff),)
+
+
+@pytest.mark.parametrize("outcome", ["ok", "skipped", "failed", "unreachable", "ignored"])
+def test_only_changes_count(outcome: str) -> None:
+    assert collected(outcome, diff=FILE) == ()
+
+
+def test_endless_difference_is_cut() -> None:
+    text = "\n".join(str(number) for number in range(1000))
+    (change,) = collected(diff={"before": "", "after": text})
+    assert change.diff.splitlines()[-1] == "... 603 more lines"
+    assert len(change.diff.splitlines()) == 401
+
+
+def test_machines_with_the_same_change_share_it() -> None:
+    changes = [FileChange("base", host, "Write", "+x") for host in ("one", "two")]
+    changes.append(FileChange("base", "three", "Write", "+y"))
+    assert changes_text(changes) == "base: Write on one, two\n    +x\nbase: Write on three\n    +y\n"
+    assert changes_text([]) == ""

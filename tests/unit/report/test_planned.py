@@ -1,0 +1,71 @@
+"""Plans as text and JSON; what moved between two."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from pai_install.plan.model import HostStep, Inventory, PlannedPhase
+from pai_install.report.diffs import FileChange
+from pai_install.report.planned import moved, plan_data, plan_text
+
+
+def test_text_groups_machines_by_reason(kit: Any) -> None:
+    steps = (HostStep("a", ("x was deleted", "y changed")), HostStep("b", ("new",)), HostStep("c", ("new",)))
+    plan = kit.plan(PlannedPhase("base", "Prepare", "base.yml", steps), unreachable={"d": "no route"})
+    assert plan_text(plan) == (
+        "d could not be looked at: no route\n"
+        "1. Prepare (base)\n"
+        "   a: x was deleted; y changed\n"
+        "   b, c: new\n"
+    )  # fmt: skip
+
+
+def test_text_of_many_machines_is_short_and_of_none_says_so(kit: Any) -> None:
+    plan = kit.plan(kit.phase("base", *(f"n{number}" for number in range(1000))))
+    assert "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 990 more: never installed" in plan_text(plan)
+    assert plan_text(kit.plan()) == "nothing to do: every machine that answered is what the site says\n"
+
+
+def test_json_holds_everything_but_secrets(kit: Any) -> None:
+    plan = kit.plan(kit.phase("base", "one", needs=("time",)), unreachable={"two": "gone"})
+    data = plan_data(plan, (FileChange("base", "one", "Write", "+x"),))
+    assert data["phases"] == [
+        {
+            "name": "base",
+            "title": "Base",
+            "playbook": "base.yml",
+            "needs": ["time"],
+            "hosts": [{"host": "one", "reasons": ["never installed"]}],
+        }
+    ]
+    assert data["unreachable"] == {"two": "gone"}
+    assert data["changes"] == [{"phase": "base", "host": "one", "task": "Write", "diff": "+x"}]
+    assert kit.secret not in json.dumps(data)
+
+
+def test_plan_did_not_move_when_nothing_did(kit: Any) -> None:
+    plan = kit.plan(kit.phase("base", "one", "two"))
+    assert moved(json.loads(json.dumps(plan_data(plan))), plan) == ()
+
+
+def test_every_kind_of_move_is_said(kit: Any) -> None:
+    saved = plan_data(kit.plan(kit.phase("base", "one", "two")))
+    changed = PlannedPhase("base", "Base", "base.yml", (HostStep("one", ("a file was deleted",)),))
+    assert moved(saved, kit.plan(changed, kit.phase("time", "two"))) == (
+        "base on two: not needed any more",
+        "base on one: now because a file was deleted, before because never installed",
+        "time on two: new (never installed)",
+    )
+
+
+def test_changed_setting_is_a_move_and_a_changed_secret_alone_is_not(kit: Any) -> None:
+    plan = kit.plan(kit.phase("base", "one"))
+    saved = plan_data(plan)
+    other = Inventory(plan.inventory.groups, {**plan.inventory.shared_vars, "x": 1}, plan.inventory.host_vars)
+    assert moved(saved, replace(plan, inventory=other)) == (
+        "the site's settings or its components are not those of the saved plan",
+    )
+    rotated = Inventory(plan.inventory.groups, {"ansible_become_password": "another"}, plan.inventory.host_vars)
+    assert moved(saved, replace(plan, inventory=rotated)) == ()
