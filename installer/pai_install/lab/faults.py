@@ -13,6 +13,7 @@ from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
 
+INTERFACES = Path("/sys/class/net")
 _IFF_UP = 1
 # First what the kernel may lack: delay and rate; then rate alone.
 _SLOW = (
@@ -58,7 +59,7 @@ def present_faults(spec: LabSpec, one: LabMachine) -> tuple[Fault, ...]:
     found: list[Fault] = []
     if any(cgroups.is_frozen(folder) for folder in _groups(spec, one)):
         found.append(Fault.PAUSE)
-    flags = Path("/sys/class/net", names.veth, "flags")
+    flags = INTERFACES / names.veth / "flags"
     if flags.exists():
         if not int(flags.read_text(), 16) & _IFF_UP:
             found.append(Fault.NET_CUT)

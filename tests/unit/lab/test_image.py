@@ -73,8 +73,9 @@ def test_packages_are_fetched_after_the_boxs_settings_are_in_and_keys_go_last() 
     assert "machine-id" in text
 
 
-def built(ran: Any, cache: Path) -> list[dict[str, Any]]:
-    """Lets mmdebstrap leave a tree behind; returns what its settings folder held at that moment."""
+@pytest.fixture
+def builder(ran: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """mmdebstrap leaves a tree behind; what its settings folder held at that moment is in the list."""
     seen: list[dict[str, Any]] = []
 
     def run(argv: list[str], **options: Any) -> Any:
@@ -84,14 +85,8 @@ def built(ran: Any, cache: Path) -> list[dict[str, Any]]:
         (Path(argv[-2]) / "etc").mkdir()
         return ran(argv, **options)
 
-    image.run = run  # type: ignore[assignment]
+    monkeypatch.setattr(image, "run", run)
     return seen
-
-
-@pytest.fixture
-def builder(ran: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    monkeypatch.setattr(image, "run", ran)  # put back at the end
-    return built(ran, cache)
 
 
 def test_image_is_built_once(cache: Path, builder: list[dict[str, Any]]) -> None:

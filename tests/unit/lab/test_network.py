@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -80,7 +81,7 @@ def test_filter_that_drops_is_noticed(box: Any, *, rules: str, drops: bool) -> N
 
 
 def test_box_without_iptables_drops_nothing(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
     assert not network.drops_forwarded()
     assert box.commands == []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -138,7 +139,7 @@ def test_one_thing_that_stays_does_not_keep_the_others_and_the_record_remains(
 
 def test_busy_mounts_are_tried_again(bare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk, "is_mounted", lambda _path: True)
-    monkeypatch.setattr(teardown.time, "sleep", lambda _seconds: bare.answer("umount", 0))
+    monkeypatch.setattr(time, "sleep", lambda _seconds: bare.answer("umount", 0))
     bare.answer("umount", 32)
     assert teardown._unmount(Resource(Kind.MOUNT, "/x"))
     assert len(bare.matching("umount /x")) == 2

@@ -1,0 +1,174 @@
+"""`up`: what it makes, in which order, and that what runs is left alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.errors import PaiError
+from pai_install.lab import box, bringup, cgroups, faults, keys, machine, names, network, plan, rootfs
+from pai_install.lab.bringup import heal, up
+from pai_install.lab.cgroups import Hierarchy
+from pai_install.lab.names import lab_names
+from pai_install.lab.record import Kind, read_record
+from pai_install.lab.spec import LabMachine, LabSpec
+
+Steps = list[str]
+
+
+@pytest.fixture
+def steps(tmp_path: Path, spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> Steps:
+    """A box on which every step is only written down; a machine runs once it was started."""
+    done: Steps = []
+    trees = (Hierarchy(tmp_path / "cgroup", unified=False),)
+    (tmp_path / "cgroup").mkdir()
+
+    def step(name: str, result: Any = True) -> Callable[..., Any]:  # noqa: FBT002 - what the step returns
+        def run(*arguments: Any, **_options: Any) -> Any:
+            who = next((one.name for one in arguments if isinstance(one, LabMachine)), "")
+            done.append(f"{name} {who}".strip())
+            return result
+
+        return run
+
+    def start(own: names.MachineNames, _script: str) -> machine.Process:
+        done.append(f"start {own.folder.name}")
+        return machine.Process(4242, 1)
+
+    def is_running(groups: cgroups.MachineCgroups) -> bool:
+        return f"start {groups.own[0].name}" in done
+
+    monkeypatch.setattr(names, "LABS_DIR", tmp_path / "labs")
+    monkeypatch.setattr(box, "LABS_DIR", tmp_path / "labs")
+    monkeypatch.setattr(box, "require_root", lambda: None)
+    monkeypatch.setattr(plan, "exists", lambda _resource: False)
+    for module in (plan, bringup):
+        monkeypatch.setattr(module, "box_hierarchies", lambda: trees)
+    monkeypatch.setattr(bringup, "ensure_requirements", step("requirements", ()))
+    monkeypatch.setattr(bringup, "read_box", lambda: None)
+    monkeypatch.setattr(bringup, "ensure_image", step("image", tmp_path))
+    monkeypatch.setattr(bringup, "allow_forwarding", step("forwarding"))
+    monkeypatch.setattr(bringup, "wait_ready", step("wait"))
+    monkeypatch.setattr(network, "ensure_bridge", step("bridge"))
+    monkeypatch.setattr(network, "ensure_nat", step("nat"))
+    monkeypatch.setattr(network, "ensure_link", step("link"))
+    monkeypatch.setattr(network, "drops_forwarded", lambda: False)
+    monkeypatch.setattr(rootfs, "ensure_root", step("root"))
+    monkeypatch.setattr(rootfs, "authorize", step("authorize"))
+    monkeypatch.setattr(keys, "ensure_host_key", lambda _folder, name: f"ssh-ed25519 {name}")
+    monkeypatch.setattr(machine, "start", start)
+    monkeypatch.setattr(machine, "is_running", is_running)
+    return done
+
+
+def bring_up(spec: LabSpec) -> bringup.UpReport:
+    return up(spec, confirm=lambda _question: True, progress=lambda _line: None)
+
+
+def test_a_machine_is_plugged_in_and_filled_before_it_starts(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec)
+    for name in ("one", "two"):
+        order = [steps.index(f"{step} {name}") for step in ("link", "root", "start", "authorize", "wait")]
+        assert order == sorted(order)
+    assert steps.index("requirements") < steps.index("image") < steps.index("bridge") < steps.index("link one")
+
+
+def test_what_was_made_is_reported_and_recorded(spec: LabSpec, steps: Steps) -> None:
+    report = bring_up(spec)
+    assert "started one" in report.changed
+    assert "started two" in report.changed
+    assert any("172.30.79.1" in line for line in report.changed)
+    record = read_record(lab_names(spec).record)
+    assert record is not None
+    assert {one.name: one.detail for one in record.of(Kind.PROCESS)} == {"one": "4242:1", "two": "4242:1"}
+    assert [one.name for one in record.of(Kind.KEY_PAIR)] == [str(spec.key_file)]
+
+
+def test_host_keys_are_published(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec)
+    assert "172.30.79.11,[172.30.79.11]:22,one ssh-ed25519 one\n" in spec.known_hosts.read_text()
+
+
+def test_a_second_up_starts_nothing_and_reports_nothing(
+    spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring_up(spec)
+    for name in ("ensure_bridge", "ensure_nat"):
+        monkeypatch.setattr(network, name, lambda _spec: False)
+    monkeypatch.setattr(bringup, "allow_forwarding", lambda: False)
+    before = steps.count("start one")
+    assert bring_up(spec).changed == ()
+    assert steps.count("start one") == before
+
+
+def test_only_the_stopped_machine_starts(spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    bring_up(spec)
+    steps.remove("start two")
+    report = bring_up(spec)
+    assert [line for line in report.changed if line.startswith("started")] == ["started two"]
+    assert steps.count("start one") == 1
+
+
+def test_the_users_own_key_is_not_the_labs_to_remove(spec: LabSpec, steps: Steps) -> None:
+    keys.ensure_key_pair(spec.key_file)
+    bring_up(spec)
+    record = read_record(lab_names(spec).record)
+    assert record is not None
+    assert record.of(Kind.KEY_PAIR) == ()
+
+
+def test_a_box_that_drops_forwarded_packets_gets_rules_on_record(
+    spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(network, "drops_forwarded", lambda: True)
+    monkeypatch.setattr(network, "ensure_forward_rules", lambda _spec: True)
+    report = bring_up(spec)
+    record = read_record(lab_names(spec).record)
+    assert record is not None
+    assert [one.name for one in record.of(Kind.FORWARD_RULE)] == ["pb-ac1e4f00"]
+    assert any("filter" in line for line in report.changed)
+
+
+def test_the_record_is_there_when_a_step_fails(spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_spec: LabSpec) -> bool:
+        raise PaiError("no bridge")
+
+    monkeypatch.setattr(network, "ensure_bridge", broken)
+    with pytest.raises(PaiError, match="no bridge"):
+        bring_up(spec)
+    record = read_record(lab_names(spec).record)
+    assert record is not None
+    assert record.of(Kind.BRIDGE)
+    assert not [step for step in steps if step.startswith("start")]
+
+
+def test_one_machine_that_does_not_come_up_is_an_error(
+    spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait(_spec: LabSpec, one: LabMachine) -> None:
+        if one.name == "two":
+            raise PaiError("two did not come up")
+
+    monkeypatch.setattr(bringup, "wait_ready", wait)
+    with pytest.raises(PaiError, match="two"):
+        bring_up(spec)
+
+
+def test_a_site_that_is_no_lab_is_refused_before_anything(spec: LabSpec, steps: Steps) -> None:
+    with pytest.raises(PaiError):
+        bring_up(LabSpec((), "pai", spec.key_file, spec.state_dir))
+    assert steps == []
+
+
+def test_healing_takes_faults_back_and_starts_what_is_off(
+    spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring_up(spec)
+    monkeypatch.setattr(faults, "clear", lambda _spec, _one: ("net-cut",))
+    assert heal(spec, spec.machines[0]) == ("net-cut",)
+    steps.remove("start one")
+    assert heal(spec, spec.machines[0]) == ("net-cut", "power-off")
+    assert steps.count("start one") == 1
