@@ -20,12 +20,17 @@ from pai_install.errors import ExitCode, PaiError
 # it is imported only when the verb runs, so that --help stays fast.
 VERBS: dict[str, str] = {
     "quickstart": "From nothing to a verified three-machine cluster in the lab.",
+    "init": "Write a commented site to start from.",
     "validate": "Check the site's files and show what they mean.",
+    "migrate": "Turn a site of OpenPAI before v1.5 into a current one.",
+    "schema": "Print the JSON Schema of a site's file.",
     "components": "List, fetch and verify third-party programs.",
     "inventory": "Print the Ansible inventory of the site.",
     "plan": "Show what apply would change, and why; changes nothing.",
     "apply": "Make the machines what the site says, and prove it.",
+    "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
+    "health": "Say which machine or GPU is sick, why, and what to do.",
     "kubectl": "Run kubectl on the site's cluster.",
     "lab": "Throw-away machines on this box: up, down, status, ssh.",
 }

@@ -359,6 +359,15 @@ READERS = (
 )
 
 
+def read_gpu_processes(pids: "list[str]") -> "dict[str, dict[str, str]]":
+    """Process id -> name and control group, of the processes that use a GPU."""
+    folders = {pid: Path("/proc") / pid for pid in pids}
+    return {
+        pid: {"name": read_text(folder / "comm"), "cgroup": read_text(folder / "cgroup")}
+        for pid, folder in folders.items()
+    }
+
+
 def table_jobs(table: str) -> "list[Job]":
     """The jobs of one of the tables above."""
     rows = [[cell.strip() for cell in line.split("|", 3)] for line in table.strip().splitlines()]
@@ -381,8 +390,13 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
     """The jobs that need the answer of another."""
     output = str(job.result.get("stdout", ""))
     if job.name == "nvidia_smi_xml" and not job.result.get("timed_out"):
-        refused = table_jobs(DRIVER_REFUSED) if job.result.get("rc") != 0 else []
-        return table_jobs(AFTER_DRIVER) + refused + (table_jobs(DEEP.format(image=deep_image)) if deep_image else [])
+        jobs = table_jobs(AFTER_DRIVER)
+        if job.result.get("rc") != 0:
+            jobs += table_jobs(DRIVER_REFUSED)
+        if deep_image:
+            jobs += table_jobs(DEEP.format(image=shlex.quote(deep_image)))
+        pids = sorted(set(re.findall(r"<pid>(\d+)</pid>", output)))[:500]
+        return [*jobs, Job("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
     if job.name == "nvidia_smi_fields" and job.result.get("rc") == 0:
         fields = ",".join(field for field in CSV_FIELDS.split() if f'"{field}"' in output)
         command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv"]

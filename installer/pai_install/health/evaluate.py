@@ -120,10 +120,8 @@ def _guarded(judge: MachineJudge, machine: MachineView) -> Iterable[Judgement]:
 def _finding(
     text: CheckText, machine: str, judgement: Judgement, evidence: str, source: str, device: str = ""
 ) -> HealthFinding:
-    calm = judgement.verdict in (Verdict.PASS, Verdict.SKIP)
+    sick = judgement.verdict in (Verdict.FAIL, Verdict.WARN)
     action = judgement.action if judgement.action is not None else text.action
-    if calm or (judgement.verdict is Verdict.UNKNOWN and judgement.action is None):
-        action = Action.NONE
     return HealthFinding(
         check=text.id,
         machine=machine,
@@ -134,8 +132,8 @@ def _finding(
         expected=judgement.expected,
         threshold_source=source or text.source,
         evidence=evidence,
-        remedy="" if calm else judgement.remedy or text.remedy,
-        action=action,
+        remedy=judgement.remedy or (text.remedy if sick else ""),
+        action=action if sick else Action.NONE,
     )
 
 

@@ -183,6 +183,7 @@ def _reason(name: str, tag: str, label: str) -> Field:
     return _field(name, paths, Need.ALWAYS, 390)
 
 
+IDLE = _reason("idle", "gpu_idle", "idle")
 HW_SLOWDOWN = _reason("hardware slowdown", "hw_slowdown", "hw_slowdown")
 HW_THERMAL = _reason("hardware thermal slowdown", "hw_thermal_slowdown", "hw_slowdown/hw_thermal_slowdown")
 POWER_BRAKE = _reason("power brake", "hw_power_brake_slowdown", "hw_slowdown/hw_power_brake_slowdown")

@@ -15,12 +15,15 @@ from pai_install.health.model import (
     failed,
     passed,
     skipped,
+    unknown,
     warned,
 )
+from pai_install.health.reading import State, parse_reading
 from pai_install.health.view import GpuView, MachineView
 
 YES_NO = ("yes", "no")
 ON_OFF = ("enabled", "disabled")
+_CONTAINED = re.compile(r"kubepods|docker|containerd|crio|libpod|slurm|lxc")
 
 
 def _ecc_mode(gpu: GpuView, _machine: MachineView) -> Judgement:
@@ -174,6 +177,26 @@ def _leak(gpu: GpuView, machine: MachineView) -> Judgement:
             "memory is in use and no process owns it", f"{used:.0f} MiB", f"<= {most:.0f} MiB", action=Action.REBOOT
         )
     return passed(f"{used:.0f} MiB", f"<= {most:.0f} MiB")
+
+
+def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
+    known = machine.fact("gpu_processes")
+    groups = known if isinstance(known, dict) else {}
+    used = [process for process in gpu.gpu.processes if process.kind != "G"]
+    odd = [process for process in used if parse_reading(process.name).state is not State.VALUE]
+    if odd:
+        shown = ", ".join(f"{process.pid} {process.name}" for process in odd[:4])
+        return warned("a dead process still holds the GPU", shown, "none", action=Action.RESET_GPU)
+    outside = [
+        f"{process.name} ({process.pid})"
+        for process in used
+        if process.pid in groups and not _CONTAINED.search(str(groups[process.pid].get("cgroup", "")))
+    ]
+    if outside:
+        return warned("processes outside any container or job use the GPU", ", ".join(outside[:4]), "none")
+    if any(process.pid not in groups for process in used):
+        return unknown("not every process of the GPU could be looked at")
+    return passed(f"{len(used)} processes, all contained")
 
 
 def _text(name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action) -> CheckText:
@@ -336,5 +359,17 @@ CHECKS = (
             Action.REBOOT,
         ),
         _leak,
+    ),
+    GpuCheck(
+        _text(
+            "stray-process",
+            "Only containers and jobs use the GPU",
+            "processes, /proc/PID/cgroup",
+            "WARN for a compute process outside containers and Slurm jobs, or one that is gone",
+            "OpenPAI GpuUsedByExternalProcess, GpuUsedByZombieContainer",
+            "ask its owner to end it; reset the GPU when the process is gone",
+            Action.NONE,
+        ),
+        _stray,
     ),
 )

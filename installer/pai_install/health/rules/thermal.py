@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_install.health import fields
 from pai_install.health.fields import Field
-from pai_install.health.model import Action, CheckText, GpuCheck, Judgement, failed, passed, skipped, warned
+from pai_install.health.model import Action, CheckText, GpuCheck, Judgement, failed, passed, skipped, unknown, warned
 from pai_install.health.reading import State
 from pai_install.health.view import GpuView, MachineView
 
@@ -77,6 +77,16 @@ def _throttle_time(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed("none", "none")
 
 
+def _performance(gpu: GpuView, _machine: MachineView) -> Judgement:
+    state, idle = gpu.text(fields.PSTATE), gpu.word(fields.IDLE, *ACTIVE)
+    number = state.removeprefix("P")
+    if state and not number.isdecimal():
+        return unknown(f"the performance state reads {state!r}", state)
+    if state and idle == "not active" and int(number) >= 8:
+        return warned("the GPU works in a low performance state", state, "below P8 while busy", action=Action.RESET_GPU)
+    return passed(state, "below P8 while busy")
+
+
 def _power(gpu: GpuView, _machine: MachineView) -> Judgement:
     reading = gpu.reading(fields.POWER)
     if reading.state is State.ERROR and "is lost" not in reading.text.lower():
@@ -145,6 +155,18 @@ CHECKS = (
             Action.NONE,
         ),
         _throttle_time,
+    ),
+    GpuCheck(
+        CheckText(
+            "gpu-performance-state",
+            "The GPU is not stuck in a low performance state",
+            "performance_state, clocks_event_reasons: idle",
+            "WARN at P8 or lower while not idle",
+            "OpenPAI NodeGpuLowPerfState",
+            "reset the GPU when its work is done",
+            Action.RESET_GPU,
+        ),
+        _performance,
     ),
     GpuCheck(
         CheckText(

@@ -1,0 +1,252 @@
+"""`pai-install health`: which machine or GPU is sick, why, and what to do."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from pai_install.apply.state import StateFolder, open_state
+from pai_install.cli.options import accept_new_option, limit_option, site_option
+from pai_install.errors import ExitCode, PaiError
+from pai_install.health.checkup import Checkup, Request
+from pai_install.health.report import HealthReport, text
+from pai_install.system.files import write_atomic
+
+FORMATS = ("table", "json", "html", "junit", "prometheus")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How and where to report."""
+
+    form: str
+    everything: bool
+    strict: bool
+    path: Path | None
+
+
+@click.group(invoke_without_command=True)
+@site_option
+@limit_option
+@accept_new_option
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to report.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there.")
+@click.option("--all", "everything", is_flag=True, help="With json: also every PASS and SKIP.")
+@click.option("--strict", is_flag=True, help="Exit with 7 also for WARN and UNKNOWN.")
+@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the evidence (.gz: compressed).")
+@click.option(
+    "--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge saved evidence again."
+)
+@click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
+@click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image with all GPUs in each runtime.")
+@click.option("--act", type=click.Choice(["cordon"]), help="Cordon machines that FAIL; release those that recovered.")
+@click.option("--max-cordoned", default=0.2, show_default=True, type=click.FloatRange(0, 1), help="Share of nodes.")
+@click.pass_context
+def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click's values, one by one below
+    """Say which machine or GPU is sick, why, and what to do.
+
+    Reads the machines and changes nothing on them. Exit code 7 when anything FAILs.
+    """
+    context.obj = options
+    if context.invoked_subcommand is not None:
+        return ExitCode.OK
+    output = Output(options["form"], options["everything"], options["strict"], options["out"])
+    report = _checkup(options).run(_request(options))
+    _show(report, output)
+    if options["act"] == "cordon":
+        _cordon(options["site_dir"], report, options["max_cordoned"])
+    return report.exit_code(strict=output.strict)
+
+
+def _request(options: dict[str, Any]) -> Request:
+    return Request(options["limit"], options["source"], options["save"], options["deep_image"], options["redact"])
+
+
+def _checkup(options: dict[str, Any]) -> Checkup:
+    site_dir: Path = options["site_dir"]
+    if options["source"] is not None and not (site_dir / "layout.yaml").exists():
+        return Checkup(None, None, None)
+    from pai_install.site.load import load_site  # noqa: PLC0415 - slow, and not needed for --from alone
+
+    site = load_site(site_dir).site
+    state = open_state(site_dir)
+    return Checkup(site, state.path / "health", _engine(state, accept_new=options["accept_new"]))
+
+
+def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type
+    def make() -> Any:  # noqa: ANN401
+        from pai_install.apply.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
+
+        return product_wiring().engine(state, state.new_run(datetime.now(UTC)), accept_new)
+
+    return make
+
+
+def _show(report: HealthReport, output: Output) -> None:
+    content = _render(report, output)
+    if output.path is not None:
+        write_atomic(output.path, content)
+    else:
+        click.echo(content, nl=False)
+
+
+def _render(report: HealthReport, output: Output) -> str:
+    if output.form == "json":
+        return json.dumps(report.as_json(everything=output.everything, strict=output.strict), indent=1) + "\n"
+    if output.form == "html":
+        from pai_install.health.html import html  # noqa: PLC0415
+
+        return html(report, title=f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+    if output.form == "junit":
+        from pai_install.health.junit import junit  # noqa: PLC0415
+
+        return junit(report)
+    if output.form == "prometheus":
+        from pai_install.health.prometheus import metrics  # noqa: PLC0415
+
+        return metrics(report)
+    return text(report)
+
+
+def _cordon(site_dir: Path, report: HealthReport, share: float) -> None:
+    from pai_install.health.cordon import carry_out, parse_nodes, plan_cordons  # noqa: PLC0415
+
+    kubectl = _kubectl(site_dir)
+    plan = plan_cordons(parse_nodes(kubectl(["get", "nodes", "-o", "json"])), report, share)
+    carry_out(plan, kubectl)
+    for name, check in plan.cordon.items():
+        click.echo(f"cordoned {name}: {check}", err=True)
+    for name in plan.release:
+        click.echo(f"released {name}: it has recovered", err=True)
+    for name in plan.refused:
+        click.echo(f"not cordoned {name}: more than {share:.0%} of the nodes would be out", err=True)
+
+
+def _kubectl(site_dir: Path) -> Any:  # noqa: ANN401 - see health.cordon.Kubectl
+    from pai_install.apply.wiring import site_components  # noqa: PLC0415
+    from pai_install.site.load import load_site  # noqa: PLC0415
+    from pai_install.system.proc import run  # noqa: PLC0415
+
+    config = open_state(site_dir).path / "kubeconfig"
+    if not config.is_file():
+        raise PaiError(f"{config} is missing: the site has no cluster yet", exit_code=ExitCode.USAGE)
+    program = site_components(load_site(site_dir).site, lambda line: click.echo(line, err=True)).file("kubectl").path
+
+    def kubectl(words: Sequence[str]) -> str:
+        return run([program, "--kubeconfig", config, *words], timeout_s=60).stdout
+
+    return kubectl
+
+
+def _with_site(context: click.Context, site_dir: Path) -> dict[str, Any]:
+    """The group's options, with the subcommand's own --site where it was given."""
+    options: dict[str, Any] = dict(context.obj)
+    if context.get_parameter_source("site_dir") is ParameterSource.COMMANDLINE:
+        options["site_dir"] = site_dir
+    return options
+
+
+@command.command()
+@site_option
+@click.option("--every", default=60, show_default=True, type=click.IntRange(5), help="Seconds between runs.")
+@click.option("--runs", default=0, type=click.IntRange(0), help="End after so many (0: never).")
+@click.pass_context
+def watch(context: click.Context, *, site_dir: Path, every: int, runs: int) -> int:
+    """Repeat, and show only what changes."""
+    options = _with_site(context, site_dir)
+    from pai_install.health.watch import changes, loud  # noqa: PLC0415
+
+    checkup, request = _checkup(options), _request(options)
+    before: dict[Any, Any] = {}
+    number = 0
+    while True:
+        number += 1
+        report = checkup.run(request)
+        after = loud(report)
+        for line in changes(before, after):
+            click.echo(f"{datetime.now(UTC):%H:%M:%S} {line}")
+        before = after
+        if number == runs:
+            return report.exit_code(strict=options["strict"])
+        time.sleep(every)
+
+
+@command.command()
+@click.argument("check", required=False)
+def explain(check: str | None) -> int:
+    """Say what CHECK reads, its rule, and what to do; without it list all checks."""
+    from pai_install.health.catalogues import load_limits  # noqa: PLC0415
+    from pai_install.health.explain import all_checks  # noqa: PLC0415
+    from pai_install.health.explain import explain as explain_check  # noqa: PLC0415
+
+    click.echo(explain_check(check, load_limits()) if check else all_checks(), nl=False)
+    return ExitCode.OK
+
+
+@command.command()
+@site_option
+@click.argument("machine")
+@click.pass_context
+def history(context: click.Context, *, site_dir: Path, machine: str) -> int:
+    """Show what earlier runs found on MACHINE."""
+    options = _with_site(context, site_dir)
+    from pai_install.health.store import HealthStore  # noqa: PLC0415
+
+    found = HealthStore(open_state(options["site_dir"]).path / "health").history(machine)
+    if not found:
+        raise PaiError(f"no run has looked at {machine} yet", exit_code=ExitCode.USAGE)
+    if options["form"] == "json":
+        click.echo(json.dumps({"schema_version": 1, "machine": machine, "runs": [item.as_json() for item in found]}))
+        return ExitCode.OK
+    for snapshot in found:
+        when = f"{datetime.fromtimestamp(snapshot.time, UTC):%Y-%m-%d %H:%M:%S}"
+        click.echo(
+            f"{when}  boot {snapshot.boot_id[:8]}  {_words('FAIL', snapshot.failed)} {_words('WARN', snapshot.warned)}"
+        )
+        for incident in snapshot.incidents:
+            click.echo(f"    Xid {incident.xid} {incident.uuid}")
+    return ExitCode.OK
+
+
+def _words(verdict: str, checks: Iterable[str]) -> str:
+    names = ", ".join(checks)
+    return f"{verdict} {names}" if names else f"no {verdict}"
+
+
+@command.command()
+@site_option
+@click.option("--accept", is_flag=True, help="Take what is now as normal from now on.")
+@click.pass_context
+def baseline(context: click.Context, *, site_dir: Path, accept: bool) -> int:
+    """Show the accepted link widths, speeds, memory and NVLinks of each GPU, or accept the present ones."""
+    options = _with_site(context, site_dir)
+    checkup = _checkup(options)
+    baselines = checkup.accept(_request(options)) if accept else checkup.baselines()
+    for machine, item in sorted(baselines.items()):
+        for bus_id, gpu in item.gpus.items():
+            width = f"x{gpu.pcie_width:.0f}" if gpu.pcie_width is not None else "?"
+            gen = f"gen {gpu.pcie_gen:.0f}" if gpu.pcie_gen is not None else "gen not judged"
+            click.echo(f"{machine} {bus_id}: PCIe {width} {gen}, {gpu.memory_mib or 0:.0f} MiB, NVLinks {gpu.nvlinks}")
+    return ExitCode.OK
+
+
+@command.command("alert-rules")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the file there.")
+def alert_rules(*, out: Path | None) -> int:
+    """Give the alert rules for an existing Prometheus that reads the metrics of --format prometheus."""
+    from importlib import resources  # noqa: PLC0415
+
+    rules = resources.files("pai_install.health").joinpath("alert-rules.yml").read_text()
+    if out is not None:
+        write_atomic(out, rules)
+    else:
+        click.echo(rules, nl=False)
+    return ExitCode.OK

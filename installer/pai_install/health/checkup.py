@@ -1,0 +1,138 @@
+"""One health run from start to end: evidence from machines or a file, verdicts, memory for the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pai_install.engine.base import Engine
+from pai_install.errors import ExitCode, PaiError
+from pai_install.health import evidence_file
+from pai_install.health.catalogues import load_catalogue, load_limits
+from pai_install.health.collect import CollectorOptions, collect, health_inventory
+from pai_install.health.evaluate import Knowledge, evaluate, machine_view
+from pai_install.health.evidence import parse_evidence
+from pai_install.health.expect import expectations
+from pai_install.health.facts import baseline_of
+from pai_install.health.limits import Limits
+from pai_install.health.report import HealthReport
+from pai_install.health.snapshot import Baseline
+from pai_install.health.store import HealthStore
+from pai_install.site.model import Site
+
+THRESHOLDS_FILE = "health.yml"
+OpenEngine = Callable[[], AbstractContextManager[Engine]]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for. limit: machines, empty for all. source: judge this file instead of asking machines."""
+
+    limit: tuple[str, ...] = ()
+    source: Path | None = None
+    save: Path | None = None
+    deep_image: str = ""
+    redact: bool = False
+
+
+class Checkup:
+    """Runs health checks of a site; without a site only over saved evidence, without memory."""
+
+    def __init__(self, site: Site | None, folder: Path | None, engine: OpenEngine | None) -> None:
+        self._site = site
+        self._store = HealthStore(folder) if folder else None
+        self._engine = engine
+
+    def run(self, request: Request) -> HealthReport:
+        """Collects or reads evidence, judges it and remembers the result (not for evidence from a file).
+
+        Raises PaiError for an unknown machine, an unreadable file, or when no engine can run.
+        """
+        documents, missed = self._documents(request)
+        if request.save is not None:
+            kept = list(documents)
+            evidence_file.save(request.save, kept)
+            documents = kept
+        evidence = (parse_evidence(machine, document) for machine, document in documents)
+        reports = evaluate(evidence, self._knowledge())
+        if self._store and request.source is None:
+            self._store.remember({item.name: item.snapshot for item in reports if item.snapshot})
+        return HealthReport(tuple(reports), missed, self._site.directory.name if self._site else "")
+
+    def baselines(self) -> dict[str, Baseline]:
+        """What was accepted so far."""
+        return self._store.baselines() if self._store else {}
+
+    def accept(self, request: Request) -> dict[str, Baseline]:
+        """Takes the machines' present hardware as their baseline; returns it."""
+        if self._store is None:
+            raise PaiError("a baseline belongs to a site", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+        documents, _ = self._documents(request)
+        knowledge = self._knowledge()
+        found = {
+            machine: baseline_of(machine_view(parse_evidence(machine, document), knowledge))
+            for machine, document in documents
+        }
+        self._store.accept({machine: item for machine, item in found.items() if item.gpus})
+        return found
+
+    def _documents(self, request: Request) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
+        if request.source is not None:
+            return _limited(evidence_file.load(request.source), request.limit), {}
+        if self._site is None or self._engine is None:
+            raise PaiError("no site to ask", remedy="give --site DIR or --from FILE", exit_code=ExitCode.USAGE)
+        known = {machine.hostname for machine in self._site.present_machines}
+        unknown = [name for name in request.limit if name not in known]
+        if unknown:
+            raise PaiError(f"the site has no machine {', '.join(unknown)}", exit_code=ExitCode.USAGE)
+        hosts = request.limit or tuple(machine.hostname for machine in self._site.present_machines)
+        options = CollectorOptions(request.redact, request.deep_image)
+        with self._engine() as engine:
+            collection = collect(engine, health_inventory(self._site), hosts, options)
+        return list(collection.documents.items()), collection.missed
+
+    def _knowledge(self) -> Knowledge:
+        limits = load_limits()
+        if self._site is None:
+            return Knowledge(limits, load_catalogue())
+        names = [machine.hostname for machine in self._site.present_machines]
+        return Knowledge(
+            site_limits(limits, self._site.directory),
+            load_catalogue(),
+            expectations(self._site),
+            self.baselines(),
+            self._store.histories(names) if self._store else {},
+        )
+
+
+def _limited(
+    documents: Iterator[tuple[str, dict[str, Any]]], limit: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    return ((machine, document) for machine, document in documents if not limit or machine in limit)
+
+
+def site_limits(limits: Limits, directory: Path) -> Limits:
+    """The thresholds with those of the site's health.yml, where there is one.
+
+    Raises PaiError for a file that is no mapping, or names what does not exist.
+    """
+    path = directory / THRESHOLDS_FILE
+    if not path.is_file():
+        return limits
+    try:
+        raw = YAML(typ="safe", pure=True).load(path.read_text()) or {}
+    except YAMLError as error:
+        raise PaiError(f"{path} is not YAML", details=str(error), exit_code=ExitCode.SITE_INVALID) from error
+    extra = set(raw) - {"thresholds", "skus"} if isinstance(raw, dict) else {"?"}
+    if extra:
+        raise PaiError(
+            f"{path} may hold thresholds and skus, not {', '.join(sorted(map(str, extra)))}",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    return limits.overridden(raw)

@@ -1,0 +1,71 @@
+"""The report as one self-contained HTML page: machines x checks as a coloured grid, a click says why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from html import escape
+from importlib import resources
+from typing import Any
+
+from pai_install.findings import Verdict
+from pai_install.health.evaluate import gravest
+from pai_install.health.model import HealthFinding
+from pai_install.health.report import UNREACHED, HealthReport, counts, unreached
+from pai_install.health.rules import TEXTS
+
+_LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
+
+
+def html(report: HealthReport, *, title: str) -> str:
+    """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page."""
+    page = resources.files("pai_install.health").joinpath("page.html").read_text()
+    data = json.dumps(_data(report), separators=(",", ":"))
+    # "</script>" in a value would end the element; "<\/" is the same string in JSON
+    return page.replace("__TITLE__", escape(title)).replace("__DATA__", data.replace("</", "<\\/"))
+
+
+def _data(report: HealthReport) -> dict[str, Any]:
+    checks = {UNREACHED: "The machine gives evidence", **{name: text.title for name, text in TEXTS.items()}}
+    index = {name: number for number, name in enumerate(checks)}
+    texts: dict[tuple[str, ...], int] = {}
+    machines = [
+        _machine(name, "", "reboot", [unreached(name, why)], index, texts) for name, why in report.missed.items()
+    ]
+    machines += [
+        _machine(item.name, item.sku, item.action.value, item.findings, index, texts) for item in report.machines
+    ]
+    return {
+        "checks": list(checks.items()),
+        "verdicts": counts(report.findings),
+        "texts": [list(text) for text in texts],
+        "machines": machines,
+    }
+
+
+def _machine(
+    name: str,
+    sku: str,
+    action: str,
+    findings: Iterable[HealthFinding],
+    index: dict[str, int],
+    texts: dict[tuple[str, ...], int],
+) -> dict[str, Any]:
+    verdicts: dict[str, list[Verdict]] = {}
+    rows = []
+    for finding in findings:
+        verdicts.setdefault(finding.check, []).append(finding.verdict)
+        if finding.verdict is not Verdict.PASS:
+            text = (
+                _LETTER[finding.verdict],
+                finding.message,
+                finding.expected,
+                finding.remedy,
+                finding.action.value,
+                finding.evidence,
+                finding.threshold_source,
+            )
+            number = texts.setdefault(text, len(texts))
+            rows.append([index[finding.check], finding.device, number, finding.value])
+    letters = "".join(_LETTER[gravest(verdicts[check])] if check in verdicts else " " for check in index)
+    return {"n": name, "k": sku, "a": action, "v": letters, "f": rows}

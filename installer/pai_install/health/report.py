@@ -1,0 +1,165 @@
+"""One run over all machines: its reports, its exit code, its JSON and text forms."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict
+from pai_install.health.evaluate import MachineReport, gravest
+from pai_install.health.model import Action, HealthFinding
+
+SCHEMA_VERSION = 1
+_ORDER = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN, Verdict.PASS, Verdict.SKIP)
+UNREACHED = "machine-reachable"
+
+
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """All machines of one run. missed: machine -> why it gave no evidence, a FAIL of its own."""
+
+    machines: tuple[MachineReport, ...]
+    missed: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
+
+    @property
+    def findings(self) -> Iterator[HealthFinding]:
+        """Every finding, machines that gave no evidence first."""
+        for machine, why in self.missed.items():
+            yield unreached(machine, why)
+        for report in self.machines:
+            yield from report.findings
+
+    def of(self, *verdicts: Verdict) -> list[HealthFinding]:
+        """The findings with these verdicts."""
+        return [finding for finding in self.findings if finding.verdict in verdicts]
+
+    def exit_code(self, *, strict: bool = False) -> ExitCode:
+        """VERIFICATION_FAILED for any FAIL; with `strict` also for WARN and UNKNOWN."""
+        bad = {Verdict.FAIL} | ({Verdict.WARN, Verdict.UNKNOWN} if strict else set())
+        found = any(finding.verdict in bad for finding in self.findings)
+        return ExitCode.VERIFICATION_FAILED if found else ExitCode.OK
+
+    def neutral(self) -> tuple[Finding, ...]:
+        """What a run report of `apply` shows: FAIL, WARN and UNKNOWN each, and one PASS per good machine."""
+        bad = tuple(finding.as_finding() for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN))
+        touched = {finding.machine for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)}
+        good = [report for report in self.machines if report.name not in touched]
+        return bad + tuple(
+            Finding("health", Verdict.PASS, report.name, f"{len(report.findings)} checks") for report in good
+        )
+
+    def as_json(self, *, everything: bool = False, strict: bool = False) -> dict[str, Any]:
+        """The JSON form; PASS and SKIP findings only with `everything`, else as counts."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "site": self.site,
+            "exit_code": int(self.exit_code(strict=strict)),
+            "verdicts": counts(self.findings),
+            "unreachable": dict(self.missed),
+            "machines": [_machine_json(report, everything=everything) for report in self.machines],
+        }
+
+
+def unreached(machine: str, why: str) -> HealthFinding:
+    """The finding for a machine that gave no evidence."""
+    return HealthFinding(
+        check=UNREACHED,
+        machine=machine,
+        device="",
+        verdict=Verdict.FAIL,
+        message="the machine gave no evidence",
+        value=why,
+        expected="evidence",
+        threshold_source="own",
+        evidence="ssh",
+        remedy="check power, network, login and Python on the machine",
+        action=Action.REBOOT,
+    )
+
+
+def counts(findings: Iterable[HealthFinding]) -> dict[str, int]:
+    """Verdict -> how many, all five verdicts always there."""
+    found = Counter(finding.verdict for finding in findings)
+    return {verdict.value: found.get(verdict, 0) for verdict in _ORDER}
+
+
+def _machine_json(report: MachineReport, *, everything: bool) -> dict[str, Any]:
+    quiet = () if everything else (Verdict.PASS, Verdict.SKIP)
+    return {
+        "name": report.name,
+        "sku": report.sku,
+        "collected_at": report.collected_at,
+        "verdict": report.verdict.value,
+        "action": report.action.value,
+        "verdicts": counts(report.findings),
+        "findings": [finding.as_json() for finding in report.findings if finding.verdict not in quiet],
+    }
+
+
+def text(report: HealthReport) -> str:
+    """The plain table: one line per machine, then what is wrong, the gravest first, alike things once."""
+    lines = list(_machine_lines(report))
+    for verdict in (Verdict.FAIL, Verdict.WARN):
+        lines.extend(_finding_lines(report.of(verdict)))
+    lines.extend(_unknown_lines(report.of(Verdict.UNKNOWN)))
+    total = counts(report.findings)
+    lines.append("")
+    lines.append(
+        f"{len(report.machines) + len(report.missed)} machines: "
+        + ", ".join(f"{number} {verdict}" for verdict, number in total.items() if number)
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _machine_lines(report: HealthReport) -> Iterator[str]:
+    names = [*report.missed, *(machine.name for machine in report.machines)]
+    width = max((len(name) for name in names), default=7)
+    yield f"{'MACHINE':<{width}}  {'SKU':<12} VERDICT  FAIL WARN UNKN PASS SKIP  ACTION"
+    for name in report.missed:
+        yield f"{name:<{width}}  {'':<12} FAIL     no evidence"
+    for machine in report.machines:
+        number = counts(machine.findings)
+        yield (
+            f"{machine.name:<{width}}  {machine.sku:<12.12} {_word(machine):<8} "
+            + " ".join(f"{number[verdict.value]:>4}" for verdict in _ORDER)
+            + f"  {machine.action.value if machine.action is not Action.NONE else ''}"
+        ).rstrip()
+
+
+def _word(machine: MachineReport) -> str:
+    return gravest(finding.verdict for finding in machine.findings).value
+
+
+def _finding_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
+    alike: dict[tuple[str, str, str], list[HealthFinding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.check, finding.message, finding.remedy), []).append(finding)
+    for (check, message, remedy), group in alike.items():
+        first = group[0]
+        yield ""
+        yield f"{first.verdict.value} {check}: {message}"
+        for finding in group[:5]:
+            seen = f"  {finding.value}" if finding.value else ""
+            wanted = f" (expected {finding.expected})" if finding.expected else ""
+            yield f"  {finding.subject}{seen}{wanted}"
+        if len(group) > 5:
+            yield f"  and {len(group) - 5} more"
+        if remedy:
+            action = f" [{first.action.value}]" if first.action is not Action.NONE else ""
+            yield f"  what to do: {remedy}{action}"
+
+
+def _unknown_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
+    """One line per check and reason: what could not be judged is much where a driver hangs."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for finding in findings:
+        alike.setdefault((finding.check, finding.message.splitlines()[0]), []).append(finding.subject)
+    if alike:
+        yield ""
+    for (check, message), subjects in alike.items():
+        more = f" and {len(subjects) - 2} more" if len(subjects) > 2 else ""
+        yield f"UNKNOWN {check}: {message} ({', '.join(subjects[:2])}{more})"
