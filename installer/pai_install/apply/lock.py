@@ -32,6 +32,16 @@ class Holder:
         return f"`{self.verb}` by {self.user} on {self.host}, process {self.pid}, since {self.since}"
 
 
+def holder(state_dir: Path) -> Holder | None:
+    """Who runs on the site now; None when nobody does."""
+    lock = filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600)
+    try:
+        with lock:
+            return None
+    except filelock.Timeout:
+        return _read(state_dir / "lock.json")
+
+
 @contextmanager
 def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
     """Holds the site for one run.

@@ -73,11 +73,11 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The plan and the observation that it was made from. findings: what that observation already shows."""
+    """The plan and the observation that it was made from. standing: what that observation says of the cluster."""
 
     plan: Plan
     observation: Observation
-    findings: tuple[Finding, ...] = ()
+    standing: tuple[Finding, ...] = ()
 
 
 @contextmanager
@@ -122,9 +122,7 @@ def prepare(session: Session) -> Prepared:
         limit=request.limit,
     )
     save_plan(session, plan)
-    # a run with work to do proves the cluster at its end; one without says how the cluster stands
-    findings = wiring.judge(site, inventory, observed) if plan.empty else ()
-    return Prepared(plan, observation, findings)
+    return Prepared(plan, observation, wiring.judge(site, inventory, observed))
 
 
 def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileChange, ...]]:
@@ -150,7 +148,8 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             (*session.observers, journal),
             before=prepared.observation.phase,
             gates=session.wiring.gates(session.site, session.state),
-            findings=prepared.findings,
+            # a run with work to do proves the cluster at its end; one without says how the cluster stands
+            findings=prepared.standing if prepared.plan.empty else (),
         )
     write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
     return outcome

@@ -13,7 +13,6 @@ from pai_install.apply.state import RunFolder, StateFolder
 from pai_install.components.model import ComponentSet, Selection
 from pai_install.components.source import Source
 from pai_install.engine.base import Engine
-from pai_install.errors import ExitCode, PaiError
 from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan
 from pai_install.site.load import LoadedSite, load_site
@@ -43,7 +42,7 @@ class Wiring:
 
     inventory: fetches the components that it names; its last argument takes lines of progress.
     parse: the fact module's result -> what the planner compares. gates: the checks after phases.
-    judge: what the observation says of the cluster, for a run that has nothing to do.
+    judge: what the observation says of the cluster.
     engine: a context manager that holds the connections; its last argument is whether to accept new host keys.
     """
 
@@ -103,19 +102,17 @@ def component_requirements(site: Site) -> tuple[str, ...]:
 
 
 def _choice(site: Site) -> tuple[Selection, Source]:
-    from pai_install.components.catalogue import load_catalogue, resolve  # noqa: PLC0415
-    from pai_install.components.fetch import open_source  # noqa: PLC0415
+    from pai_install.components.catalogue import load_catalogue  # noqa: PLC0415
+    from pai_install.components.choose import choose  # noqa: PLC0415
 
     settings = site.settings
-    if settings.component_source == "bundle":
-        raise PaiError(
-            "component_source: bundle is not available in this version",
-            remedy="use upstream, mirror or modules",
-            exit_code=ExitCode.SITE_INVALID,
-        )
-    catalogue = load_catalogue()
-    selection = resolve(catalogue, settings.kubernetes_version, settings.component_source)
-    return selection, open_source(catalogue, settings.component_source, settings.component_mirror_url or "")
+    return choose(
+        load_catalogue(),
+        settings.component_source,
+        settings.kubernetes_version,
+        mirror_url=settings.component_mirror_url or "",
+        bundle=settings.component_bundle,
+    )
 
 
 def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractContextManager[Engine]:  # noqa: FBT001

@@ -1,0 +1,57 @@
+"""`pai-install status`: machines, cluster, drift and the last run at a glance."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from pai_install.apply.journal import interrupted_run
+from pai_install.apply.lock import holder
+from pai_install.apply.pipeline import Request, open_session, prepare
+from pai_install.apply.state import StateFolder, open_state
+from pai_install.apply.wiring import Wiring, product_wiring
+from pai_install.cli.apply import say
+from pai_install.cli.options import format_option, site_option
+from pai_install.report.console import progress
+from pai_install.report.standing import LastRun, Standing, last_run_of, status_data, status_text
+
+
+@click.command
+@site_option
+@click.option("--offline", is_flag=True, help="Only what this box knows; no machine is asked.")
+@format_option
+def command(*, site_dir: Path, offline: bool, output_format: str) -> int:
+    """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
+
+    Exit code 5 when a machine does not answer, 7 when the cluster is not well. While another run works on the
+    site, only what this box knows is shown.
+    """
+    standing = status(Request(site_dir), product_wiring(), offline=offline)
+    if output_format == "json":
+        click.echo(json.dumps(status_data(standing), indent=2))
+    else:
+        click.echo(status_text(standing), nl=False)
+    return standing.exit_code
+
+
+def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
+    """Collects everything; asks the machines unless `offline` or another run is at work."""
+    state = open_state(request.site_dir)
+    running = holder(state.path)
+    site = wiring.load(request.site_dir).site
+    last_run = _last_run(state)
+    interrupted = None if running else interrupted_run(state.journal)
+    cut_off = interrupted.run if interrupted else ""
+    if offline or running:
+        return Standing(site, last_run=last_run, running=str(running or ""), interrupted=cut_off)
+    with open_session(request, wiring, verb="status", progress=progress(sys.stderr), say=say) as session:
+        prepared = prepare(session)
+    return Standing(site, prepared.plan, prepared.standing, last_run, interrupted=cut_off)
+
+
+def _last_run(state: StateFolder) -> LastRun | None:
+    report = state.last_report()
+    return last_run_of(report.parent.name, json.loads(report.read_text())) if report else None

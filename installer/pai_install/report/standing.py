@@ -1,0 +1,160 @@
+"""How a site stands: machines, cluster, what is not as it should be, the last run; as data and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict, worst
+from pai_install.plan.model import Plan
+from pai_install.site.model import Machine, Site
+
+STATUS_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The newest report. left: host -> titles of phases that still had to run."""
+
+    name: str
+    exit_code: int
+    duration_s: float
+    left: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Everything that `status` tells. plan and findings are None when the machines were not looked at.
+
+    running: who works on the site now. interrupted: the name of a run that never ended.
+    """
+
+    site: Site
+    plan: Plan | None = None
+    findings: tuple[Finding, ...] | None = None
+    last_run: LastRun | None = None
+    running: str = ""
+    interrupted: str = ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """5 when a machine does not answer, 7 when a check fails, else 0; drift alone is no error."""
+        if self.plan is not None and self.plan.unreachable:
+            return ExitCode.UNREACHABLE
+        if worst(self.findings or ()) is Verdict.FAIL:
+            return ExitCode.VERIFICATION_FAILED
+        return ExitCode.OK
+
+    @property
+    def drift(self) -> dict[str, tuple[str, ...]]:
+        """Host -> "PHASE: reason" for all that apply would do there; empty when nothing, or not looked at."""
+        found: dict[str, list[str]] = {}
+        for phase in self.plan.phases if self.plan else ():
+            for step in phase.hosts:
+                found.setdefault(step.host, []).extend(f"{phase.name}: {reason}" for reason in step.reasons)
+        return {host: tuple(reasons) for host, reasons in found.items()}
+
+
+def last_run_of(name: str, report: Mapping[str, Any]) -> LastRun:
+    """Reads what `status` tells of a run from its report's JSON."""
+    left: dict[str, list[str]] = {}
+    for phase in report.get("phases", ()):
+        for host, result in phase["hosts"].items():
+            if result["status"] not in ("ok", "changed"):
+                left.setdefault(host, []).append(phase["title"])
+    return LastRun(
+        name,
+        int(report.get("exit_code", ExitCode.INTERNAL)),
+        float(report.get("duration_s", 0.0)),
+        {host: tuple(titles) for host, titles in left.items()},
+    )
+
+
+def status_data(standing: Standing) -> dict[str, Any]:
+    """The published form."""
+    drift = standing.drift
+    return {
+        "schema_version": STATUS_SCHEMA_VERSION,
+        "ok": standing.exit_code is ExitCode.OK,
+        "exit_code": int(standing.exit_code),
+        "looked": standing.plan is not None,
+        "machines": [
+            {
+                "name": machine.hostname,
+                "address": machine.hostip,
+                "roles": list(roles(machine)),
+                "absent": machine.absent,
+                "state": state_of(machine, standing),
+                "drift": list(drift.get(machine.hostname, ())),
+            }
+            for machine in standing.site.machines
+        ],
+        "findings": [finding.as_json() for finding in standing.findings or ()],
+        "last_run": asdict(standing.last_run) if standing.last_run else None,
+        "running": standing.running,
+        "interrupted": standing.interrupted,
+    }
+
+
+def status_text(standing: Standing) -> str:
+    """The same for people."""
+    return "\n".join(_lines(standing)) + "\n"
+
+
+def roles(machine: Machine) -> tuple[str, ...]:
+    """What a machine is, in the words of the documentation."""
+    named = (("control plane", machine.control_plane), ("worker", machine.worker), ("storage", machine.storage))
+    return tuple(name for name, applies in named if applies)
+
+
+def state_of(machine: Machine, standing: Standing) -> str:
+    """A machine in a word or two: absent, not looked at, not reached, or what its check says."""
+    if machine.absent:
+        return "absent"
+    if standing.plan is None:
+        return "not looked at"
+    if machine.hostname in standing.plan.unreachable:
+        return "not reached"
+    checks = [finding for finding in standing.findings or () if finding.subject == machine.hostname]
+    bad = [finding for finding in checks if finding.verdict is not Verdict.PASS]
+    return "; ".join(finding.message for finding in bad or checks) or "answers"
+
+
+def _lines(standing: Standing) -> Iterator[str]:
+    rows = [
+        (machine.hostname, machine.hostip, ", ".join(roles(machine)) or "-", state_of(machine, standing))
+        for machine in standing.site.machines
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[3]])
+    yield from _notes(standing)
+
+
+def _notes(standing: Standing) -> Iterator[str]:
+    names = {machine.hostname for machine in standing.site.machines}
+    for finding in standing.findings or ():
+        if finding.subject not in names and finding.verdict is not Verdict.SKIP:
+            yield f"{finding.verdict.value} {finding.subject}: {finding.message}"
+    for host, why in (standing.plan.unreachable if standing.plan else {}).items():
+        yield f"{host} was not reached: {why}"
+    for host, reasons in standing.drift.items():
+        yield f"{host} is not as the site says:"
+        yield from (f"  {reason}" for reason in reasons)
+    if standing.plan is not None and not standing.drift:
+        yield "every machine that answered is as the site says"
+    if standing.running:
+        yield f"running now: {standing.running}"
+    if standing.interrupted:
+        yield f"the run {standing.interrupted} was cut off; apply continues"
+    yield _last_run(standing.last_run)
+
+
+def _last_run(run: LastRun | None) -> str:
+    if run is None:
+        return "no run yet"
+    left = "; ".join(f"{host}: {', '.join(titles)}" for host, titles in run.left.items())
+    return f"last run {run.name}: exit code {run.exit_code}{f'; left to do: {left}' if left else ''}"

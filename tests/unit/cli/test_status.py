@@ -1,0 +1,111 @@
+"""The verb status on a scripted engine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.apply.lock import site_lock
+from pai_install.apply.state import open_state
+from pai_install.cli.main import run
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict
+from tests.unit.cli.stub_wiring import World, write_site
+from tests.unit.runs import done, event, phase
+
+READY = tuple(
+    Finding("node-ready", Verdict.PASS, name, "is Ready at 1.36.3") for name in ("master", "one", "two")
+)  # fmt: skip
+SICK = (*READY[:2], Finding("node-ready", Verdict.FAIL, "two", "is not Ready"))
+PODS = Finding("system-pods", Verdict.PASS, "cluster", "all 9 pods of the system run")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write_site(tmp_path / "cluster")
+
+
+@pytest.fixture
+def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def put(world: World) -> World:
+        for verb in ("apply", "status"):
+            monkeypatch.setattr(f"pai_install.cli.{verb}.product_wiring", world.wiring)
+        return world
+
+    return put
+
+
+def test_cluster_that_is_well(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(standing=(*READY, PODS)))
+    assert run(["status", "--site", str(site)]) == ExitCode.OK
+    out = capsys.readouterr().out.splitlines()
+    assert out == [
+        "master  10.0.0.1  control plane  is Ready at 1.36.3",
+        "one     10.0.0.2  worker         is Ready at 1.36.3",
+        "two     10.0.0.3  worker         is Ready at 1.36.3",
+        "PASS cluster: all 9 pods of the system run",
+        "every machine that answered is as the site says",
+        "no run yet",
+    ]
+
+
+def test_sick_node_and_drift_are_named(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World((phase("base", "one"),), standing=SICK))
+    assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    out = capsys.readouterr().out
+    assert "two     10.0.0.3  worker         is not Ready" in out
+    assert "one is not as the site says:\n  base: never installed\n" in out
+
+
+def test_silent_machine_is_named_with_the_reason(site: Path, in_world: Any, capsys: Any) -> None:
+    seen = done(
+        *(event("ok", name, ansible_facts={"pai": {}}) for name in ("master", "one")),
+        event("unreachable", "two", msg="timed out"),
+        dark=["two"],
+        rc=4,
+    )
+    in_world(World(script={"observe.yml": seen}, standing=READY[:2]))
+    assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.UNREACHABLE
+    data = json.loads(capsys.readouterr().out)
+    assert (data["ok"], data["looked"]) == (False, True)
+    assert [machine["state"] for machine in data["machines"]][1:] == ["is Ready at 1.36.3", "not reached"]
+
+
+def test_drift_alone_is_no_error(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World((phase("base", "one"),), standing=READY))
+    assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    assert data["machines"][1]["drift"] == ["base: never installed"]
+    assert data["machines"][0]["roles"] == ["control plane"]
+
+
+def test_last_run_and_what_it_left(site: Path, in_world: Any, capsys: Any) -> None:
+    broken = done(event("failed", "one", msg="x"), failures=["one"], rc=2)
+    in_world(World((phase("base", "one"), phase("workers", "one")), {"base.yml": broken}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.STEP_FAILED
+    capsys.readouterr()
+    assert run(["status", "--site", str(site), "--offline"]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "exit code 6; left to do: one: Base, Workers" in out
+    assert "one     10.0.0.2  worker         not looked at" in out
+
+
+def test_offline_asks_nobody_and_tells_of_a_cut_off_run(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World((phase("base", "one"),), {"base.yml": [ZeroDivisionError()]}))
+    run(["apply", "--site", str(site), "--yes"])
+    asked = len(world.engine.requests)
+    capsys.readouterr()
+    assert run(["status", "--site", str(site), "--offline"]) == ExitCode.OK
+    assert len(world.engine.requests) == asked
+    assert "was cut off; apply continues" in capsys.readouterr().out
+
+
+def test_while_another_run_works_it_is_named_and_left_alone(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World())
+    with site_lock(open_state(site).path, "apply"):
+        assert run(["status", "--site", str(site)]) == ExitCode.OK
+    assert world.engine.requests == []
+    assert "running now: `apply` by" in capsys.readouterr().out
