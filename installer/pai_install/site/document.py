@@ -144,7 +144,7 @@ def _missing_remedy(path: Path) -> str:
     if other.is_file():
         return f"rename {other.name} to {path.name}"
     if (path.parent / "master.csv").is_file() or (path.parent / "worker.csv").is_file():
-        return "this is a site of OpenPAI v1.0 to v1.4: pai-install migrate turns it into a current one"
+        return "this is a site of OpenPAI v1.0 to v1.4: pai-install migrate OLD --site NEW turns it into a current one"
     return "pai-install init writes a commented start; --site names another folder"
 
 
@@ -330,7 +330,7 @@ class _Builder:
         merged: list[Node] = []
         for key, value in node.value:
             mark = _mark(key)
-            if not isinstance(key, ScalarNode) or not _encodable(key.value):
+            if not isinstance(key, ScalarNode) or not key.value or not _encodable(key.value):
                 self.document.add(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark=mark)
             elif key.value == "<<" and not key.style:
                 merged.append(value)

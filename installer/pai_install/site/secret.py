@@ -88,8 +88,8 @@ def _open_vault(sealed: str) -> SecretStr:
     if not password_file:
         remedy = f"set {VAULT_PASSWORD_VARIABLE} to the file with the vault's password"
         return MissingSecret("is sealed by ansible-vault", remedy)
-    from ansible.errors import AnsibleError  # type: ignore[import-untyped]  # noqa: PLC0415 - slow to import
-    from ansible.parsing.vault import (  # type: ignore[import-untyped]  # noqa: PLC0415
+    from ansible.errors import AnsibleError  # noqa: PLC0415 - slow to import
+    from ansible.parsing.vault import (  # noqa: PLC0415
         VaultLib,
         VaultSecret,
     )

@@ -23,7 +23,7 @@ OPENPAI_SECTIONS = frozenset({
 })  # fmt: skip
 OUR_SECTIONS = frozenset({"scheduler", "virtual-clusters", "storages", "grants", "registry", "health"})
 KNOWN_SECTIONS = OPENPAI_SECTIONS | OUR_SECTIONS
-_LISTS_ALLOWED = frozenset({"virtual-clusters", "storages", "grants"})
+LISTS_ALLOWED = frozenset({"virtual-clusters", "storages", "grants"})
 
 
 def _one_of(*words: str) -> Callable[[object], object]:
@@ -114,7 +114,7 @@ def _check_section(document: Document, section: str, value: object) -> None:
         message = "is not a known section and has no effect"
         document.add((section,), "site.unknown-section", message, remedy, severity="warning")
         return
-    lists = section in _LISTS_ALLOWED and isinstance(value, list)
+    lists = section in LISTS_ALLOWED and isinstance(value, list)
     if value is not None and not isinstance(value, dict) and not lists:
         found = shown(value) if isinstance(value, list) else "text"
         document.add((section,), "site.type", f"a mapping is expected, found {found}", "write lines of `key: value`")

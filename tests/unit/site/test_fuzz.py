@@ -14,8 +14,10 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pai_install.errors import PaiError
 from pai_install.site.annotate import annotate
 from pai_install.site.load import read_site
+from pai_install.site.migrate import migrate
 from pai_install.site.problem import text_lines
 from pai_install.site.summary import headline, machine_table, meanings, site_json
 from tests.unit.site.sites import CONFIG, LAYOUT
@@ -112,6 +114,39 @@ def test_any_bytes_give_a_site_or_problems(layout: bytes, config: bytes, service
         if services is not None:
             (directory / "services-configuration.yaml").write_bytes(services)
         _check(directory)
+
+
+OLD = REPOSITORY / "tests" / "golden" / "site" / "migrate"
+OLD_SEEDS = {
+    name: [path.read_bytes() for path in sorted(OLD.glob(f"*/old/{name}"))]
+    for name in ("layout.yaml", "cluster-configuration.yaml", "master.csv", "worker.csv", "config")
+}
+
+
+@settings(
+    max_examples=int(os.environ.get("PAI_FUZZ_EXAMPLES", "100")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+@given(data=st.data())
+def test_any_old_site_is_migrated_or_refused(data: st.DataObject) -> None:
+    kinds = [["layout.yaml"], ["cluster-configuration.yaml"], ["master.csv", "worker.csv", "config"]]
+    names = data.draw(st.sampled_from(kinds))
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = Path(folder) / "old", Path(folder) / "new"
+        old.mkdir()
+        for name in names:
+            seed = data.draw(st.sampled_from(OLD_SEEDS[name]))
+            for change in data.draw(st.lists(mutations, max_size=4)):
+                seed = change(seed)
+            (old / name).write_bytes(seed)
+        try:
+            migrate(old, new)
+        except PaiError:
+            assert not new.exists()
+        else:
+            _check(new)
 
 
 def _check(directory: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ansible.parsing.vault import VaultLib, VaultSecret  # type: ignore[import-untyped]
+from ansible.parsing.vault import VaultLib, VaultSecret
 from pydantic import SecretStr
 
 from pai_install.errors import ExitCode, PaiError

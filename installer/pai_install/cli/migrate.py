@@ -1,0 +1,56 @@
+"""`pai-install migrate`: an old OpenPAI site -> a current one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pai_install.cli.options import format_option, site_option
+from pai_install.errors import ExitCode
+from pai_install.site.migrate import Migration, migrate
+from pai_install.site.problem import printable, text_lines
+
+SCHEMA_VERSION = 1
+
+
+@click.command
+@click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@site_option
+@format_option
+def command(*, source: Path, site_dir: Path, output_format: str) -> int:
+    """Turn the old site in SOURCE into a current one in --site DIR.
+
+    Knows OpenPAI v0.x (layout.yaml, cluster-configuration.yaml) and v1.0-v1.4 (master.csv, worker.csv, config).
+    Nothing is overwritten. Exit status 0, or 3 when the new site still needs a hand.
+    """
+    done = migrate(source, site_dir)
+    if output_format == "json":
+        click.echo(json.dumps(_report(done), indent=2))
+    else:
+        _print(done)
+    return ExitCode.OK if done.reading.site is not None else ExitCode.SITE_INVALID
+
+
+def _report(done: Migration) -> dict[str, object]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ok": done.reading.site is not None,
+        "origin": done.origin,
+        "files": [str(path) for path in done.files],
+        "notes": [{"what": note.what, "why": note.why} for note in done.notes],
+        "problems": [problem.as_json() for problem in done.reading.problems],
+    }
+
+
+def _print(done: Migration) -> None:
+    click.echo(f"migrated from {done.origin}: {', '.join(str(path) for path in done.files)}")
+    if done.notes:
+        click.echo("dropped or changed:")
+    for note in done.notes:
+        click.echo(printable(f"  {note.what}: {note.why}"))
+    for line in text_lines(done.reading.problems):
+        click.echo(line)
+    state = "valid" if done.reading.site is not None else "not valid yet: correct the lines above"
+    click.echo(f"the new site is {state}")

@@ -1,0 +1,75 @@
+"""JSON Schemas of the site's files and of what `validate` reports, made from the models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_install.site.layout_file import LayoutFile
+from pai_install.site.legacy import NO_EFFECT
+from pai_install.site.services import KNOWN_SECTIONS, LISTS_ALLOWED
+from pai_install.site.settings import Settings
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NAMES = ("layout", "config", "services-configuration", "validate")
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The schema called `name`, one of NAMES. Raises KeyError."""
+    made = {
+        "layout": _layout,
+        "config": _config,
+        "services-configuration": _services,
+        "validate": _report,
+    }[name]()
+    return {"$schema": DIALECT, **made}
+
+
+def _layout() -> dict[str, Any]:
+    return {**LayoutFile.model_json_schema(by_alias=True), "title": "layout.yaml"}
+
+
+def _config() -> dict[str, Any]:
+    made = {**Settings.model_json_schema(by_alias=True), "title": "config.yaml"}
+    for key, why in NO_EFFECT.items():
+        made["properties"][key] |= {"deprecated": True, "description": f"Accepted, without effect: {why}."}
+    return made
+
+
+def _services() -> dict[str, Any]:
+    kinds = {section: ["object", "null"] for section in sorted(KNOWN_SECTIONS)}
+    kinds |= {section: ["object", "array", "null"] for section in LISTS_ALLOWED}
+    return {
+        "title": "services-configuration.yaml",
+        "type": "object",
+        "properties": {section: {"type": kind} for section, kind in kinds.items()},
+    }
+
+
+def _report() -> dict[str, Any]:
+    text, number = {"type": "string"}, {"type": "integer", "minimum": 1}
+    problem = {
+        "file": text,
+        "line": number,
+        "column": number,
+        "path": text,
+        "severity": {"enum": ["error", "warning"]},
+        "code": {"type": "string", "pattern": "^site[.]"},
+        "message": text,
+        "remedy": text,
+    }
+    properties = {
+        "schema_version": {"const": 1},
+        "ok": {"type": "boolean"},
+        "problems": {"type": "array", "items": _closed(problem)},
+        "site": {"type": ["object", "null"]},
+    }
+    return {"title": "pai-install validate --format json", **_closed(properties)}
+
+
+def _closed(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

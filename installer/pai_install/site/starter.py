@@ -1,0 +1,72 @@
+"""A commented site to start from; the settings come from the model, so none is ever missing."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic_core import PydanticUndefined
+
+from pai_install.site.legacy import NO_EFFECT
+from pai_install.site.settings import Settings
+
+STARTER_LAYOUT = """\
+# The machines of the cluster. `pai-install validate` checks this file, `pai-install plan` shows what follows.
+
+# Types of machines: what one of each has.
+machine-sku:
+  master-machine:
+    mem: 64Gi          # as Kubernetes writes it: Gi is 1024^3, G is 1000^3
+    cpu:
+      vcore: 16
+  gpu-machine:
+    computing-device:
+      type: nvidia.com/gpu   # resource name of the device plugin: also amd.com/gpu, enflame.com/dtu
+      model: A100            # free text
+      count: 8               # how many one machine has
+    mem: 512Gi
+    cpu:
+      vcore: 64
+
+machine-list:
+  - hostname: pai-master     # lower case; becomes the name in Kubernetes
+    hostip: 10.0.0.1
+    machine-type: master-machine
+    pai-master: "true"       # 1, 3 or 5 machines
+    # pai-worker: "true"     # a control plane may work, too
+  - hostname: pai-worker1
+    hostip: 10.0.0.2
+    machine-type: gpu-machine
+    pai-worker: "true"
+    # absent: true           # leave this machine alone for now
+    # become: false          # no sudo: the SSH user is root
+    # labels: {example.com/rack: r1}
+    # taints: ["dedicated=training:NoSchedule"]
+    # ssh:                   # where it differs from config.yaml
+    #   user: operator
+    #   port: 2222
+    #   key-file: ~/.ssh/id_worker1
+    #   password-from: {env: WORKER1_PASSWORD}
+"""
+
+_HEAD = """\
+# Settings of the whole cluster. Everything after a '#' shows the default.
+# Secrets may be written as !vault text, {file: PATH} or {env: NAME} instead of plain text.
+"""
+
+
+def starter_config() -> str:
+    """config.yaml with an account and a key, and every other setting as a comment with its meaning."""
+    lines = [_HEAD, "user: admin", "ssh_key_file_path: ~/.ssh/id_ed25519"]
+    for name, info in Settings.model_fields.items():
+        key = info.alias or name
+        if name in {"user", "ssh_key_file_path"} or key in NO_EFFECT:
+            continue
+        default = info.get_default(call_default_factory=True)
+        shown = "" if default in (None, PydanticUndefined) else f" {_yaml(default)}"
+        lines += ["", f"# {info.description}", f"# {key}:{shown}"]
+    return "\n".join(lines) + "\n"
+
+
+def _yaml(value: object) -> str:
+    """A default as YAML: JSON is YAML."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value)
