@@ -166,31 +166,24 @@ def _arguments(values: Mapping[str, Any]) -> list[dict[str, str]]:
     return [{"name": name, "value": str(value)} for name, value in sorted(values.items())]
 
 
-def _registration(
-    name: str, address: str, extra: Mapping[str, Any], taints: Sequence[Mapping[str, str]] | None
-) -> dict[str, Any]:
-    registration: dict[str, Any] = {
-        "name": name,
-        "criSocket": CRI_SOCKET,
-        "imagePullPolicy": "IfNotPresent",
-        "kubeletExtraArgs": _arguments({"node-ip": address, **extra}),
-    }
-    if taints is not None:
-        registration["taints"] = list(taints)
+def _registration(name: str, *, schedulable: bool) -> dict[str, Any]:
+    """schedulable: no taint keeps jobs away, also on a control plane."""
+    registration: dict[str, Any] = {"name": name, "criSocket": CRI_SOCKET, "imagePullPolicy": "IfNotPresent"}
+    if schedulable:
+        registration["taints"] = []
     return registration
 
 
 def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     """kubeadm's configuration for the first control plane, several YAML documents.
 
-    settings: name, address, schedulable (whether it is also a worker), kubelet_args, version, image_repository,
-    endpoint, sans, pod_cidr, node_prefix, service_cidr, dns_domain, coredns_tag, etcd_tag, kubelet_config.
+    settings: name, address, schedulable (whether it is also a worker), version, image_repository, endpoint,
+    sans, pod_cidr, node_prefix, service_cidr, dns_domain, coredns_tag, etcd_tag, kubelet_config.
     """
-    taints: list[Mapping[str, str]] | None = [] if settings["schedulable"] else None
     init = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",
-        "nodeRegistration": _registration(settings["name"], settings["address"], settings["kubelet_args"], taints),
+        "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
     }
     documents = [
@@ -269,8 +262,11 @@ def _proxy_configuration(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kubeadm_join(settings: Mapping[str, Any]) -> str:
-    """kubeadm's configuration for a worker: name, address, kubelet_args, endpoint, token, ca_hash."""
-    join = {
+    """kubeadm's configuration for a join.
+
+    settings: name, endpoint, token, ca_hash; for one more control plane also address, schedulable, certificate_key.
+    """
+    join: dict[str, Any] = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "JoinConfiguration",
         "discovery": {
@@ -280,8 +276,13 @@ def kubeadm_join(settings: Mapping[str, Any]) -> str:
                 "caCertHashes": [settings["ca_hash"]],
             }
         },
-        "nodeRegistration": _registration(settings["name"], settings["address"], settings["kubelet_args"], None),
+        "nodeRegistration": _registration(settings["name"], schedulable=settings.get("schedulable", False)),
     }
+    if settings.get("certificate_key"):
+        join["controlPlane"] = {
+            "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
+            "certificateKey": settings["certificate_key"],
+        }
     return str(yaml.safe_dump(join, sort_keys=False))
 
 

@@ -11,8 +11,11 @@ description:
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
 options:
-  state: {description: What to reach., type: str, choices: [init, join], required: true}
+  state: {description: What to reach., type: str, choices: [init, join, join-control-plane], required: true}
   config: {description: kubeadm configuration (YAML)., type: str, required: true}
+  refresh_config:
+    description: kubeadm configuration to render a joined control plane's manifests with.
+    type: str
   ignore_preflight_errors: {description: Names of kubeadm's checks to ignore., type: list, elements: str, default: []}
   encryption_config: {description: Where the key for secrets at rest is; made when missing (init)., type: path}
   timeout: {description: Seconds for init or join., type: int, default: 600}
@@ -32,6 +35,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import stat
 import tempfile
 import time
@@ -44,6 +48,7 @@ KUBEADM = "/usr/local/bin/kubeadm"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 MARKER = STATE_DIR + "/kubeadm.json"
+COPIES = STATE_DIR + "/rendered"
 RENDERED = (
     "/etc/kubernetes/manifests/*.yaml",
     "/var/lib/kubelet/config.yaml",
@@ -68,6 +73,29 @@ def expectations() -> list[dict[str, Any]]:
         }
         for path, digest in rendered_files().items()
     ]
+
+
+def kept(state: str) -> list[str]:
+    """Files that kubeadm renders only while joining: a copy is kept, to bring them back."""
+    if state == "init":
+        return []
+    return [RENDERED[2], "/etc/kubernetes/manifests/etcd.yaml"] if state == "join-control-plane" else [RENDERED[2]]
+
+
+def keep_copies(state: str) -> None:
+    """Keeps the copies."""
+    os.makedirs(COPIES, mode=0o700, exist_ok=True)
+    for path in kept(state):
+        shutil.copy2(path, os.path.join(COPIES, os.path.basename(path)))
+
+
+def bring_back(state: str) -> None:
+    """Replaces files that differ from their copies, or are gone."""
+    for path in kept(state):
+        copy = os.path.join(COPIES, os.path.basename(path))
+        if os.path.exists(copy) and (not os.path.exists(path) or file_sha256(path) != file_sha256(copy)):
+            shutil.copy2(copy, path + ".pai-new")
+            os.replace(path + ".pai-new", path)
 
 
 def marker() -> dict[str, Any]:
@@ -146,6 +174,7 @@ class Member:
         skip = ",".join(self.module.params["ignore_preflight_errors"])
         words = [state, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
+        keep_copies(state)
         set_marker(state, done=True)
 
     def make_encryption_key(self) -> None:
@@ -176,12 +205,16 @@ class Member:
             self.wait_for_api()
             self.kubeadm("init", "phase", "upload-config", "all", "--config", self.config)
         else:
+            bring_back(state)
+            if state == "join-control-plane":
+                self.kubeadm("init", "phase", "control-plane", "all", "--config", self.config)
+                self.wait_for_api()
             self.kubeadm("upgrade", "node", "phase", "kubelet-config")
         after = rendered_files()
         changed = sorted(path for path in after if after[path] != before.get(path))
         self.actions += [f"rendered {path}" for path in changed]
         kubelet_changed = stale or any(path.startswith("/var/lib/kubelet/") for path in changed)
-        if state == "join" and (kubelet_changed or unit_state("kubelet.service").get("ActiveState") != "active"):
+        if state != "init" and (kubelet_changed or unit_state("kubelet.service").get("ActiveState") != "active"):
             self.actions.append("restarted the kubelet")
             self.module.run_command(["systemctl", "restart", "kubelet"], check_rc=True)
 
@@ -218,8 +251,9 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["init", "join"], "required": True},
+            "state": {"type": "str", "choices": ["init", "join", "join-control-plane"], "required": True},
             "config": {"type": "str", "required": True, "no_log": True},
+            "refresh_config": {"type": "str", "no_log": True},
             "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
             "encryption_config": {"type": "path", "no_log": False},
             "timeout": {"type": "int", "default": 600},
@@ -232,7 +266,8 @@ def main() -> None:
     descriptor, member.config = tempfile.mkstemp(prefix="pai-kubeadm-", suffix=".yaml")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(module.params["config"])
+            refreshing = is_member(state) and module.params["refresh_config"]
+            handle.write(module.params["refresh_config"] if refreshing else module.params["config"])
         if is_member(state):
             member.refresh(state)
         else:

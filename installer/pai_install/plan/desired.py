@@ -14,7 +14,8 @@ from pai_install.site import Machine, Site
 
 REGISTRY_HOST = "registry.pai.internal"
 API_NAME = "kubernetes.pai.internal"
-API_PORT = 6443
+# where every machine's own proxy listens; the control planes themselves have port 6443
+API_PORT = 7443
 VXLAN_OVERHEAD = 50
 INSTALL_TO = {
     "containerd": "/usr/local",
@@ -25,6 +26,7 @@ INSTALL_TO = {
     "kubectl": "/usr/local/bin/kubectl",
     "cni-plugins": "/opt/cni/bin",
 }
+NODE_PROGRAMS = ("kubeadm", "kubelet", "kubectl", "cni-plugins")
 # upstream names of the images that do not come from kubeadm's repository
 UPSTREAM_REPOSITORIES = {"flannel": "docker.io/flannel", "busybox": "docker.io/library"}
 
@@ -49,8 +51,8 @@ class Desired:
 
     @property
     def endpoint(self) -> str:
-        """NAME:PORT that nodes reach the API by; a name, so that the address behind it can change."""
-        host = API_NAME if self.site.settings.hosts_entries else self.first.hostip
+        """NAME:PORT that nodes reach the API by: each machine's own proxy, whatever control planes come and go."""
+        host = API_NAME if self.site.settings.hosts_entries else "127.0.0.1"
         return f"{host}:{API_PORT}"
 
     def of(self, machine: Machine) -> tuple[rv.RoleVars, ...]:
@@ -58,7 +60,7 @@ class Desired:
         found: list[rv.RoleVars] = [self.base(machine), self.time(machine)]
         if machine == self.first:
             found.append(self.store())
-        found += [self.runtime(machine), rv.KubernetesNodeVars(artifacts=self._artifacts(_node_programs()))]
+        found += [self.runtime(machine), self.node(machine), self.api_proxy()]
         if machine.control_plane:
             found.append(self.control_plane(machine))
         if machine == self.first:
@@ -93,10 +95,8 @@ class Desired:
     def _hosts(self) -> dict[str, tuple[str, ...]]:
         if not self.site.settings.hosts_entries:
             return {}
-        extra = {self.first.hostip: (API_NAME,)}
-        return {
-            machine.hostip: (machine.hostname, *extra.get(machine.hostip, ())) for machine in self.site.present_machines
-        }
+        machines = {machine.hostip: (machine.hostname,) for machine in self.site.present_machines}
+        return {"127.0.0.1": (API_NAME,), **machines}
 
     def time(self, machine: Machine) -> rv.TimeSyncVars:
         """Control planes serve the time, workers take it from them."""
@@ -172,6 +172,16 @@ class Desired:
         words = {"http": settings.http_proxy, "https": settings.https_proxy, "no_proxy": ",".join([*listed, *inside])}
         return {name: value for name, value in words.items() if value}
 
+    def node(self, machine: Machine) -> rv.KubernetesNodeVars:
+        """The programs of a node; the kubelet takes the address of the layout, also where a machine has several."""
+        arguments = {"node-ip": machine.hostip, **self.site.settings.kubelet_custom_flags}
+        return rv.KubernetesNodeVars(artifacts=self._artifacts(NODE_PROGRAMS), kubelet_args=arguments)
+
+    def api_proxy(self) -> rv.ApiProxyVars:
+        """All control planes."""
+        servers = {master.hostname: master.hostip for master in self.site.control_planes}
+        return rv.ApiProxyVars(servers=servers, port=API_PORT)
+
     def control_plane(self, machine: Machine) -> rv.ControlPlaneVars:
         """kubeadm's settings."""
         settings = self.site.settings
@@ -190,7 +200,7 @@ class Desired:
             service_cidr=settings.service_cidr,
             node_prefix=settings.pod_cidr_node_prefix,
             kubelet_config=dict(settings.kubelet_config),
-            kubelet_args=dict(settings.kubelet_custom_flags),
+            first=self.first.hostname,
             kubeconfig_dest=str(self.state_dir / "kubeconfig"),
         )
 
@@ -198,10 +208,8 @@ class Desired:
         """What a join needs."""
         return rv.WorkerVars(
             node_name=machine.hostname,
-            address=machine.hostip,
             endpoint=self.endpoint,
             token_from=self.first.hostname,
-            kubelet_args=dict(self.site.settings.kubelet_custom_flags),
         )
 
     def network(self) -> rv.PodNetworkVars:
@@ -241,10 +249,6 @@ class Desired:
         url = f"http://{self.store_address}/v2/files/{file.name}/blobs/sha256:{file.sha256}"
         dest = INSTALL_TO[file.name]
         return rv.Artifact(name=file.name, version=file.version, url=url, sha256=file.sha256, kind=file.kind, dest=dest)
-
-
-def _node_programs() -> tuple[str, ...]:
-    return ("kubeadm", "kubelet", "kubectl", "cni-plugins")
 
 
 def variables_of(roles: Sequence[rv.RoleVars]) -> dict[str, Any]:

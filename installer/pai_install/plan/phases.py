@@ -32,6 +32,10 @@ def _first_control_plane(site: Site) -> tuple[Machine, ...]:
     return site.control_planes[:1]
 
 
+def _control_planes(site: Site) -> tuple[Machine, ...]:
+    return site.control_planes
+
+
 def _joining_workers(site: Site) -> tuple[Machine, ...]:
     return tuple(machine for machine in site.workers if not machine.control_plane)
 
@@ -50,7 +54,7 @@ PHASES: tuple[Phase, ...] = (
         "runtime",
         "Install the container runtimes",
         "runtime.yml",
-        ("container_runtime", "kubernetes_node"),
+        ("container_runtime", "kubernetes_node", "api_proxy"),
         _all,
         needs=("components",),
     ),
@@ -59,7 +63,7 @@ PHASES: tuple[Phase, ...] = (
         "Run the control plane",
         "control-plane.yml",
         ("control_plane",),
-        _first_control_plane,
+        _control_planes,
         needs=("runtime",),
     ),
     Phase(

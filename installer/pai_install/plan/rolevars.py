@@ -110,10 +110,19 @@ class KubernetesNodeVars(RoleVars):
 
     role = "kubernetes_node"
     artifacts: tuple[Artifact, ...]
+    kubelet_args: dict[str, str]
+
+
+class ApiProxyVars(RoleVars):
+    """The API of all control planes at one local address."""
+
+    role = "api_proxy"
+    servers: dict[str, str]
+    port: int
 
 
 class ControlPlaneVars(RoleVars):
-    """The first control plane."""
+    """A control plane. first: the one that the others join."""
 
     role = "control_plane"
     version: str
@@ -129,7 +138,7 @@ class ControlPlaneVars(RoleVars):
     service_cidr: str
     node_prefix: int
     kubelet_config: dict[str, Any]
-    kubelet_args: dict[str, str]
+    first: str
     kubeconfig_dest: str
 
 
@@ -138,10 +147,8 @@ class WorkerVars(RoleVars):
 
     role = "worker"
     node_name: str
-    address: str
     endpoint: str
     token_from: str
-    kubelet_args: dict[str, str]
 
 
 class PodNetworkVars(RoleVars):
@@ -171,6 +178,7 @@ ROLE_MODELS: tuple[type[RoleVars], ...] = (
     ComponentStoreVars,
     ContainerRuntimeVars,
     KubernetesNodeVars,
+    ApiProxyVars,
     ControlPlaneVars,
     WorkerVars,
     PodNetworkVars,

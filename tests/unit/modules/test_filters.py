@@ -23,7 +23,6 @@ CONTROL_PLANE = {
     "name": "master",
     "address": "10.0.0.1",
     "schedulable": False,
-    "kubelet_args": {"v": "2"},
     "kubelet_config": {"maxPods": 200, "systemReserved": {"memory": "1Gi"}},
     "version": "1.36.3",
     "image_repository": "registry.pai.internal",
@@ -147,9 +146,25 @@ def test_control_plane_that_also_works_has_no_taint(filters: Any, facts: dict[st
 
 
 def test_join_holds_token_and_digest(filters: Any) -> None:
-    words = {"name": "w", "address": "10.0.0.2", "kubelet_args": {}, "endpoint": "e:6443", "token": "t", "ca_hash": "h"}
+    words = {"name": "w", "endpoint": "e:6443", "token": "t", "ca_hash": "h"}
     join = yaml.safe_load(filters.kubeadm_join(words))
+    assert "controlPlane" not in join
     assert join["discovery"]["bootstrapToken"] == {"apiServerEndpoint": "e:6443", "token": "t", "caCertHashes": ["h"]}
+
+
+def test_one_more_control_plane_brings_its_address_and_the_key(filters: Any) -> None:
+    words = {
+        "name": "m",
+        "endpoint": "e:6443",
+        "token": "t",
+        "ca_hash": "h",
+        "address": "10.0.0.2",
+        "schedulable": True,
+    }
+    join = yaml.safe_load(filters.kubeadm_join({**words, "certificate_key": "k"}))
+    assert join["controlPlane"]["localAPIEndpoint"] == {"advertiseAddress": "10.0.0.2", "bindPort": 6443}
+    assert join["controlPlane"]["certificateKey"] == "k"
+    assert join["nodeRegistration"]["taints"] == []
 
 
 def test_registry_hosts_are_files(filters: Any) -> None:

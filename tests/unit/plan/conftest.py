@@ -78,6 +78,7 @@ ROLES = (
     "component_store",
     "container_runtime",
     "kubernetes_node",
+    "api_proxy",
     "control_plane",
     "worker",
     "pod_network",
