@@ -33,10 +33,10 @@ def wait_ready(spec: LabSpec, machine: LabMachine, patience_s: float = BOOT_PATI
     raise _not_up(spec, machine, f"systemd says {state!r}")
 
 
-def greets(machine: LabMachine) -> bool:
+def greets(machine: LabMachine, *, patience_s: float = 2) -> bool:
     """Whether an sshd answers at the machine's address."""
     try:
-        with socket.create_connection((str(machine.address), machine.port), timeout=2) as connection:
+        with socket.create_connection((str(machine.address), machine.port), timeout=patience_s) as connection:
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False
