@@ -13,6 +13,7 @@ from pai_install.report.explain import explain
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, TaskRecord
 
 _EVIDENCE_CHARACTERS = 4000
+_NO_TRACEBACK = "(traceback unavailable)"  # Ansible's words where it kept none
 
 # What one event of a kind adds to a host's counts.
 _WEIGHTS: Mapping[EventKind, Counts] = {
@@ -117,7 +118,7 @@ def _evidence(result: Mapping[str, Any]) -> str:
         str(part[key]).strip()
         for part in (result, *(item for item in _items(result) if item.get("failed")))
         for key in ("module_stderr", "module_stdout", "stderr", "stdout", "exception")
-        if part.get(key)
+        if part.get(key) and part[key] != _NO_TRACEBACK
     ]
     return "\n".join(dict.fromkeys(parts))[-_EVIDENCE_CHARACTERS:]
 

@@ -1,0 +1,114 @@
+"""JSON Schemas of what `apply`, `plan` and `status` print with --format json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Verdict
+from pai_install.report.model import SCHEMA_VERSION, HostStatus
+from pai_install.report.planned import PLAN_SCHEMA_VERSION
+from pai_install.report.standing import STATUS_SCHEMA_VERSION
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+NAMES = ("report", "plan", "status")
+
+_Schema = dict[str, Any]
+_TEXT: _Schema = {"type": "string"}
+_YES: _Schema = {"type": "boolean"}
+_COUNT: _Schema = {"type": "integer", "minimum": 0}
+_SECONDS: _Schema = {"type": "number", "minimum": 0, "description": "seconds"}
+_EXIT: _Schema = {"enum": [int(code) for code in ExitCode]}
+
+
+def schema(name: str) -> _Schema:
+    """The schema called `name`, one of NAMES. Raises KeyError."""
+    made = {"report": _report, "plan": _plan, "status": _status}[name]()
+    return {"$schema": DIALECT, "title": f"pai-install {name}", **made}
+
+
+def _object(**properties: _Schema) -> _Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list(items: _Schema) -> _Schema:
+    return {"type": "array", "items": items}
+
+
+def _by_host(values: _Schema) -> _Schema:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _or_null(one: _Schema) -> _Schema:
+    return {"anyOf": [one, {"type": "null"}]}
+
+
+def _counts() -> dict[str, _Schema]:
+    return dict.fromkeys(("ok", "changed", "failed", "unreachable", "skipped", "tasks"), _COUNT)
+
+
+def _finding() -> _Schema:
+    texts = dict.fromkeys(("subject", "message", "value", "expected", "remedy"), _TEXT)
+    return _object(id=_TEXT, verdict={"enum": [verdict.value for verdict in Verdict]}, **texts)
+
+
+def _failure() -> _Schema:
+    names = ("host", "task", "task_path", "message", "evidence", "cause", "remedy")
+    return _object(**dict.fromkeys(names, _TEXT))
+
+
+def _report() -> _Schema:
+    change = _object(task=_TEXT, task_path=_TEXT, duration_s=_SECONDS)
+    host = _object(
+        status={"enum": [status.value for status in HostStatus]},
+        **_counts(),
+        changes=_list(change),
+        failure=_or_null(_failure()),
+        why=_TEXT,
+    )
+    phase = _object(name=_TEXT, title=_TEXT, duration_s=_SECONDS, hosts=_by_host(host), failure=_or_null(_failure()))
+    return _object(
+        schema_version={"const": SCHEMA_VERSION},
+        ok=_YES,
+        exit_code=_EXIT,
+        duration_s=_SECONDS,
+        hosts=_by_host(_object(**_counts())),
+        phases=_list(phase),
+        findings=_list(_finding()),
+    )
+
+
+def _plan() -> _Schema:
+    step = _object(host=_TEXT, reasons=_list(_TEXT))
+    phase = _object(name=_TEXT, title=_TEXT, playbook=_TEXT, needs=_list(_TEXT), hosts=_list(step))
+    return _object(
+        schema_version={"const": PLAN_SCHEMA_VERSION},
+        empty=_YES,
+        phases=_list(phase),
+        unreachable=_by_host(_TEXT),
+        inventory_digest=_TEXT,
+        changes=_list(_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT)),
+    )
+
+
+def _status() -> _Schema:
+    machine = _object(
+        name=_TEXT, address=_TEXT, roles=_list(_TEXT), absent=_YES, state=_TEXT, drift=_list(_TEXT)
+    )  # fmt: skip
+    last = _object(name=_TEXT, exit_code=_EXIT, duration_s=_SECONDS, left=_by_host(_list(_TEXT)))
+    return _object(
+        schema_version={"const": STATUS_SCHEMA_VERSION},
+        ok=_YES,
+        exit_code=_EXIT,
+        looked=_YES,
+        machines=_list(machine),
+        findings=_list(_finding()),
+        last_run=_or_null(last),
+        running=_TEXT,
+        interrupted=_TEXT,
+    )
