@@ -64,7 +64,7 @@ def go_arguments(build: GoBuild, version: str, out: Path) -> list[str]:
     external = [*(["-static"] if build.static else []), *build.linker]
     linker = ["-s", "-w", *(f"-X={name}={fill(value, version)}" for name, value in build.stamps.items())]
     if external:
-        linker.append(f"-extldflags='{' '.join(external)}'")
+        linker.append(f"'-extldflags={' '.join(external)}'")  # the Go client wants whole words in quotes
     tags = [f"-tags={','.join(build.tags)}"] if build.tags else []
     flags = ["-v", "-trimpath", "-mod=readonly", "-modcacherw", "-buildvcs=false", f"-ldflags={' '.join(linker)}"]
     return ["build", *flags, *tags, f"-o={out}/", *build.packages]

@@ -81,7 +81,7 @@ def test_go_is_told_tags_and_stamps() -> None:
 
 def test_a_static_program_is_linked_so() -> None:
     words = go_arguments(go_build(static=True, linker=["-Wl,-z,lazy"]), "1", Path("/out"))
-    assert "-ldflags=-s -w -extldflags='-static -Wl,-z,lazy'" in words
+    assert "-ldflags=-s -w '-extldflags=-static -Wl,-z,lazy'" in words
 
 
 # Stands for the Go client: says what it was called with, makes what `go build -o=DIR/` would make.
