@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from pai_install.site.document import Document
 from pai_install.site.problem import Problem, printable
 
-_SECRET_LINE = re.compile(
-    r"""^(?P<indent>[\s-]*)(?P<key>["']?[\w.-]*(?:pass|pwd|secret|token|_key|-key|htpasswd|credential)[\w.-]*["']?\s*:\s*)"""
-    r"""(?P<value>\S.*)$""",
+_SECRET_KEY = re.compile(
+    r"""["']?(?!password-from)[\w.-]*(?:pass|pwd|secret|token|_key|-key|htpasswd|credential)[\w.-]*["']?\s*:(?=\s|$)"""
+    r"""|_account_key["']?\s*:""",
     re.IGNORECASE,
 )
+# keys that look like a secret's and name a file
+_NO_SECRET = re.compile(r"(key[-_]file|secret-name)", re.IGNORECASE)
 
 
 def annotate(document: Document) -> Iterator[str]:
@@ -23,7 +25,7 @@ def annotate(document: Document) -> Iterator[str]:
         by_line[problem.line].append(problem)
     yield document.file
     width = len(str(len(document.lines)))
-    for number, line in enumerate(_masked(document.lines), start=1):
+    for number, line in enumerate(_masked(document), start=1):
         yield f"{number:>{width}} | {printable(line.expandtabs(4))}".rstrip()
         for problem in by_line.pop(number, []):
             yield from _mark(problem, " " * width)
@@ -39,18 +41,38 @@ def _mark(problem: Problem, margin: str) -> Iterator[str]:
         yield f"{margin} | {indent}  {problem.remedy}"
 
 
-def _masked(lines: Sequence[str]) -> Iterator[str]:
-    """Yields the lines with the values of secret keys, also those that go on below, replaced by stars."""
+def _masked(document: Document) -> Iterator[str]:
+    """Yields the lines without secrets: values of secret keys, also those that go on below, become stars."""
+    known = sorted(set(_secrets(document.root)), key=len, reverse=True)
     hide_below: int | None = None
-    for line in lines:
+    for line in document.lines:
         depth = len(line) - len(line.lstrip())
         if hide_below is not None and (not line.strip() or depth > hide_below):
             yield " " * depth + ("********" if line.strip() else "")
             continue
-        hide_below = None
-        match = _SECRET_LINE.match(line)
-        if match is None:
-            yield line
+        match = _SECRET_KEY.search(line)
+        if match is None or _NO_SECRET.search(match[0]):
+            hide_below = None
+            yield _replaced(line, known)
             continue
-        hide_below = len(match["indent"])
-        yield f"{match['indent']}{match['key']}********"
+        hide_below = depth
+        yield f"{_replaced(line[: match.end()], known)} ********" if line[match.end() :].strip() else line
+
+
+def _secrets(value: object, *, secret: bool = False) -> Iterator[str]:
+    """Every line of every text below a secret key."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            named = _SECRET_KEY.search(f"{key}:") is not None and not _NO_SECRET.search(key)
+            yield from _secrets(inner, secret=named or secret)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, secret=secret)
+    elif secret and isinstance(value, str):
+        yield from (line.strip() for line in value.splitlines() if len(line.strip()) > 3)
+
+
+def _replaced(line: str, known: Sequence[str]) -> str:
+    for text in known:
+        line = line.replace(text, "********")
+    return line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from pai_install.errors import ExitCode, PaiError
 Severity = Literal["error", "warning"]
 # How a value is addressed inside a file: keys are str, positions in a list are int (from 0).
 YamlPath = tuple[str | int, ...]
+_LOGIN = re.compile(r"://[^/\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,13 @@ def dotted(path: YamlPath) -> str:
 
 
 def printable(text: str) -> str:
-    """The text with everything a terminal may not be given (control characters, half characters) as '?'."""
+    """The text as it may be shown: control and half characters as '?', logins in web addresses as stars."""
+    if "@" in text:
+        text = _LOGIN.sub("://********@", text)
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def short(text: str) -> str:
     """The text as it is named in a message: on one line, 60 characters at most."""
-    return printable(text if len(text) <= 60 else text[:57] + "...")
+    shown = printable(text[:500])
+    return shown if len(shown) <= 60 else shown[:57] + "..."

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from pai_install.site.model import Machine, Site
+from pai_install.site.problem import printable
 from pai_install.site.quantity import format_bytes
 from pai_install.site.settings import Settings
 
@@ -71,8 +72,10 @@ def _open(value: object) -> object:
     if isinstance(value, SecretStr):
         return _HIDDEN
     if isinstance(value, tuple):
-        return list(value)
-    return value if isinstance(value, str | int | float | bool | dict | None) else str(value)
+        return [_open(item) for item in value]
+    if isinstance(value, str):
+        return printable(value)  # a proxy's address may hold a login
+    return value if isinstance(value, int | float | bool | dict | None) else str(value)
 
 
 def roles(machine: Machine) -> list[str]:

@@ -14,8 +14,8 @@ from pai_install.site.problem import YamlPath
 from pai_install.site.scalars import shown
 
 Model = TypeVar("Model", bound=BaseModel)
-# keys of older formats: they get a sentence of their own instead of "unknown"
-Legacy = Mapping[str, str]
+# keys of older formats: they get a message and a remedy of their own instead of "unknown"
+Legacy = Mapping[str, tuple[str, str]]
 
 _EXAMPLES = {
     "hostname": "for example hostname: worker1",
