@@ -102,12 +102,7 @@ def _value_at(document: Document, path: YamlPath) -> object:
 def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, legacy: Legacy) -> None:
     key = str(path[-1])
     if key in legacy:
-        document.add(
-            path,
-            "site.legacy-key",
-            legacy[key],
-            "pai-install migrate OLD --site NEW turns an old site into a current one",
-        )
+        document.add(path, "site.legacy-key", *legacy[key])
         return
     document.add(path, "site.unknown-key", "is not a known key", did_you_mean(key, known_keys(model, path[:-1])))
 

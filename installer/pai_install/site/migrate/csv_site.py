@@ -78,9 +78,8 @@ def _skus(config: Document, *, has_masters: bool) -> tuple[NewSku, ...]:
 def _settings(config: Document) -> tuple[str, list[Note]]:
     known = {info.alias or name for name, info in Settings.model_fields.items()}
     dropped = {key: NO_EFFECT[key] for key in config.content if key in NO_EFFECT}
-    dropped |= {
-        key: LEGACY_SETTINGS.get(key, ("is not a known key", ""))[0] for key in config.content if key not in known
-    }
+    unknown = ("is not a known key", "")
+    dropped |= {key: LEGACY_SETTINGS.get(key, unknown)[0] for key in config.content if key not in known}
     runtime = config.content.get("worker_default_docker_runtime")
     if runtime is not None:
         dropped["worker_default_docker_runtime"] = "now container_default_runtime"
