@@ -25,7 +25,7 @@ INCLUDED = (
     *("python3", "python3-apt", "iproute2", "iptables", "nftables", "conntrack", "ethtool", "socat", "iputils-ping"),
 )
 # Downloaded once into the image, not installed: installing them in a machine is quick.
-PREFETCHED = ("docker.io", "docker-cli", "containerd", "runc", "chrony", "xz-utils")
+PREFETCHED = ("docker.io", "docker-cli", "containerd", "runc", "chrony", "haproxy", "xz-utils")
 
 
 def cache_dir() -> Path:

@@ -48,10 +48,16 @@ NETWORK_PROBES: Mapping[str, str] = {
     "NAT": "nft 'add chain ip probe c { type nat hook postrouting priority 100; }'",
 }
 
+_ADMIN_PATH = "/usr/local/sbin:/usr/sbin:/sbin"
+
 
 @dataclass(frozen=True, slots=True)
 class BoxFacts:
-    """What was seen on the box. probes: feature -> whether it worked; empty when they could not be tried."""
+    """What was seen on the box.
+
+    probes: feature -> whether it worked; empty when they could not be tried. hidden_commands: installed, but in
+    folders that PATH leaves out.
+    """
 
     is_root: bool
     capabilities: int
@@ -64,6 +70,7 @@ class BoxFacts:
     free_bytes: int
     free_memory: int
     has_apt: bool
+    hidden_commands: tuple[str, ...] = ()
 
 
 def missing_packages(facts: BoxFacts) -> tuple[str, ...]:
@@ -94,6 +101,8 @@ def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
         found.append(f"disk: {_gib(facts.free_bytes)} free at {LABS_DIR}, {_gib(needed)} needed")
     if facts.free_memory < machines * MACHINE_MEMORY:
         found.append(f"memory: {_gib(facts.free_memory)} free, {_gib(machines * MACHINE_MEMORY)} needed")
+    if facts.hidden_commands:
+        found.append(f"PATH: it leaves out the folder of {', '.join(facts.hidden_commands)}; add /usr/sbin to it")
     if missing_packages(facts) and not facts.has_apt:
         found.append(f"commands: {', '.join(facts.missing_commands)}; no apt-get here to install them")
     return tuple(found)
@@ -146,7 +155,9 @@ def observe_box() -> BoxFacts:
     is_root = os.geteuid() == 0
     status = Path("/proc/self/status").read_text()
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
-    missing = tuple(command for command in COMMANDS if shutil.which(command, path=_search_path()) is None)
+    unseen = [command for command in COMMANDS if shutil.which(command) is None]
+    hidden = tuple(command for command in unseen if shutil.which(command, path=_ADMIN_PATH))
+    missing = tuple(command for command in unseen if command not in hidden)
     memory = re.search(r"^MemAvailable:\s*(\d+)", Path("/proc/meminfo").read_text(), re.MULTILINE)
     return BoxFacts(
         is_root=is_root,
@@ -156,22 +167,19 @@ def observe_box() -> BoxFacts:
         filesystems=frozenset(_filesystems()),
         namespaces=frozenset(path.name for path in Path("/proc/self/ns").iterdir()),
         has_cgroups="cgroup" in Path("/proc/self/mounts").read_text(),
-        probes=_probe_network() if is_root and not {"ip", "nft"} & set(missing) else {},
+        probes=_probe_network() if is_root and not {"ip", "nft"} & set(unseen) else {},
         free_bytes=_free_bytes(LABS_DIR),
         free_memory=int(memory[1]) * 1024 if memory else 0,
         has_apt=shutil.which("apt-get") is not None,
+        hidden_commands=hidden,
     )
-
-
-def _search_path() -> str:
-    return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 def _filesystems() -> list[str]:
     def known() -> list[str]:
         return [line.split()[-1] for line in Path("/proc/filesystems").read_text().splitlines()]
 
-    if "overlay" not in known() and shutil.which("modprobe", path=_search_path()):
+    if "overlay" not in known() and shutil.which("modprobe"):
         run(["modprobe", "overlay"], check=False)
     return known()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,7 @@ def test_a_good_box_has_no_gaps() -> None:
         ({"free_bytes": 12 * GIB}, "12.0 GiB free"),
         ({"free_memory": 512 << 20}, "memory: 0.5 GiB"),
         ({"missing_commands": ("ip",), "has_apt": False}, "no apt-get"),
+        ({"hidden_commands": ("nft", "tc")}, "PATH: it leaves out the folder of nft, tc"),
     ],
 )
 def test_each_gap_is_named(change: dict[str, Any], word: str) -> None:
@@ -141,6 +143,17 @@ def test_looking_at_this_box_makes_facts_of_the_right_kind() -> None:
     assert facts.free_memory > 0
     assert {"mnt", "net"} <= facts.namespaces
     assert set(facts.missing_commands) <= set(requirements.COMMANDS)
+
+
+def test_commands_that_path_hides_are_not_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "sbin").mkdir()
+    (tmp_path / "sbin/nft").touch(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setattr(requirements, "_ADMIN_PATH", str(tmp_path / "sbin"))
+    facts = observe_box()
+    assert facts.hidden_commands == ("nft",)
+    assert set(facts.missing_commands) == set(requirements.COMMANDS) - {"nft"}
+    assert facts.probes == {}
 
 
 def test_probes_report_each_feature_by_what_the_kernel_did(stand_in: Any) -> None:
