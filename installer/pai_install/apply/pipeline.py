@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.findings import Finding
 from pai_install.plan.model import Plan
+from pai_install.plan.phases import VERIFY
 from pai_install.redact import Redactor, secret_values
 from pai_install.report.data import report_data
 from pai_install.report.diffs import ChangeCollector, FileChange
@@ -126,10 +127,14 @@ def prepare(session: Session) -> Prepared:
 
 
 def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileChange, ...]]:
-    """Runs the plan in check mode: what each phase would change, with differences; changes nothing."""
+    """Runs the plan in check mode: what each phase would change, with differences; changes nothing.
+
+    Phase verify is left out: it has nothing to prove before the others have run.
+    """
     collector = ChangeCollector()
+    changing = tuple(phase for phase in prepared.plan.phases if phase.name != VERIFY.name)
     outcome = execute(
-        prepared.plan,
+        replace(prepared.plan, phases=changing),
         session.engine,
         (*session.observers, collector),
         check=True,

@@ -70,7 +70,7 @@ class StateFolder:
         return self.path / "runs"
 
     def new_run(self, now: datetime) -> RunFolder:
-        """Makes the folder of a run and drops the oldest ones beyond the last 20."""
+        """Makes the folder of a run and drops the oldest beyond the last 20 of its kind."""
         self.runs.mkdir(exist_ok=True, mode=0o700)
         stamp = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
         for suffix in ("", *(f"-{count}" for count in range(2, 100))):
@@ -79,9 +79,16 @@ class StateFolder:
             except FileExistsError:  # two runs within a second
                 continue
             break
-        for old in self.all_runs()[:-_KEPT_RUNS]:
-            shutil.rmtree(old.path, ignore_errors=True)
+        self._drop_old_runs()
         return RunFolder(folder)
+
+    def _drop_old_runs(self) -> None:
+        """Runs that only looked (plan, status) are counted apart: they must not push out reports."""
+        runs = self.all_runs()
+        for kind in (True, False):
+            alike = [run for run in runs if run.report("json").is_file() is kind]
+            for old in alike[:-_KEPT_RUNS]:
+                shutil.rmtree(old.path, ignore_errors=True)
 
     def all_runs(self) -> list[RunFolder]:
         """Every kept run, the oldest first."""

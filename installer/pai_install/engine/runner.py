@@ -59,7 +59,9 @@ class RunnerEngine:
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._work_dir.chmod(0o700)
         processes.end(processes.orphans())
-        workdir.remove_left_overs(self._work_dir)
+        for folder in workdir.left_overs(self._work_dir):
+            processes.end(processes.with_word_in_command(str(folder)))  # ssh's masters outlive their run
+            workdir.remove(folder)
         self._sockets = self._stack.enter_context(workdir.control_dir(self._owner))
         return self
 

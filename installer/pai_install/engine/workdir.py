@@ -82,13 +82,19 @@ def control_dir(owner: Owner) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def remove_left_overs(work_dir: Path) -> None:
-    """Removes the folders of processes that are gone: run folders hold inventories with passwords."""
-    for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX)):
-        for folder in parent.glob(f"{prefix}*"):
-            owner = Owner.parse(folder.name.removeprefix(prefix))
-            if owner is not None and not owner.alive():
-                shutil.rmtree(folder, ignore_errors=True)
+def left_overs(work_dir: Path) -> tuple[Path, ...]:
+    """The folders of runs whose process is gone: inventories with passwords, and ssh's sockets."""
+    return tuple(
+        folder
+        for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX))
+        for folder in parent.glob(f"{prefix}*")
+        if (owner := Owner.parse(folder.name.removeprefix(prefix))) is not None and not owner.alive()
+    )
+
+
+def remove(folder: Path) -> None:
+    """Removes a folder with everything in it, as far as it is there and ours."""
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def environment(

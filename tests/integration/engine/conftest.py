@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pai_install.engine.runner import RunnerEngine
-from pai_install.plan.model import Inventory
+from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,17 @@ class Bench:
         return RunnerEngine(
             self.content, self.folder / "work", self.folder / "known_hosts", log=self.folder / "ansible.log"
         )
+
+
+def plan_of(inventory: Inventory, *playbooks: str, hosts: tuple[str, ...]) -> Plan:
+    """A plan with one phase per playbook, named like it, on the same hosts."""
+    steps = tuple(HostStep(host, ("asked for",)) for host in hosts)
+    return Plan(tuple(PlannedPhase(name, name.capitalize(), f"{name}.yml", steps) for name in playbooks), inventory)
+
+
+@pytest.fixture
+def make_plan() -> Callable[..., Plan]:
+    return plan_of
 
 
 @pytest.fixture

@@ -47,6 +47,16 @@ def test_last_twenty_runs_are_kept(tmp_path: Path) -> None:
     assert not runs[2].path.exists()
 
 
+def test_looking_pushes_out_no_report(tmp_path: Path) -> None:
+    state = open_state(tmp_path)
+    reported = state.new_run(NOW)
+    reported.report("json").write_text("{}")
+    for minute in range(1, 30):
+        state.new_run(NOW + timedelta(minutes=minute))
+    assert state.last_report() == reported.report("json")
+    assert len(state.all_runs()) == 21
+
+
 def test_last_report_is_that_of_the_last_run_that_wrote_one(tmp_path: Path) -> None:
     state = open_state(tmp_path)
     assert state.all_runs() == []

@@ -187,6 +187,12 @@ def test_plan_shows_reasons_and_differences_and_does_nothing(site: Path, in_worl
     assert not (site / ".pai" / "journal.jsonl").exists()
 
 
+def test_plan_does_not_verify(site: Path, in_world: Any) -> None:
+    world = in_world(World((*WORK, phase("verify", "master")), dict(FINE)))
+    assert run(["plan", "--site", str(site)]) == ExitCode.OK
+    assert [request.playbook for request in world.engine.requests] == ["observe.yml", "base.yml", "workers.yml"]
+
+
 def test_plan_without_differences_runs_the_observation_only(site: Path, in_world: Any) -> None:
     world = in_world(World(WORK, {}))
     assert run(["plan", "--site", str(site), "--no-diff"]) == ExitCode.OK

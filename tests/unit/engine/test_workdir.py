@@ -14,7 +14,8 @@ from pai_install.engine.processes import OWNER_VARIABLE, Owner
 from pai_install.engine.workdir import (
     control_dir,
     environment,
-    remove_left_overs,
+    left_overs,
+    remove,
     run_files,
     ssh_environment,
     untemplated_passwords,
@@ -72,11 +73,14 @@ def test_socket_folder_is_private_and_short_enough_for_a_socket() -> None:
     assert not folder.exists()
 
 
-def test_folders_of_dead_runs_are_removed_and_of_living_ones_kept(tmp_path: Path) -> None:
+def test_folders_of_dead_runs_are_found_and_those_of_living_ones_are_not(tmp_path: Path) -> None:
     dead, living, other = tmp_path / "run-1.1-abc", tmp_path / f"run-{OWNER}-abc", tmp_path / "facts"
     for folder in (dead, living, other):
         (folder / "deep").mkdir(parents=True)
-    remove_left_overs(tmp_path)
+    found = [folder for folder in left_overs(tmp_path) if folder.parent == tmp_path]
+    assert found == [dead]
+    remove(dead)
+    remove(dead)
     assert sorted(tmp_path.iterdir()) == sorted([living, other])
 
 

@@ -1,6 +1,6 @@
 """A module that finds things, for the tests."""
 
-from ansible.module_utils.basic import AnsibleModule  # type: ignore[import-untyped]
+from ansible.module_utils.basic import AnsibleModule
 
 
 def main() -> None:
