@@ -71,7 +71,7 @@ def test_observation_gives_facts_and_reasons(bench: Any) -> None:
     inventory = bench.inventory("a", "b", b=AWAY)
     with bench.engine() as engine:
         seen = observe(inventory, ("a", "b"), Stage(engine))
-    assert "ansible_python_version" in seen.results["a"]["ansible_facts"]
+    assert "ansible_python" in seen.results["a"]["ansible_facts"]
     assert "Connection refused" in seen.missed["b"]
     assert seen.phase.hosts["b"].status is HostStatus.UNREACHABLE
 
