@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pai_install.site.document import Document, read_document
+from pai_install.site.document import Document
 from pai_install.site.layout_checks import check_layout
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
 from pai_install.site.model import Device, Machine, Site, Sku, Ssh
 from pai_install.site.network_checks import check_networks
 from pai_install.site.problem import Problem, SiteInvalid
+from pai_install.site.reader import read_document
 from pai_install.site.scalars import plain_data
 from pai_install.site.services import check_services
 from pai_install.site.settings import Settings

@@ -7,8 +7,9 @@ from typing import Any
 
 from pydantic_core import PydanticCustomError
 
-from pai_install.site.document import Document, Entries, Items, Mark, Text, parse_document
+from pai_install.site.document import Document, Entries, Items, Mark, Text
 from pai_install.site.names import read_url
+from pai_install.site.parse import parse_document
 from pai_install.site.problem import YamlPath
 from pai_install.site.scalars import invalid, read_count, read_port, read_text, read_word_boolean, shown
 from pai_install.site.validate import did_you_mean

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from pai_install.site.annotate import annotate
-from pai_install.site.document import Document, parse_document
+from pai_install.site.document import Document
+from pai_install.site.parse import parse_document
 
 PLANTED = "pl4nted-s3cret"
 

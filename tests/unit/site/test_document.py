@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from pai_install.site.document import MAX_BYTES, Document, Mark, Text, parse_document, read_document
+from pai_install.site.document import Document, Mark, Text
+from pai_install.site.parse import parse_document
+from pai_install.site.reader import MAX_BYTES, read_document
 
 
 def parse(text: str) -> Document:

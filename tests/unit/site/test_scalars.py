@@ -6,7 +6,8 @@ import pytest
 from pydantic import BaseModel, ValidationError
 
 from pai_install.site import fields as f
-from pai_install.site.document import Document, parse_document
+from pai_install.site.document import Document
+from pai_install.site.parse import parse_document
 from pai_install.site.scalars import plain_data
 
 

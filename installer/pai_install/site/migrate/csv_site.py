@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pai_install.site.document import Document, Mark, read_document
+from pai_install.site.document import Document, Mark
 from pai_install.site.legacy import LEGACY_SETTINGS, NO_EFFECT
 from pai_install.site.migrate.emit import without_keys
 from pai_install.site.migrate.model import (
@@ -17,6 +17,7 @@ from pai_install.site.migrate.model import (
     odd_control_planes,
 )
 from pai_install.site.problem import SiteInvalid, short
+from pai_install.site.reader import read_document
 from pai_install.site.settings import Settings
 
 MASTERS, WORKERS = "master.csv", "worker.csv"

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from pai_install.site.document import Document, Entries, Items, read_document
+from pai_install.site.document import Document, Entries, Items
 from pai_install.site.migrate.emit import settings_text
 from pai_install.site.migrate.model import NewDevice, NewMachine, NewSite, NewSku, Note, odd_control_planes
 from pai_install.site.problem import SiteInvalid, short
+from pai_install.site.reader import read_document
 
 LAYOUT_NAMES = ("layout.yaml", "cluster-configuration.yaml")
 _MARKERS = frozenset({"gpu", "os", "k8s-role", "nodename", "etcdid", "username", "sshport", "docker-data"})

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.document import read_document
 from pai_install.site.load import CONFIG, LAYOUT, SERVICES, Reading, read_site
 from pai_install.site.migrate.csv_site import MASTERS, WORKERS, read_csv_site
 from pai_install.site.migrate.emit import layout_text
 from pai_install.site.migrate.layout_v0 import LAYOUT_NAMES, is_v0, read_v0_site
 from pai_install.site.migrate.model import NewSite, Note
+from pai_install.site.reader import read_document
 from pai_install.site.services import check_services
 from pai_install.system.files import write_atomic, write_secret
 

@@ -1,0 +1,70 @@
+"""A file on disk -> a Document; a file that cannot be read gives a problem, never an exception."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pai_install.site.document import Document, Mark
+from pai_install.site.parse import parse_document, split_lines
+from pai_install.site.problem import printable
+
+MAX_BYTES = 4 * 1024 * 1024
+
+
+def read_document(path: Path, *, top: str = "a mapping") -> Document:
+    """Reads a YAML file. `top` says in words what the file holds, for messages.
+
+    A file that does not exist, is no regular file, is too large, is not UTF-8 or is not YAML leaves
+    `root` None and a problem behind.
+    """
+    document = Document(printable(str(path)), path.parent)
+    text = _read_text(path, document)
+    if text is not None:
+        parse_document(text, document, top=top)
+    return document
+
+
+def _read_text(path: Path, document: Document) -> str | None:
+    try:
+        if not path.is_file():
+            what = "is not a file" if path.exists() else "does not exist"
+            document.add((), "site.no-file", what, _missing_remedy(path))
+            return None
+        if path.stat().st_size > MAX_BYTES:
+            document.add(
+                (), "site.file-size", f"is larger than {MAX_BYTES // 1024 // 1024} MiB", "is it the right file?"
+            )
+            return None
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        document.add((), "site.no-file", f"cannot be read: {reason}")
+        return None
+    return _decode(data, document)
+
+
+def _missing_remedy(path: Path) -> str:
+    """Names what may be there instead: another spelling, or a site of OpenPAI v1.0 to v1.4."""
+    other = path.with_suffix(".yml")
+    if other.is_file():
+        return f"rename {other.name} to {path.name}"
+    if (path.parent / "master.csv").is_file() or (path.parent / "worker.csv").is_file():
+        return "this is a site of OpenPAI v1.0 to v1.4: pai-install migrate OLD --site NEW turns it into a current one"
+    return "pai-install init writes a commented start; --site names another folder"
+
+
+def _decode(data: bytes, document: Document) -> str | None:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        document.lines = split_lines(data.decode(errors="replace"))
+        before = split_lines(data[: error.start].decode(errors="replace"))
+        mark = Mark(len(before), len(before[-1]) + 1)
+        document.add(
+            (),
+            "site.encoding",
+            f"is not UTF-8 text (byte 0x{data[error.start]:02x})",
+            "save it as UTF-8",
+            mark=mark,
+        )
+        return None

@@ -1,0 +1,130 @@
+"""The parser's nodes -> Entries, Items and Text, with the place of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from pai_install.site.document import Document, Entries, Items, Mark, Text
+from pai_install.site.problem import YamlPath
+
+MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
+MAX_DEPTH = 60
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_YAML_TAG = "tag:yaml.org,2002:"
+_PLAIN_TAGS = frozenset(
+    _YAML_TAG + name for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+)
+_VAULT_TAGS = frozenset({"!vault", "!vault-encrypted"})
+
+
+class TooMuchError(Exception):
+    """The content is larger or deeper than any real site."""
+
+    def __init__(self, mark: Mark) -> None:
+        super().__init__()
+        self.mark = mark
+
+
+def mark_of(node: Node) -> Mark:
+    """Where a node begins."""
+    return Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+
+
+def _encodable(text: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in text) if not text.isascii() else True
+
+
+class TreeBuilder:
+    """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.seen: set[int] = set()
+        self.repeats = 0
+
+    def build(self, node: Node, path: YamlPath = (), depth: int = 0) -> Entries | Items | Text | None:
+        """The container or text for a node and all below it; None for null.
+
+        Raises TooMuchError for what is nested too deeply or repeated too often by aliases.
+        """
+        self.repeats += id(node) in self.seen
+        self.seen.add(id(node))
+        mark = mark_of(node)
+        if self.repeats > MAX_REPEATS or depth > MAX_DEPTH:
+            raise TooMuchError(mark)
+        self.document.marks.setdefault(path, mark)
+        if isinstance(node, ScalarNode):
+            return self._scalar(node, path, mark)
+        self._check_tag(node, path, mark)
+        if isinstance(node, SequenceNode):
+            items = Items(self.build(item, (*path, index), depth + 1) for index, item in enumerate(node.value))
+            items.mark, items.path = mark, path
+            return items
+        assert isinstance(node, MappingNode)  # noqa: S101 - the parser has three kinds of node
+        entries = Entries()
+        entries.mark, entries.path = mark, path
+        for name, place, value in self._pairs(node, path, depth):
+            self.document.marks[(*path, name)] = place
+            entries[name] = self.build(value, (*path, name), depth + 1)
+        return entries
+
+    def _scalar(self, node: ScalarNode, path: YamlPath, mark: Mark) -> Text | None:
+        tag = str(node.tag)
+        vault = tag in _VAULT_TAGS
+        if not vault:
+            self._check_tag(node, path, mark)
+        plain = not node.style
+        if plain and not vault and node.value in _NULLS:
+            return None
+        if not _encodable(node.value):
+            self.document.add(path, "site.characters", "holds half a character (a surrogate)", mark=mark)
+            return None
+        text = Text(node.value)
+        text.mark, text.path, text.plain, text.vault = mark, path, plain, vault
+        return text
+
+    def _check_tag(self, node: Node, path: YamlPath, mark: Mark) -> None:
+        tag = str(node.tag)
+        if tag in _PLAIN_TAGS or tag in (_YAML_TAG + "map", _YAML_TAG + "seq"):
+            return
+        shown = tag.replace(_YAML_TAG, "!!")
+        self.document.add(path, "site.tag", f"the tag {shown} is not understood", "remove it", mark=mark)
+
+    def _pairs(self, node: MappingNode, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
+        """The entries of a mapping, merged ones (<<) last; own ones win, the first of a duplicate wins."""
+        seen: dict[str, Mark] = {}
+        merged: list[Node] = []
+        for key, value in node.value:
+            mark = mark_of(key)
+            if not isinstance(key, ScalarNode) or not key.value or not _encodable(key.value):
+                self.document.add(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark=mark)
+            elif key.value == "<<" and not key.style:
+                merged.append(value)
+            elif key.value in seen:
+                self._duplicate((*path, key.value), mark, seen[key.value])
+            else:
+                seen[key.value] = mark
+                yield key.value, mark, value
+        for value in merged:
+            for name, place, inner in self._merged(value, path, depth):
+                if name not in seen:
+                    seen[name] = place
+                    yield name, place, inner
+
+    def _merged(self, node: Node, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
+        if depth > MAX_DEPTH:
+            raise TooMuchError(mark_of(node))
+        if isinstance(node, MappingNode):
+            yield from self._pairs(node, path, depth + 1)
+        elif isinstance(node, SequenceNode):
+            for item in node.value:
+                yield from self._merged(item, path, depth + 1)
+        else:
+            message = "only a mapping can be merged with <<"
+            self.document.add(path, "site.merge", message, "name one with an alias (*name)", mark=mark_of(node))
+
+    def _duplicate(self, path: YamlPath, mark: Mark, first: Mark) -> None:
+        message = f"is given twice, first in line {first.line}"
+        self.document.add(path, "site.duplicate-key", message, "remove one of the two", mark=mark)
