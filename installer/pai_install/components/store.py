@@ -94,7 +94,8 @@ class Store:
             lock.acquire()
         scratch = self.root / "build"
         try:
-            shutil.rmtree(scratch, ignore_errors=True)
+            for left in (scratch, *self._entries.glob(".*")):  # of a run that was killed
+                shutil.rmtree(left, ignore_errors=True)
             scratch.mkdir()
             yield scratch
         finally:

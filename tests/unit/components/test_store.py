@@ -126,6 +126,14 @@ def test_the_scratch_folder_is_empty_and_goes_away(tmp_path: Path) -> None:
     assert not scratch.exists()
 
 
+def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    publish(store)
+    (tmp_path / "entries/.runc-1.x7f/files").mkdir(parents=True)
+    with store.exclusive(silent):
+        assert [path.name for path in (tmp_path / "entries").iterdir()] == ["runc-1"]
+
+
 def test_a_second_writer_waits_and_says_so(tmp_path: Path) -> None:
     told: list[str] = []
     entered = threading.Event()
