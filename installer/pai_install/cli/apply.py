@@ -64,7 +64,10 @@ def command(
 
 def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file: Path | None, as_json: bool) -> int:
     """Runs the verb and gives its exit code."""
-    with open_session(request, wiring, verb="apply", progress=progress(sys.stderr), say=say) as session:
+    with (
+        progress(sys.stderr) as observer,
+        open_session(request, wiring, verb="apply", progress=observer, say=say) as session,
+    ):
         tell_beginning(session)
         prepared = prepare(session)
         if plan_file is not None:

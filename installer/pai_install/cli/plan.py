@@ -46,7 +46,10 @@ def command(
 def plan(request: Request, wiring: Wiring, *, diff: bool, as_json: bool) -> int:
     """Runs the verb and gives its exit code."""
     changes: tuple[FileChange, ...] = ()
-    with open_session(request, wiring, verb="plan", progress=progress(sys.stderr), say=say) as session:
+    with (
+        progress(sys.stderr) as observer,
+        open_session(request, wiring, verb="plan", progress=observer, say=say) as session,
+    ):
         tell_beginning(session)
         prepared = prepare(session)
         unseen = bool(prepared.plan.unreachable)

@@ -47,7 +47,10 @@ def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
     cut_off = interrupted.run if interrupted else ""
     if offline or running:
         return Standing(site, last_run=last_run, running=str(running or ""), interrupted=cut_off)
-    with open_session(request, wiring, verb="status", progress=progress(sys.stderr), say=say) as session:
+    with (
+        progress(sys.stderr) as observer,
+        open_session(request, wiring, verb="status", progress=observer, say=say) as session,
+    ):
         prepared = prepare(session)
     return Standing(site, prepared.plan, prepared.standing, last_run, interrupted=cut_off)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console
@@ -34,11 +35,20 @@ _STYLES = {
 }
 
 
-def progress(stream: TextIO) -> Observer:
-    """The observer that fits the stream: live on a terminal, plain lines elsewhere."""
-    if stream.isatty():
-        return LiveProgress(Console(file=stream, highlight=False))
-    return LineProgress(stream)
+@contextmanager
+def progress(stream: TextIO) -> Iterator[Observer]:
+    """The observer that fits the stream: live on a terminal, plain lines elsewhere.
+
+    However the block ends, the terminal is left as it was.
+    """
+    if not stream.isatty():
+        yield LineProgress(stream)
+        return
+    live = LiveProgress(Console(file=stream, highlight=False))
+    try:
+        yield live
+    finally:
+        live.stop()
 
 
 class LineProgress:
@@ -91,12 +101,12 @@ class LiveProgress:
             case PhaseFinished(phase=phase):
                 self._end(phase)
             case RunFinished():
-                self._stop()
+                self.stop()
             case _:
                 return
 
     def _begin(self, phase: PhaseStarted) -> None:
-        self._stop()
+        self.stop()
         self._phase, self._task, self._answered = phase, "", set()
         self._began = self._clock()
         self._live = Live(
@@ -105,12 +115,13 @@ class LiveProgress:
         self._live.start()
 
     def _end(self, phase: PhaseResult) -> None:
-        self._stop()
+        self.stop()
         good = all(result.status.good for result in phase.hosts.values())
         mark = "[green]✓[/]" if good else "[bold red]✗[/]"
         self._print(f"{mark} {escape(phase.title)}: {escape(phase_line(phase))}")
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """Takes the moving line away; harmless when there is none."""
         if self._live is not None:
             self._live.stop()
             self._live = None

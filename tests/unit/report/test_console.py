@@ -5,10 +5,14 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from pai_install.apply.executor import execute
 from pai_install.report.console import LineProgress, LiveProgress, progress
+from pai_install.report.notices import PhaseStarted, TaskFinished, TaskStarted
+
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
 
 class Terminal(io.StringIO):
@@ -52,8 +56,6 @@ def test_live_line_ends_as_one_line_per_phase(kit: Any) -> None:
 
 
 def test_live_line_follows_the_task() -> None:
-    from pai_install.report.notices import PhaseStarted, TaskFinished, TaskStarted  # noqa: PLC0415
-
     live = LiveProgress(Console(file=io.StringIO(), width=100), clock=lambda: 5.0)
     live.notice(PhaseStarted("base", "Base", ("a", "b"), 2, 7))
     live.notice(TaskStarted("base", "Write a file"))
@@ -61,9 +63,19 @@ def test_live_line_follows_the_task() -> None:
     try:
         assert live._status().plain == "  [2/7] Base  0.0 s  1/2 machines  Write a file"
     finally:
-        live._stop()
+        live.stop()
 
 
 def test_stream_decides() -> None:
-    assert isinstance(progress(io.StringIO()), LineProgress)
-    assert isinstance(progress(Terminal()), LiveProgress)
+    with progress(io.StringIO()) as lines, progress(Terminal()) as live:
+        assert isinstance(lines, LineProgress)
+        assert isinstance(live, LiveProgress)
+
+
+def test_terminal_is_given_back_after_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with pytest.raises(ZeroDivisionError), progress(stream) as live:  # noqa: PT012 - what comes before matters
+        live.notice(PhaseStarted("base", "Base", ("a",), 1, 1))
+        raise ZeroDivisionError
+    assert stream.getvalue().rindex(SHOW_CURSOR) > stream.getvalue().rindex(HIDE_CURSOR)
