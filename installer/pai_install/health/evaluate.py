@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pai_install.findings import Verdict
 from pai_install.health.evidence import Evidence
 from pai_install.health.facts import facts_of, snapshot_of
+from pai_install.health.fleet import Fleet, MachineFacts
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.limits import Limits
 from pai_install.health.model import (
     Action,
@@ -22,7 +24,7 @@ from pai_install.health.model import (
 from pai_install.health.parse.host import KubernetesNode, parse_kubernetes_nodes
 from pai_install.health.rules import FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.snapshot import Baseline, Expectation, Snapshot
-from pai_install.health.view import Fleet, GpuView, MachineFacts, MachineView
+from pai_install.health.view import MachineView
 from pai_install.health.xid import XidMeaning
 
 _GRAVITY = {Verdict.FAIL: 4, Verdict.UNKNOWN: 3, Verdict.WARN: 2, Verdict.PASS: 1, Verdict.SKIP: 0}
@@ -131,7 +133,7 @@ def _finding(
         value=judgement.value,
         expected=judgement.expected,
         threshold_source=source or text.source,
-        evidence=evidence,
+        evidence=evidence or text.reads,
         remedy=judgement.remedy or (text.remedy if sick else ""),
         action=action if sick else Action.NONE,
     )

@@ -8,13 +8,15 @@ from typing import TypeVar
 
 from pai_install.findings import Verdict
 from pai_install.health import fields
+from pai_install.health.fleet import MachineFacts
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import HealthFinding, NotObservedError
 from pai_install.health.parse.host import parse_tracking
 from pai_install.health.parse.links import parse_infiniband, parse_nvlink_errors, parse_nvlink_status
 from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.reading import State
 from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot
-from pai_install.health.view import GpuView, MachineFacts, MachineView
+from pai_install.health.view import MachineView
 
 T = TypeVar("T")
 _COUNTERS = {

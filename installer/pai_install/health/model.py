@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pai_install.findings import Finding, Verdict
 
 if TYPE_CHECKING:
-    from pai_install.health.view import Fleet, GpuView, MachineView
+    from pai_install.health.fleet import Fleet
+    from pai_install.health.gpu_view import GpuView
+    from pai_install.health.view import MachineView
 
 
 class Action(StrEnum):

@@ -1,124 +1,21 @@
-"""What a check sees of a machine and of a GPU, with a record of everything it has looked at.
+"""What a check sees of a machine, with a record of the commands and files it has looked at.
 
-The record is what keeps a missing value from passing: a PASS whose check has read anything but a value is turned
-into UNKNOWN or SKIP, whatever the check's author thought of (`GpuView.settle`, `NotObservedError`).
+What is not there raises NotObservedError, so that a check cannot take it for a good sign.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from pai_install.findings import Verdict
-from pai_install.health.devices import Traits, traits_of
 from pai_install.health.evidence import CommandResult, Evidence
-from pai_install.health.fields import Field
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.limits import Limits
-from pai_install.health.model import Judgement, NotObservedError, skipped, unknown
+from pai_install.health.model import NotObservedError
 from pai_install.health.parse import kernel_log, links, nvidia
-from pai_install.health.parse.host import KubernetesNode
-from pai_install.health.reading import ABSENT, Reading, State, parse_reading
-from pai_install.health.snapshot import Baseline, Expectation, GpuBaseline, Snapshot
+from pai_install.health.snapshot import Baseline, Expectation, Snapshot
 from pai_install.health.xid import Incident, XidMeaning, merge
-
-
-class GpuView:
-    """One GPU, read by one check at a time."""
-
-    __slots__ = ("_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
-
-    def __init__(self, gpu: nvidia.Gpu, driver_major: int, baseline: GpuBaseline | None) -> None:
-        self.gpu = gpu
-        self.traits: Traits = traits_of(gpu)
-        self.driver_major = driver_major
-        self.baseline = baseline
-        self._readings: dict[str, Reading] = {}
-        self._touched: list[tuple[Field, Reading]] = []
-
-    @property
-    def bus_id(self) -> str:
-        """Normalised bus id."""
-        return self.gpu.bus_id
-
-    def begin(self) -> None:
-        """Forgets what the check before has read."""
-        self._touched.clear()
-
-    def peek(self, field: Field) -> Reading:
-        """The reading, without counting as read: to choose what to read, never to judge."""
-        found = self._readings.get(field.name)
-        if found is None:
-            found = self._readings[field.name] = self._resolve(field)
-        return found
-
-    def _resolve(self, field: Field) -> Reading:
-        texts = self.gpu.texts
-        for path in field.paths:
-            if path in texts:
-                return parse_reading(texts[path])
-        for path in field.paths:
-            parts = path.split("/")
-            for length in range(len(parts) - 1, 0, -1):  # "<remapped_rows>GPU is lost</remapped_rows>"
-                reading = parse_reading(texts.get("/".join(parts[:length])))
-                if reading.state in (State.ERROR, State.NOT_AVAILABLE):
-                    return reading
-        return ABSENT
-
-    def reading(self, field: Field) -> Reading:
-        """The reading; recorded."""
-        found = self.peek(field)
-        self._touched.append((field, found))
-        return found
-
-    def text(self, field: Field) -> str:
-        """The text of a value, '' for anything else."""
-        found = self.reading(field)
-        return found.text if found.state is State.VALUE else ""
-
-    def number(self, field: Field) -> float | None:
-        """The number of a value; a value that is no number is recorded as an error."""
-        found = self.peek(field)
-        number = found.number
-        if found.state is State.VALUE and number is None:
-            found = Reading(State.ERROR, found.text)
-        self._touched.append((field, found))
-        return number
-
-    def word(self, field: Field, *allowed: str) -> str:
-        """The value in lower case when it is one of `allowed`, else ''; another word is recorded as an error."""
-        found = self.peek(field)
-        word = found.text.lower() if found.state is State.VALUE else ""
-        if word and word not in allowed:
-            found, word = Reading(State.ERROR, found.text), ""
-        self._touched.append((field, found))
-        return word
-
-    def settle(self, judgement: Judgement) -> Judgement:
-        """The judgement, or UNKNOWN or SKIP where it is a PASS that rests on something that is not a value."""
-        if judgement.verdict is not Verdict.PASS:
-            return judgement
-        return self.missing() or judgement
-
-    def missing(self) -> Judgement | None:
-        """Why what was read is not enough; None when every reading is a value."""
-        gaps = [(field, reading) for field, reading in self._touched if reading.state is not State.VALUE]
-        for field, reading in gaps:
-            if reading.state is State.ERROR:
-                return unknown(f"{field.name} reads {reading.text!r}", reading.text)
-        for field, reading in gaps:
-            if reading.state is State.ABSENT and self.traits.must_report(field, self.driver_major):
-                return unknown(f"{field.name} is missing from the driver's answer")
-        for field, reading in gaps:
-            if reading.state is State.NOT_AVAILABLE:
-                return skipped(f"{field.name} is {reading.text} on this GPU")
-            return skipped(f"this GPU or driver does not report {field.name}")
-        return None
-
-    @property
-    def evidence(self) -> str:
-        """The fields that were read."""
-        return ", ".join(field.name for field, _ in self._touched)
 
 
 class MachineView:
@@ -382,29 +279,3 @@ class MachineView:
         if before is None or value < before or seconds <= 0:
             return None
         return value - before, seconds
-
-
-@dataclass(frozen=True, slots=True)
-class MachineFacts:
-    """What is kept of a machine after its own checks, to compare it with others.
-
-    traits: "driver" -> "580.105.08" and so on; a trait that was not observed is left out. gpus, mig_devices: None
-    when nvidia-smi did not answer. clock_offset: seconds, None when not known.
-    """
-
-    name: str
-    expected: Expectation
-    nvidia: bool
-    traits: Mapping[str, str]
-    gpus: int | None
-    mig_devices: int
-    clock_offset: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Fleet:
-    """All machines of a run. nodes: what Kubernetes says, None when no control plane was asked."""
-
-    machines: tuple[MachineFacts, ...]
-    nodes: Mapping[str, KubernetesNode] | None
-    limits: Limits

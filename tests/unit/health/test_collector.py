@@ -27,9 +27,7 @@ OLD_PYTHONS = [
 
 
 def _run(*options: str, python: str = sys.executable) -> dict[str, Any]:
-    done = subprocess.run(
-        [python, str(SOURCE), *options], capture_output=True, text=True, timeout=70, check=True
-    )
+    done = subprocess.run([python, str(SOURCE), *options], capture_output=True, text=True, timeout=70, check=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
@@ -164,9 +162,7 @@ def test_job_that_cannot_be_killed_is_reported(monkeypatch: pytest.MonkeyPatch) 
     assert done["sleeper"].result["timed_out"] is True
 
 
-def test_driver_and_pci_files_are_read_where_they_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_driver_and_pci_files_are_read_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "state").write_text("4: ACTIVE\n")
     found = collector.read_files("/*/state", str(tmp_path))

@@ -130,7 +130,10 @@ def _branch(machine: MachineView) -> Judgement:
 
 
 def _nouveau(machine: MachineView) -> Judgement:
-    if "nouveau" in parse_modules(machine.file("/proc/modules")):
+    modules = parse_modules(machine.file("/proc/modules"))
+    if not modules:
+        return unknown("/proc/modules names no module")
+    if "nouveau" in modules:
         return failed("the nouveau driver is loaded", "nouveau", "nvidia")
     return passed("not loaded", "not loaded")
 
@@ -138,7 +141,10 @@ def _nouveau(machine: MachineView) -> Judgement:
 def _secure_boot(machine: MachineView) -> Judgement:
     rejected = machine.events(LogKind.MODULE_REJECTED)
     state = machine.output("secure_boot", missing=Verdict.SKIP, allowed=(0, 1, 255))
+    result = machine.result("secure_boot")
     enabled = "SecureBoot enabled" in state
+    if result is not None and not re.search("SecureBoot|not supported", result.text):
+        return unknown("mokutil does not say whether Secure Boot is on")
     if enabled and rejected:
         return failed("Secure Boot refuses the driver: it is not signed with a known key", rejected[-1].text, "signed")
     return passed("enabled" if enabled else "disabled")
@@ -163,6 +169,8 @@ def _headers(machine: MachineView) -> Judgement:
 
 def _held(machine: MachineView) -> Judgement:
     units = parse_units(machine.output("upgrade_units", missing=Verdict.SKIP))
+    if not units:
+        return unknown("systemctl names no unit")
     running = [unit.name for unit in units.values() if unit.loaded and unit.active == "active"]
     listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1)).splitlines()
     packages = [line.split()[0] for line in listed if line.rstrip().endswith(" ii")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from pai_install.findings import Verdict
 from pai_install.health import fields
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import (
     Action,
     CheckText,
@@ -27,7 +28,7 @@ from pai_install.health.parse.links import (
     parse_nvlink_errors,
     parse_nvlink_status,
 )
-from pai_install.health.view import GpuView, MachineView
+from pai_install.health.view import MachineView
 
 _GRID = re.compile(r"^\s*GPU\d+\s")
 

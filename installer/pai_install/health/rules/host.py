@@ -116,7 +116,10 @@ def _edac(machine: MachineView) -> Judgement:
 
 
 def _swap(machine: MachineView) -> Judgement:
-    areas = parse_swaps(machine.file("/proc/swaps"))
+    text = machine.file("/proc/swaps")
+    if not text.startswith("Filename"):
+        return unknown("/proc/swaps is not a table")
+    areas = parse_swaps(text)
     if areas:
         return failed("swap is on: the kubelet does not want that", ", ".join(areas), "none")
     return passed("none", "none")

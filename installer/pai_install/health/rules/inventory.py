@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from pai_install.health import fields
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import (
     Action,
     CheckText,
@@ -22,7 +23,7 @@ from pai_install.health.model import (
 from pai_install.health.parse.host import parse_meminfo
 from pai_install.health.parse.links import nvidia_gpus
 from pai_install.health.parse.nvidia import normalise_bus_id
-from pai_install.health.view import GpuView, MachineView
+from pai_install.health.view import MachineView
 
 _PROC = "/proc/driver/nvidia/gpus/"
 _NODE = re.compile(r"^/dev/nvidia\d+$")

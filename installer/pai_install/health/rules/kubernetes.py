@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pai_install.health.fleet import Fleet, MachineFacts
 from pai_install.health.model import Action, CheckText, FleetCheck, Judgement, failed, passed, skipped, unknown, warned
 from pai_install.health.parse.host import KubernetesNode
-from pai_install.health.view import Fleet, MachineFacts
 
 
 def _node_of(fleet: Fleet, machine: MachineFacts) -> KubernetesNode | Judgement:

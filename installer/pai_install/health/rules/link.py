@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from pai_install.health import fields
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import (
     Action,
     CheckText,
@@ -21,7 +22,7 @@ from pai_install.health.model import (
 )
 from pai_install.health.parse.kernel_log import LogKind
 from pai_install.health.parse.nvidia import normalise_bus_id
-from pai_install.health.view import GpuView, MachineView
+from pai_install.health.view import MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
 

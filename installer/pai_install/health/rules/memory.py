@@ -6,6 +6,7 @@ import re
 
 from pai_install.health import fields
 from pai_install.health.fields import Field
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import (
     Action,
     CheckText,
@@ -19,7 +20,7 @@ from pai_install.health.model import (
     warned,
 )
 from pai_install.health.reading import State, parse_reading
-from pai_install.health.view import GpuView, MachineView
+from pai_install.health.view import MachineView
 
 YES_NO = ("yes", "no")
 ON_OFF = ("enabled", "disabled")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from pai_install.health.fleet import Fleet, MachineFacts
 from pai_install.health.model import Action, CheckText, FleetCheck, Judgement, passed, skipped, unknown, warned
-from pai_install.health.view import Fleet, MachineFacts
 
 # trait -> title, remedy
 TRAITS = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pai_install.health import fields
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import (
     Action,
     CheckText,
@@ -17,7 +18,7 @@ from pai_install.health.model import (
     warned,
 )
 from pai_install.health.reading import State, parse_reading
-from pai_install.health.view import GpuView, MachineView
+from pai_install.health.view import MachineView
 
 # NVIDIA's own verdict, by the words of several driver generations (lower case).
 _RECOVERY = {
@@ -61,7 +62,8 @@ def _lost(gpu: GpuView, _machine: MachineView) -> Judgement:
 
 
 def _readable(gpu: GpuView, _machine: MachineView) -> Judgement:
-    errors = {path: text for path, text in _errors(gpu).items() if "is lost" not in text.lower()}
+    said = ("is lost", "requires reset")  # those are gpu-lost's
+    errors = {path: text for path, text in _errors(gpu).items() if not any(word in text.lower() for word in said)}
     if errors:
         shown = ", ".join(f"{path} {text}" for path, text in list(errors.items())[:4])
         if all("insufficient permissions" in text.lower() for text in errors.values()):

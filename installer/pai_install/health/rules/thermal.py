@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pai_install.health import fields
 from pai_install.health.fields import Field
+from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import Action, CheckText, GpuCheck, Judgement, failed, passed, skipped, unknown, warned
 from pai_install.health.reading import State
-from pai_install.health.view import GpuView, MachineView
+from pai_install.health.view import MachineView
 
 ACTIVE = ("active", "not active")
 

@@ -1,0 +1,474 @@
+"""The checks of a machine: driver, bus, links, disks, clock, containers; one change at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from pai_install.findings import Verdict
+from pai_install.health.evidence import CommandResult
+from pai_install.health.model import Action
+from pai_install.health.rules.inventory import same_model
+from pai_install.health.snapshot import Snapshot
+
+from .machines import BOOT, DRIVER, NOW, Box, bus_id, change, h100, healthy, ran, smi_xml, uuid, volta
+
+FAIL, WARN, PASS, SKIP, UNKNOWN = Verdict.FAIL, Verdict.WARN, Verdict.PASS, Verdict.SKIP, Verdict.UNKNOWN
+Mutate = Callable[[Box], Box]
+
+
+def smi(rc: int, text: str = "") -> Mutate:
+    return lambda box: box.command("nvidia_smi_xml", CommandResult(rc=rc, stdout=text, duration_s=0.2))
+
+
+def output(name: str, text: str) -> Mutate:
+    return lambda box: box.output(name, text)
+
+
+def file(path: str, text: str | None) -> Mutate:
+    return lambda box: box.paths({path: text})
+
+
+def units(name: str, **states: str) -> Mutate:
+    blocks = [
+        f"Id={unit}.service\nLoadState=loaded\nActiveState={state}\nNRestarts=0" for unit, state in states.items()
+    ]
+    return output(name, "\n\n".join(blocks))
+
+
+TRACKING = "0A000001,a,3,{time},{offset},0.1,0.1,0,0,0,{delay},{dispersion},64.0,{leap}"
+
+
+def tracking(
+    *, ref: str = "0A000001", offset: str = "0.00002", age: float = 30, leap: str = "Normal", dispersion: str = "0.002"
+) -> Mutate:
+    line = TRACKING.format(time=NOW - age, offset=offset, delay="0.001", dispersion=dispersion, leap=leap)
+    return output("chrony_tracking", line.replace("0A000001", ref))
+
+
+MODULES = "nvidia 1 0 - Live\nnvidia_uvm 1 0 - Live\n"
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
+CASES: list[tuple[Mutate, str, Verdict, Action]] = [
+    # driver
+    (lambda box: box.command("nvidia_smi_xml", CommandResult(missing=True)), "driver-responds", FAIL, Action.CONFIG),
+    (
+        lambda box: box.command(
+            "nvidia_smi_xml", CommandResult(timed_out=True, duration_s=30, state="D", unkillable=True)
+        ),
+        "driver-responds",
+        FAIL,
+        Action.REBOOT,
+    ),
+    (
+        lambda box: box.command("nvidia_smi_xml", replace(box.evidence.commands["nvidia_smi_xml"], duration_s=25.0)),
+        "driver-responds",
+        WARN,
+        Action.NONE,
+    ),
+    (smi(9, "NVIDIA-SMI has failed because it couldn't communicate"), "driver-status", FAIL, Action.REBOOT),
+    (smi(18, MISMATCH), "driver-status", FAIL, Action.REBOOT),
+    (smi(6, "Unable to determine the device handle for GPU"), "driver-status", FAIL, Action.REBOOT),
+    (smi(8), "driver-status", FAIL, Action.RMA),
+    (smi(12), "driver-status", FAIL, Action.CONFIG),
+    (smi(14), "driver-status", FAIL, Action.RMA),
+    (smi(15), "driver-status", FAIL, Action.REBOOT),
+    (smi(77), "driver-status", FAIL, Action.REBOOT),
+    (smi(0, "<nvidia_smi_log>"), "driver-status", UNKNOWN, Action.NONE),
+    (output("modinfo_nvidia", "575.57.08\n"), "driver-versions", FAIL, Action.REBOOT),
+    (file("/proc/driver/nvidia/version", "NVRM version: x 575.57.08 y"), "driver-versions", FAIL, Action.REBOOT),
+    (file("/proc/driver/nvidia/version", "no number"), "driver-versions", UNKNOWN, Action.NONE),
+    (
+        lambda box: box.fact("kernel", {"nvml": [f"libnvidia-ml.so.{DRIVER}", "libnvidia-ml.so.575.57.08"]}),
+        "driver-versions",
+        FAIL,
+        Action.REBOOT,
+    ),
+    (output("nvidia_smi_xml", smi_xml([h100(0)], driver="570.148.08")), "driver-branch", WARN, Action.CONFIG),
+    (output("nvidia_smi_xml", smi_xml([h100(0)], driver="470.10")), "driver-branch", FAIL, Action.CONFIG),
+    (output("nvidia_smi_xml", smi_xml([volta()], driver="595.10")), "driver-branch", FAIL, Action.CONFIG),
+    (output("nvidia_smi_xml", smi_xml([h100()], driver="")), "driver-branch", UNKNOWN, Action.NONE),
+    (file("/proc/modules", "nouveau 1 0 - Live"), "driver-nouveau", FAIL, Action.REBOOT),
+    (
+        lambda box: box.output("secure_boot", "SecureBoot enabled").log(
+            "nvidia: module verification failed: signature"
+        ),
+        "driver-secure-boot",
+        FAIL,
+        Action.CONFIG,
+    ),
+    (output("secure_boot", "SecureBoot enabled"), "driver-secure-boot", PASS, Action.NONE),
+    (output("dkms", f"nvidia/{DRIVER}, 6.1.0-30-amd64, x86_64: installed"), "driver-dkms", FAIL, Action.CONFIG),
+    (output("dkms", ""), "driver-dkms", SKIP, Action.NONE),
+    (
+        lambda box: box.fact("kernel", {"release": "6.1.0-40-amd64", "headers": False}),
+        "driver-dkms",
+        WARN,
+        Action.NONE,
+    ),
+    (units("upgrade_units", **{"unattended-upgrades": "active"}), "driver-held", WARN, Action.CONFIG),
+    (
+        lambda box: units("upgrade_units", **{"unattended-upgrades": "active"})(box).output(
+            "apt_hold", "nvidia-driver\n"
+        ),
+        "driver-held",
+        PASS,
+        Action.NONE,
+    ),
+    (output("dpkg_nvidia", ""), "driver-held", SKIP, Action.NONE),
+    (file("/dev/nvidia-uvm", None), "driver-device-nodes", FAIL, Action.CONFIG),
+    (
+        lambda box: box.paths({"/dev/nvidia0": None, "/dev/nvidia1": None}),
+        "driver-device-nodes",
+        FAIL,
+        Action.CONFIG,
+    ),
+    (file("/proc/modules", MODULES), "driver-peer-memory", WARN, Action.CONFIG),
+    (output("dcgm_health", '{"body": {"Overall Health": {"value": "Healthy"}}}'), "dcgm-health", PASS, Action.NONE),
+    (output("dcgm_health", '{"body": {"Overall Health": {"value": "Warning"}}}'), "dcgm-health", WARN, Action.NONE),
+    (output("dcgm_health", '{"body": {"Overall Health": {"value": "Failure"}}}'), "dcgm-health", FAIL, Action.DRAIN),
+    (output("dcgm_health", "what?"), "dcgm-health", UNKNOWN, Action.NONE),
+    # bus and layout
+    (lambda box: box.expecting(count=4), "gpu-count", FAIL, Action.REBOOT),
+    (lambda box: box.expecting(count=1), "gpu-count", WARN, Action.CONFIG),
+    (output("nvidia_smi_xml", smi_xml([h100(0)])), "gpu-count", FAIL, Action.REBOOT),
+    (output("nvidia_smi_xml", smi_xml([h100(0), h100(1)], attached=8)), "gpu-count", FAIL, Action.REBOOT),
+    (file("/dev/nvidia1", None), "gpu-count", FAIL, Action.REBOOT),
+    (
+        output("lspci", f"{bus_id(0)} 3D controller [0302]: NVIDIA Device [10de:2330] (rev ff)\n"),
+        "gpu-on-bus",
+        FAIL,
+        Action.REBOOT,
+    ),
+    (output("lspci", ""), "gpu-on-bus", UNKNOWN, Action.NONE),
+    (
+        lambda box: box.gpus(h100(0), change(h100(1), "product_name", "NVIDIA H200")),
+        "gpu-mixed-models",
+        WARN,
+        Action.NONE,
+    ),
+    (file("/proc/meminfo", "MemTotal: 500000000 kB"), "host-memory", FAIL, Action.DRAIN),
+    (lambda box: box.expecting(ram_bytes=None), "host-memory", SKIP, Action.NONE),
+    (lambda box: box.expecting(cpus=256), "host-processors", FAIL, Action.CONFIG),
+    (lambda box: box.expecting(device="amd.com/gpu", count=8), "other-devices", FAIL, Action.DRAIN),
+    (
+        lambda box: box.expecting(device="amd.com/gpu", count=1).output(
+            "lspci", "0000:03:00.0 Display controller [0380]: AMD/ATI [1002:740f]\n"
+        ),
+        "other-devices",
+        UNKNOWN,
+        Action.NONE,
+    ),
+    (lambda box: box.expecting(device="enflame.com/dtu", count=1), "other-devices", UNKNOWN, Action.NONE),
+    # fabric
+    (output("nvidia_smi_p2p", "\tGPU0\tGPU1\n GPU0\tX\tTNS\n GPU1\tTNS\tX\n"), "gpu-peer-to-peer", WARN, Action.NONE),
+    (output("nvidia_smi_p2p", ""), "gpu-peer-to-peer", SKIP, Action.NONE),
+    (units("units", **{"nvidia-fabricmanager": "failed"}), "fabric-manager", FAIL, Action.CONFIG),
+    (units("units", **{"nvidia-persistenced": "active"}), "fabric-manager", FAIL, Action.CONFIG),
+    (output("lspci", f"{bus_id(0)} 3D controller [0302]: N [10de:2330]\n"), "fabric-manager", SKIP, Action.NONE),
+    (
+        file("/var/log/fabricmanager.log", "[ERROR] detected NVSwitch fatal error 20034 on fid 0"),
+        "fabric-manager-log",
+        FAIL,
+        Action.REBOOT,
+    ),
+    (
+        file("/var/log/fabricmanager.log", "[ERROR] detected NVSwitch non-fatal error 12028 on fid 0"),
+        "fabric-manager-log",
+        WARN,
+        Action.NONE,
+    ),
+    (file("/var/log/fabricmanager.log", None), "fabric-manager-log", SKIP, Action.NONE),
+    (
+        lambda box: units("nvidia_units", **{"nvidia-imex": "inactive"})(
+            box.gpus(change(h100(), "product_name", "NVIDIA GB200"))
+        ),
+        "imex",
+        WARN,
+        Action.NONE,
+    ),
+    # PCIe errors
+    (
+        file(f"/sys/bus/pci/devices/{bus_id(0)}/aer_dev_fatal", "SDES 1\nTOTAL_ERR_FATAL 1"),
+        "pcie-aer",
+        FAIL,
+        Action.DRAIN,
+    ),
+    (
+        lambda box: box.log("[   12.5] pcieport 0000:17:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal)"),
+        "pcie-aer",
+        FAIL,
+        Action.DRAIN,
+    ),
+    # network
+    (file("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN"), "rdma-ports", FAIL, Action.DRAIN),
+    (file("/sys/class/infiniband/mlx5_0/ports/1/rate", "huh"), "rdma-ports", UNKNOWN, Action.NONE),
+    (
+        lambda box: box.paths(
+            {
+                "/sys/class/infiniband/mlx5_0/ports/1/state": "1: DOWN",
+                "/sys/class/infiniband/mlx5_0/ports/1/phys_state": "3: Disabled",
+            }
+        ),
+        "rdma-ports",
+        SKIP,
+        Action.NONE,
+    ),
+    (
+        lambda box: box.paths({f"/sys/class/infiniband/mlx5_{n}/ports/1/rate": "100 Gb/sec (4X EDR)" for n in (0, 1)}),
+        "rdma-ports",
+        WARN,
+        Action.NONE,
+    ),
+    # disks and memory
+    (lambda box: box.fact("disks", {"/": [100, 19, 10, 9]}), "disk-space", FAIL, Action.CONFIG),
+    (lambda box: box.fact("disks", {"/": [10**12, 15 * 10**10, 10, 9]}), "disk-space", WARN, Action.NONE),
+    (lambda box: box.fact("disks", {"/": [10**12, 5 * 10**10, 10, 9]}), "disk-space", FAIL, Action.CONFIG),
+    (lambda box: box.fact("disks", {"/": [10**12, 9 * 10**11, 100, 5]}), "disk-space", FAIL, Action.CONFIG),
+    (lambda box: box.fact("disks", {"/": [0, 0, 0, 0]}), "disk-space", UNKNOWN, Action.NONE),
+    (lambda box: box.fact("disks", {}), "disk-space", UNKNOWN, Action.NONE),
+    (file("/proc/mounts", "/dev/sda1 /data ext4 ro,relatime 0 0"), "disk-read-only", FAIL, Action.DRAIN),
+    (file("/proc/mounts", "/dev/loop1 /snap/x ext4 ro 0 0"), "disk-read-only", PASS, Action.NONE),
+    (output("smart:/dev/sda", '{"smart_status": {"passed": false}}'), "disk-smart", FAIL, Action.RMA),
+    (output("smart:/dev/sda", "{}"), "disk-smart", UNKNOWN, Action.NONE),
+    (output("smart_scan", ""), "disk-smart", SKIP, Action.NONE),
+    (file("/proc/mdstat", "md0 : active raid1 sdb1[1]\n  100 blocks [2/1] [_U]"), "disk-raid", FAIL, Action.RMA),
+    (file("/proc/mdstat", "md0 : active raid1 sdb1[1]\n  100 blocks [2/2] [UU]"), "disk-raid", PASS, Action.NONE),
+    (file("/sys/devices/system/edac/mc/mc0/ue_count", "1"), "host-edac", FAIL, Action.RMA),
+    (file("/sys/devices/system/edac/mc/mc0/ue_count", "?"), "host-edac", UNKNOWN, Action.NONE),
+    (file("/proc/swaps", "Filename Type\n/swapfile file 1 0 -2"), "host-swap", FAIL, Action.CONFIG),
+    (file("/sys/fs/cgroup/cgroup.controllers", "cpu"), "host-cgroups", FAIL, Action.CONFIG),
+    # processes
+    (output("ps", "  9 D 1 4000 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", FAIL, Action.REBOOT),
+    (output("ps", "  9 D 1 40 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", WARN, Action.NONE),
+    (output("ps", "  9 Zl 1 4000 - python\n"), "processes-stuck", WARN, Action.NONE),
+    # clock
+    (tracking(leap="Not synchronised"), "clock-synchronised", FAIL, Action.CONFIG),
+    (tracking(ref="7F7F0101"), "clock-synchronised", FAIL, Action.CONFIG),
+    (lambda box: tracking(ref="7F7F0101")(box).expecting(control_plane=True), "clock-synchronised", PASS, Action.NONE),
+    (tracking(age=5000), "clock-synchronised", WARN, Action.NONE),
+    (tracking(offset="-0.6"), "clock-offset", FAIL, Action.CONFIG),
+    (tracking(offset="0.06"), "clock-offset", WARN, Action.NONE),
+    (tracking(dispersion="0.2"), "clock-offset", WARN, Action.NONE),
+    (units("time_units", chrony="active", ntpd="active"), "clock-service", FAIL, Action.CONFIG),
+    (units("time_units", chrony="active", chronyd="active"), "clock-service", PASS, Action.NONE),
+    (units("time_units", chrony="inactive"), "clock-service", FAIL, Action.CONFIG),
+    # containers
+    (units("host_units", kubelet="failed", docker="active"), "container-services", FAIL, Action.DRAIN),
+    (output("host_units", "Id=kubelet.service\nLoadState=not-found"), "container-services", SKIP, Action.NONE),
+    (
+        output("host_units", "Id=kubelet.service\nLoadState=loaded\nActiveState=active\nNRestarts=80"),
+        "container-services",
+        WARN,
+        Action.NONE,
+    ),
+    (output("docker_info", '{"Runtimes": {"runc": {}}}'), "container-docker-runtime", FAIL, Action.CONFIG),
+    (output("containerd_config", "version = 3"), "container-containerd-runtime", FAIL, Action.CONFIG),
+    (file("/var/run/cdi/nvidia.yaml", None), "container-cdi", WARN, Action.CONFIG),
+    (
+        file("/var/run/cdi/nvidia.yaml", 'kind: nvidia.com/gpu\n- name: "0"\nlibcuda.so.575.57.08'),
+        "container-cdi",
+        FAIL,
+        Action.CONFIG,
+    ),
+    (file("/var/run/cdi/nvidia.yaml", 'kind: nvidia.com/gpu\n- name: "0"\n'), "container-cdi", FAIL, Action.CONFIG),
+    (file("/var/run/cdi/nvidia.yaml", "kind: nvidia.com/gpu\n"), "container-cdi", UNKNOWN, Action.NONE),
+    (
+        output("docker_gpu", f"GPU 0: H100 (UUID: {uuid(0)})\nGPU 1: H100 (UUID: {uuid(1)})\n"),
+        "container-gpu-docker",
+        PASS,
+        Action.NONE,
+    ),
+    (output("docker_gpu", f"GPU 0: H100 (UUID: {uuid(0)})\n"), "container-gpu-docker", FAIL, Action.CONFIG),
+    (
+        lambda box: box.command("containerd_gpu", CommandResult(rc=1, stderr="unresolvable CDI devices")),
+        "container-gpu-containerd",
+        FAIL,
+        Action.CONFIG,
+    ),
+    (lambda box: box.fact("disks", None), "host-evidence", WARN, Action.NONE),
+]
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check", "verdict", "action"), CASES, ids=[f"{n}-{row[1]}-{row[2]}" for n, row in enumerate(CASES)]
+)
+def test_one_change_gives_its_verdict_and_action(mutate: Mutate, check: str, verdict: Verdict, action: Action) -> None:
+    box = mutate(healthy())
+    finding = box.finding(check)
+    assert (finding.verdict, finding.action) == (verdict, action), finding
+    if verdict in (FAIL, WARN):
+        assert finding.message
+
+
+def test_hang_says_where_and_the_rest_is_unknown_not_failed() -> None:
+    hung = CommandResult(timed_out=True, duration_s=30.2, state="D", wchan="nvidia_ioctl", unkillable=True)
+    report = healthy().command("nvidia_smi_xml", hung).report()
+    failed = {item.check: item for item in report.findings if item.verdict is FAIL}
+    assert set(failed) == {"driver-responds"}
+    assert failed["driver-responds"].value == "30 s, in state D at nvidia_ioctl"
+    assert "could not be killed" in failed["driver-responds"].message
+    assert {item.verdict for item in report.findings if item.check == "gpu-ecc-uncorrected"} == {UNKNOWN}
+
+
+def test_text_output_stands_in_where_the_xml_is_refused() -> None:
+    text = "\n======NVSMI LOG======\n\nDriver Version : 580.95.05\nAttached GPUs : 1\nGPU 00000000:18:00.0\n"
+    text += "    Product Name                : NVIDIA H100 80GB HBM3\n    Retired Pages\n        Single Bit ECC : 0\n"
+    text += "    Remapped Rows\n        Remapping Failure Occurred : Yes\n"
+    box = smi(255, "boom")(healthy(1)).command("nvidia_smi_text", ran(text))
+    assert box.verdict("gpu-remap-failed") is FAIL
+    assert box.verdict("driver-status") is FAIL
+
+
+def test_table_stands_in_where_there_is_nothing_else() -> None:
+    rows = [
+        "| NVIDIA-SMI 580.95.05    Driver Version: 580.95.05    CUDA Version: 13.0 |",
+        "|   0  NVIDIA H100 80GB     On  | 00000000:18:00.0 Off |                    0 |",
+        "| N/A   31C    P0    70W / 700W |      0MiB / 81559MiB |      0%      Default |",
+        "|   1  NVIDIA H100 80GB     On  | 00000000:19:00.0 Off |                 ERR! |",
+        "|ERR!   ERR! ERR!    ERR! / ERR!|      0MiB / 81559MiB |    ERR!      Default |",
+    ]
+    box = smi(255, "boom")(healthy()).command("nvidia_smi_table", ran("\n".join(rows)))
+    verdicts = {item.device: item.verdict for item in box.findings("gpu-readable")}
+    assert verdicts == {bus_id(0): PASS, bus_id(1): FAIL}
+
+
+def test_missing_gpu_is_named() -> None:
+    finding = healthy(8).output("nvidia_smi_xml", smi_xml([h100(index) for index in range(7)])).finding("gpu-count")
+    assert bus_id(7) in finding.message
+    assert finding.value == "nvidia-smi 7, bus 8, /proc 8, /dev 8"
+    assert finding.expected == "8 (layout)"
+
+
+def test_sysfs_stands_in_for_lspci() -> None:
+    assert healthy().command("lspci", CommandResult(missing=True)).verdict("gpu-count") is PASS
+
+
+def test_stand_in_for_nvidia_smi_is_compared_with_the_layout_only() -> None:
+    nothing = {path: None for path in healthy().evidence.files if "nvidia" in path or path.startswith("/sys/bus/pci")}
+    box = healthy().paths(nothing).output("lspci", "")
+    assert box.verdict("gpu-count") is UNKNOWN
+    assert box.expecting(count=4).verdict("gpu-count") is FAIL
+    assert box.verdict("driver-device-nodes") is UNKNOWN
+
+
+def test_cpu_only_machine_skips_every_gpu_check() -> None:
+    nothing = {path: None for path in healthy().evidence.files if "nvidia" in path or path.startswith("/sys/bus/pci")}
+    box = healthy().paths(nothing).output("lspci", "").command("nvidia_smi_xml", CommandResult(missing=True))
+    report = box.expecting(device="", model="", count=None).report()
+    assert {item.verdict for item in report.findings if item.check.startswith(("gpu-", "driver-"))} == {SKIP}
+    assert report.verdict is PASS
+
+
+def test_machine_that_should_have_gpus_and_has_no_driver_fails() -> None:
+    box = healthy().command("nvidia_smi_xml", CommandResult(missing=True))
+    assert box.verdict("driver-responds") is FAIL
+    assert box.finding("gpu-count").verdict in (FAIL, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "same"),
+    [
+        ("Tesla V100-SXM2-32GB", "V100", True),
+        ("NVIDIA A100-SXM4-80GB", "a100-80gb", True),
+        ("NVIDIA A100-SXM4-40GB", "a100-80gb", False),
+        ("NVIDIA T4", "Tesla_T4", True),
+        ("NVIDIA H100 80GB HBM3", "A100", False),
+        ("NVIDIA GeForce RTX 2080 Ti", "GeForce RTX 2080 Ti", True),
+        ("Tesla K80", "K80", True),
+        ("NVIDIA L40S", "l40s", True),
+    ],
+)
+def test_models_are_compared_by_their_telling_words(name: str, wanted: str, same: bool) -> None:
+    assert same_model(name, wanted) is same
+
+
+# NVLink
+
+
+def nvlink(*links: str) -> str:
+    return f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid(0)})\n" + "".join(
+        f"\t Link {number}: {text}\n" for number, text in enumerate(links)
+    )
+
+
+UP = "26.562 GB/s"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (nvlink(*[UP] * 18), PASS),
+        (nvlink(*[UP] * 17, "<inactive>"), FAIL),
+        (nvlink(*[UP] * 17), FAIL),
+        (nvlink(*[UP] * 17, "20.1 GB/s"), WARN),
+        (nvlink() + "Nvlink queries are not supported for Devices in MIG mode\n", SKIP),
+        (nvlink() + "NVML: all links are inActive\n", FAIL),
+        (f"GPU 0: NVIDIA L40S (UUID: {uuid(0)})\nNVML: all links are inActive\n", SKIP),
+        ("", UNKNOWN),
+    ],
+)
+def test_nvlink(text: str, verdict: Verdict) -> None:
+    assert healthy(1).output("nvidia_smi_nvlink", text).verdict("nvlink-links") is verdict
+
+
+def test_gpu_that_nvlink_does_not_show_is_unknown() -> None:
+    assert healthy(2).output("nvidia_smi_nvlink", nvlink(*[UP] * 18)).verdict("nvlink-links") is UNKNOWN
+
+
+def test_nvlink_errors_are_judged_by_their_growth() -> None:
+    text = "GPU 0: H100 (UUID: GPU-1)\n\t Link 0: Replay Errors: 50\n\t Link 0: CRC Errors: 50\n"
+    before = Snapshot(NOW - 600, BOOT, counters={"nvlink 0": {"link 0: Replay Errors": 0, "link 0: CRC Errors": 0}})
+    box = healthy().output("nvidia_smi_nvlink_errors", text)
+    assert box.verdict("nvlink-errors") is SKIP
+    findings = box.knowing(history={"gpu-01": [before]}).findings("nvlink-errors")
+    assert [item.message for item in findings] == ["NVLink errors grow: link 0: Replay Errors"]
+
+
+# Growth of network and memory counters
+
+
+def test_port_errors_and_flaps_are_judged_by_their_growth() -> None:
+    before = Snapshot(
+        NOW - 3600,
+        BOOT,
+        counters={
+            "port mlx5_0/1": {"link_downed": 0, "symbol_error": 0},
+            "port mlx5_1/1": {"link_downed": 1, "symbol_error": 0},
+            "net eth0": {"carrier_changes": 2},
+            "edac": {"corrected": 0},
+        },
+    )
+    box = healthy().knowing(history={"gpu-01": [before]})
+    grown = {item.device: item.verdict for item in box.findings("rdma-errors")}
+    assert grown == {"mlx5_0/1": FAIL}
+    assert box.verdict("network-flaps") is PASS
+    noisy = box.paths({"/sys/class/infiniband/mlx5_1/ports/1/counters/symbol_error": "500"})
+    assert [item.verdict for item in noisy.findings("rdma-errors") if item.device == "mlx5_1/1"] == [WARN]
+    assert box.paths({"/sys/class/net/eth0/carrier_changes": "9"}).verdict("network-flaps") is WARN
+    assert box.paths({"/sys/devices/system/edac/mc/mc0/ce_count": "3"}).verdict("host-edac") is WARN
+
+
+def test_corrected_pcie_errors_are_judged_by_their_growth() -> None:
+    path = f"/sys/bus/pci/devices/{bus_id(0)}/aer_dev_correctable"
+    before = Snapshot(NOW - 3600, BOOT, counters={f"pci {bus_id(0)}": {"aer corrected": 0}})
+    box = healthy().knowing(history={"gpu-01": [before]})
+    assert box.paths({path: "RxErr 500\nTOTAL_ERR_COR 500"}).verdict("pcie-aer") is WARN
+    assert box.paths({path: "RxErr 50\nTOTAL_ERR_COR 50"}).verdict("pcie-aer") is PASS
+
+
+def test_replaced_gpu_is_reported_once_with_a_way_to_accept_it() -> None:
+    before = Snapshot(NOW - 3600, BOOT, gpus={bus_id(0): uuid(0), bus_id(1): "GPU-other"})
+    finding = healthy().knowing(history={"gpu-01": [before]}).finding("gpu-replaced")
+    assert finding.verdict is WARN
+    assert finding.value == bus_id(1)
+    assert "baseline --accept" in finding.remedy
+    same = Snapshot(NOW - 3600, BOOT, gpus={bus_id(0): uuid(0), bus_id(1): uuid(1)})
+    assert healthy().knowing(history={"gpu-01": [same]}).verdict("gpu-replaced") is PASS
+
+
+def test_disks_under_one_file_system_are_counted_once() -> None:
+    one = [10**12, 8 * 10**11, 10, 9]
+    box = healthy().fact("disks", {"/": one, "/var": one, "/data": [10**12, 10**10, 10, 9]})
+    assert {item.device: item.verdict for item in box.findings("disk-space")} == {"/": PASS, "/data": FAIL}
