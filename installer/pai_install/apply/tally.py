@@ -53,7 +53,9 @@ class Tally:
         host.counts += _WEIGHTS[event.kind]
         self._collect_findings(event)
         if event.kind is EventKind.CHANGED:
-            host.changes.append(TaskRecord(event.task, event.task_path, round(event.duration_s, 3)))
+            host.changes.append(
+                TaskRecord(self._redactor.text(event.task), event.task_path, round(event.duration_s, 3))
+            )
         elif event.kind is EventKind.FAILED:
             host.failed = event
         elif event.kind is EventKind.UNREACHABLE:
@@ -95,7 +97,7 @@ def failure_of(event: Event, redactor: Redactor) -> Failure:
     known = explain(f"{message}\n{evidence}", unreachable=event.kind is EventKind.UNREACHABLE)
     return Failure(
         host=event.host,
-        task=event.task,
+        task=redactor.text(event.task),
         task_path=event.task_path,
         message=message,
         evidence=evidence,

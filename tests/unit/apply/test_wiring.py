@@ -1,0 +1,60 @@
+"""The product's parts fit together, without fetching anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.apply import wiring
+from pai_install.apply.state import open_state
+from pai_install.components.model import ComponentSet
+from pai_install.engine.runner import RunnerEngine
+from pai_install.site.load import load_site
+from tests.unit.cli.stub_wiring import write_site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Any:
+    return load_site(write_site(tmp_path / "site")).site
+
+
+def test_every_part_is_there() -> None:
+    made = wiring.product_wiring()
+    assert all(callable(getattr(made, name)) for name in wiring.Wiring.__slots__)
+
+
+def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
+    from datetime import UTC, datetime  # noqa: PLC0415
+
+    state = open_state(tmp_path)
+    run = state.new_run(datetime(2026, 3, 1, tzinfo=UTC))
+    with wiring.product_wiring().engine(state, run, True) as engine:
+        assert isinstance(engine, RunnerEngine)
+        assert engine._known_hosts == state.known_hosts
+        assert engine._log == run.log
+        assert engine._accept_new
+        assert state.work.is_dir()
+
+
+def test_bundle_needs_a_file(site: Any) -> None:
+    from pai_install.errors import PaiError  # noqa: PLC0415
+
+    settings = site.settings.model_copy(update={"component_source": "bundle"})
+    with pytest.raises(PaiError, match="bundle"):
+        wiring.site_components(site.model_copy(update={"settings": settings}), print)
+
+
+def test_components_are_those_the_site_chooses(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetch(selection: Any, source: Any, progress: Any) -> ComponentSet:
+        asked.append((selection.source, source.name, progress))
+        return ComponentSet((), (), selection.kubernetes_version)
+
+    monkeypatch.setattr("pai_install.components.fetch.fetch", fetch)
+    settings = site.settings.model_copy(update={"component_source": "modules", "kubernetes_version": "1.35"})
+    components = wiring.site_components(site.model_copy(update={"settings": settings}), print)
+    assert components.kubernetes_version.startswith("1.35.")
+    assert asked == [("modules", "modules", print)]

@@ -1,0 +1,102 @@
+"""How a site stands, word by word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict
+from pai_install.report.data import report_data
+from pai_install.report.standing import LastRun, Standing, last_run_of, roles, state_of, status_text
+from pai_install.site.load import load_site
+from tests.unit.cli.stub_wiring import LAYOUT, write_site
+from tests.unit.report.outcomes import FINE, TROUBLED
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Any:
+    write_site(tmp_path / "site")
+    layout = LAYOUT.replace("hostname: two,", "hostname: two, absent: true,").replace(
+        'hostip: 10.0.0.2, machine-type: cpu, pai-worker: "true"',
+        'hostip: 10.0.0.2, machine-type: cpu, pai-worker: "true", pai-storage: "true"',
+    )
+    (tmp_path / "site" / "layout.yaml").write_text(layout)
+    return load_site(tmp_path / "site").site
+
+
+def verdicts(**of: str) -> tuple[Finding, ...]:
+    return tuple(Finding("node-ready", Verdict(v), name, f"says {v}") for name, v in of.items())
+
+
+def test_state_of_each_kind_of_machine(site: Any, kit: Any) -> None:
+    plan = kit.plan(unreachable={"one": "gone"})
+    assert [state_of(machine, Standing(site)) for machine in site.machines] == [
+        "not looked at", "not looked at", "absent",
+    ]  # fmt: skip
+    seen = Standing(site, plan, verdicts(master="PASS", one="FAIL"))
+    assert [state_of(machine, seen) for machine in site.machines] == ["says PASS", "not reached", "absent"]
+    assert state_of(site.machines[0], Standing(site, kit.plan(), ())) == "answers"
+
+
+def test_trouble_hides_the_good_news_of_a_machine(site: Any, kit: Any) -> None:
+    both = (*verdicts(master="PASS"), Finding("time", Verdict.WARN, "master", "2 s off"))
+    assert state_of(site.machines[0], Standing(site, kit.plan(), both)) == "2 s off"
+
+
+def test_roles_in_words(site: Any) -> None:
+    assert [roles(machine) for machine in site.machines] == [("control plane",), ("worker", "storage"), ("worker",)]
+
+
+@pytest.mark.parametrize(
+    ("findings", "unreachable", "code"),
+    [
+        (None, {}, 0),
+        (verdicts(master="PASS"), {}, 0),
+        (verdicts(master="WARN"), {}, 0),
+        (verdicts(master="UNKNOWN"), {}, 0),
+        (verdicts(master="FAIL"), {}, 7),
+        (verdicts(master="FAIL"), {"one": "gone"}, 5),
+    ],
+)
+def test_exit_code(site: Any, kit: Any, findings: Any, unreachable: Any, code: int) -> None:
+    assert Standing(site, kit.plan(unreachable=unreachable), findings).exit_code == ExitCode(code)
+
+
+def test_offline_standing_never_fails(site: Any) -> None:
+    assert Standing(site).exit_code is ExitCode.OK
+    assert status_text(Standing(site)).endswith("no run yet\n")
+
+
+def test_drift_gathers_the_reasons_of_all_phases(site: Any, kit: Any) -> None:
+    standing = Standing(site, kit.plan(kit.phase("base", "one"), kit.phase("time", "one", "master")))
+    assert standing.drift == {
+        "one": ("base: never installed", "time: never installed"),
+        "master": ("time: never installed",),
+    }
+    assert "one is not as the site says:\n  base: never installed\n" in status_text(standing)
+    assert "every machine" not in status_text(standing)
+
+
+def test_text_names_what_runs_and_what_was_cut_off(site: Any, kit: Any) -> None:
+    run = LastRun("20260301T120000Z", 6, 3.0, {"one": ("Base", "Time")})
+    text = status_text(Standing(site, None, None, run, running="`apply` by ops", interrupted="r7"))
+    assert "running now: `apply` by ops\n" in text
+    assert "the run r7 was cut off; apply continues\n" in text
+    assert "last run 20260301T120000Z: exit code 6; left to do: one: Base, Time\n" in text
+
+
+def test_checks_of_the_cluster_are_listed_and_skipped_ones_are_not(site: Any, kit: Any) -> None:
+    findings = (Finding("pods", Verdict.PASS, "cluster", "all run"), Finding("x", Verdict.SKIP, "cluster", "no"))
+    text = status_text(Standing(site, kit.plan(), findings))
+    assert "PASS cluster: all run\n" in text
+    assert "SKIP" not in text
+
+
+def test_last_run_is_read_from_its_report() -> None:
+    run = last_run_of("r", report_data(TROUBLED))
+    assert (run.exit_code, run.left) == (6, TROUBLED.left)
+    assert last_run_of("r", report_data(FINE)).left == {}
+    assert last_run_of("r", {}) == LastRun("r", int(ExitCode.INTERNAL), 0.0, {})
