@@ -34,6 +34,9 @@ from pai_install.components.store import Contents, Entry, StagedFile, StagedImag
 
 # Part of the key of everything assembled here: raise it when the same programs give other files or images.
 RECIPE = 1
+# The Go client's cache of compiled packages reaches about 12 GB over all components. With this much free it is kept
+# until the last one is built: they share Go's own packages.
+ROOMY_MB = 30_000
 
 
 class Modules:
@@ -136,9 +139,8 @@ class Modules:
                 build_c(build, pick.version, wrapper, go, workshop, out)
             else:
                 take_deb(build, workshop, out)
-        finally:  # the caches of the Go client are larger than all results together
-            shutil.rmtree(workshop.scratch, ignore_errors=True)
-            workshop.scratch.mkdir()
+        finally:
+            _drop_caches(workshop.scratch)
 
     def _image(
         self,
@@ -174,6 +176,14 @@ class Modules:
             entry = workshop.store.publish(key, staged, Contents((file,)))
         shutil.rmtree(folder)
         return read_layer(entry.path("layer"))
+
+
+def _drop_caches(scratch: Path) -> None:
+    """Empties the scratch folder; compiled packages stay for the next component while there is room for them."""
+    roomy = shutil.disk_usage(scratch).free >> 20 > ROOMY_MB
+    for path in scratch.iterdir():
+        if path.name != "cache" or not roomy:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path], folder: Path) -> StagedFile:

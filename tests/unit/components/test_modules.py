@@ -89,8 +89,11 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def build_go(build: GoBuild, version: str, wrapper: Path, _go: object, workshop: Workshop, out: Path) -> None:
         made.append(wrapper.name)
-        (workshop.scratch / "cache").mkdir()
-        (workshop.scratch / "cache/large").write_bytes(b"x" * 1000)
+        assert not (workshop.scratch / "mod").exists()
+        made.append("compiled packages") if (workshop.scratch / "cache").exists() else None
+        for name in ("cache", "mod"):
+            (workshop.scratch / name).mkdir(exist_ok=True)
+            (workshop.scratch / name / "large").write_bytes(b"x" * 1000)
         for package in build.packages:
             (out / package.rpartition("/")[2]).write_bytes(f"{package} {version}".encode())
 
@@ -182,6 +185,20 @@ def test_caches_of_the_build_are_gone_afterwards(tmp_path: Path, wrappers: Path,
     bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
     assert not (tmp_path / "cache/build").exists()
     assert not list((tmp_path / "cache").rglob("large"))
+
+
+@pytest.mark.parametrize(("room_mb", "times"), [(0, 1), (1 << 40, 0)])
+def test_compiled_packages_are_shared_while_there_is_room(
+    tmp_path: Path,
+    wrappers: Path,
+    builds: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    room_mb: int,
+    times: int,
+) -> None:
+    monkeypatch.setattr(module, "ROOMY_MB", room_mb)
+    bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
+    assert builds.count("compiled packages") == times
 
 
 def test_a_failed_build_leaves_nothing_half_made(
