@@ -186,3 +186,14 @@ def test_a_docker_archive_reader_accepts_the_layers(tmp_path: Path, program: Pat
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(layer.path.read_bytes()))) as archive:
         archive.extractall(tmp_path / "root", filter="tar")
     assert (tmp_path / "root/usr/local/bin/etcd").read_bytes() == program.read_bytes()
+
+
+def test_long_paths_survive(tmp_path: Path) -> None:
+    path = "/".join(["folder" * 5] * 8)
+    write_archive([Node(path, 0o644, b"x")], tmp_path / "a")
+    assert path in members(tmp_path / "a")
+
+
+def test_an_empty_file_is_not_a_folder(tmp_path: Path) -> None:
+    write_archive([Node("empty", 0o644, b"")], tmp_path / "a")
+    assert members(tmp_path / "a")["empty"].isfile()
