@@ -21,9 +21,10 @@ ALLOWED = {
     "engine": {"plan"},
     "report": {"plan", "engine", "site"},
     "health": {"site", "plan", "engine", "report"},
+    "preflight": {"site", "plan", "engine", "report"},
     "cluster": set(),
-    "apply": {"site", "components", "plan", "engine", "report", "cluster", "health"},
-    "cli": {"site", "components", "lab", "plan", "engine", "report", "apply", "cluster", "health"},
+    "apply": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight"},
+    "cli": {"site", "components", "lab", "plan", "engine", "report", "apply", "cluster", "health", "preflight"},
 }
 ONLY_IMPORTER = {
     "ansible_runner": "engine/runner.py",
@@ -31,7 +32,7 @@ ONLY_IMPORTER = {
     "kubernetes": "cluster/",
     "subprocess": "system/proc.py",
 }
-PURE = ("plan/", "health/rules/")
+PURE = ("plan/", "health/rules/", "preflight/rules/", "preflight/judge.py", "preflight/needs.py")
 IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
 # runs alone on a machine, without the package
 STANDALONE = {"health/collector.py"}

@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "schema": "Print the JSON Schema of a site's file.",
     "components": "List, fetch and verify third-party programs.",
     "inventory": "Print the Ansible inventory of the site.",
+    "preflight": "Say what about the machines would make an installation fail.",
     "plan": "Show what apply would change, and why; changes nothing.",
     "apply": "Make the machines what the site says, and prove it.",
     "status": "Machines, cluster, drift and the last run at a glance.",

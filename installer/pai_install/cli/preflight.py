@@ -1,0 +1,64 @@
+"""`pai-install preflight`: is anything in the way of an installation? Looks, and touches nothing."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from pai_install.apply.state import open_state
+from pai_install.cli.options import accept_new_option, format_option, limit_option, site_option
+from pai_install.errors import ExitCode
+from pai_install.preflight.judge import require_known
+from pai_install.preflight.report import PreflightReport, check_table, text
+from pai_install.system.files import write_atomic
+
+
+@click.command
+@site_option
+@limit_option
+@click.option(
+    "--force-check", "forced", multiple=True, metavar="ID", help="Let this check's failures pass; repeatable."
+)
+@click.option("--all", "everything", is_flag=True, help="Show also what is right and what was skipped.")
+@click.option("--list-checks", is_flag=True, help="Only list the checks and what each wants.")
+@accept_new_option
+@format_option
+def command(
+    *,
+    site_dir: Path,
+    limit: tuple[str, ...],
+    forced: tuple[str, ...],
+    everything: bool,
+    list_checks: bool,
+    accept_new: bool,
+    output_format: str,
+) -> int:
+    """Say what about the machines would make an installation fail; changes nothing.
+
+    Exit code 0 when nothing is in the way, 4 otherwise. The report is kept below SITE/.pai/runs.
+    """
+    if list_checks:
+        click.echo("\n".join(f"{name:<18} {title}" for name, title in check_table()))
+        return ExitCode.OK
+    require_known(forced)
+    report = _run(site_dir, limit, forced, accept_new=accept_new)
+    as_json = output_format == "json"
+    click.echo(json.dumps(report.as_json(), indent=2) if as_json else text(report, everything=everything), nl=as_json)
+    return report.exit_code
+
+
+def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, accept_new: bool) -> PreflightReport:
+    from pai_install.apply.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
+    from pai_install.preflight.run import run  # noqa: PLC0415
+
+    wiring = product_wiring()
+    site = wiring.load(site_dir).site
+    state = open_state(site_dir)
+    folder = state.new_run(datetime.now(UTC))
+    with wiring.engine(state, folder, accept_new) as engine:
+        report = run(engine, site, hosts=limit, forced=forced)
+    write_atomic(folder.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
+    return report

@@ -1,0 +1,286 @@
+"""What was seen on a machine before its installation, as plain values. A part that is None was not had; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Identity(_Part):
+    """Names and ids. container: its kind, empty on a machine of its own. user: who looked; root: with which right."""
+
+    hostname: str
+    machine_id: str = ""
+    product_uuid: str = ""
+    container: str = ""
+    user: str = ""
+    root: bool = False
+    python: str = ""
+
+
+class System(_Part):
+    """Distribution, architecture, kernel."""
+
+    id: str = ""
+    version_id: str = ""
+    name: str = ""
+    architecture: str = ""
+    kernel: str = ""
+    pid_max: int | None = None
+    threads_max: int | None = None
+    systemd: bool = True
+
+
+class PciDevice(_Part):
+    """A display controller or accelerator; vendor, device and revision in hexadecimal."""
+
+    address: str
+    vendor: str
+    device: str = ""
+    revision: str = ""
+
+
+class Hardware(_Part):
+    """Memory, processors, accelerators and their driver."""
+
+    memory_bytes: int | None = None
+    cpus: int | None = None
+    pci: tuple[PciDevice, ...] = ()
+    nvidia_driver: str = ""
+    nouveau: bool = False
+
+
+class Mount(_Part):
+    """The file system that `path` is or would be on. inodes: 0 where a file system has no fixed number."""
+
+    path: str
+    mount_point: str
+    device: str = ""
+    filesystem: str = ""
+    read_only: bool = False
+    noexec: bool = False
+    total_bytes: int = 0
+    free_bytes: int = 0
+    inodes: int = 0
+    inodes_free: int = 0
+
+
+class Swap(_Part):
+    """What swaps now; lines of fstab, units and zram set-ups that would turn it on at boot."""
+
+    active: tuple[str, ...] = ()
+    fstab: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    zram: tuple[str, ...] = ()
+
+
+class Timekeeping(_Part):
+    """Time services that run. chrony: its leap status; synchronised: None when nobody says."""
+
+    services: tuple[str, ...] = ()
+    synchronised: bool | None = None
+    chrony: str = ""
+    chrony_offset: float | None = None
+
+
+class KernelModules(_Part):
+    """Of the wanted modules those that can be had. tree: modules of the running kernel are installed at all."""
+
+    there: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+    tree: bool = True
+    other_trees: tuple[str, ...] = ()
+
+
+class Cgroups(_Part):
+    """Version 1 or 2, and the controllers."""
+
+    version: int
+    controllers: tuple[str, ...] = ()
+
+
+class Docker(_Part):
+    """Docker as it is. daemon_json: why /etc/docker/daemon.json cannot be read. containers: running ones."""
+
+    running: bool = False
+    snap: bool = False
+    daemon_json: str = ""
+    data_root: str = ""
+    version: str = ""
+    containers: int | None = None
+    live_restore: bool | None = None
+
+
+class Kubernetes(_Part):
+    """What a cluster left. marker: pai-install's own record; authority: digest of the cluster's certificate."""
+
+    marker: Mapping[str, Any] = Field(default_factory=dict)
+    roles: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    authority: str = ""
+    etcd_entries: int = 0
+    cni: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+    kubelet_running: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether pai-install has worked here before."""
+        return bool(self.marker or self.roles)
+
+    @property
+    def member(self) -> bool:
+        """Whether pai-install made this machine a node, to the end."""
+        return bool(self.marker.get("done")) and bool(self.files)
+
+
+class Interface(_Part):
+    """A network interface. addresses: IPv4 with prefix length."""
+
+    name: str
+    mac: str = ""
+    mtu: int | None = None
+    up: bool = True
+    addresses: tuple[str, ...] = ()
+
+
+class Route(_Part):
+    """An IPv4 route."""
+
+    network: str
+    interface: str
+
+
+class Listener(_Part):
+    """A socket that takes connections or datagrams. program: "NAME (PID)", empty for the kernel's own."""
+
+    protocol: str
+    address: str = ""
+    port: int
+    program: str = ""
+
+    @property
+    def program_name(self) -> str:
+        """The program without its process id."""
+        return self.program.partition(" (")[0]
+
+
+class Names(_Part):
+    """files: resolver file -> its name servers."""
+
+    files: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    resolved: bool = False
+    search: tuple[str, ...] = ()
+
+
+class Firewall(_Part):
+    """What filters incoming packets."""
+
+    ufw: bool = False
+    firewalld: bool = False
+    chains: tuple[str, ...] = ()
+
+
+class PeerAnswer(_Part):
+    """How another machine answered. tcp: port -> open, refused, silent, rejected.
+
+    small, large: whether datagrams of 64 bytes and of `size` bytes (the MTU) arrived; None: not tried.
+    """
+
+    tcp: Mapping[str, str] = Field(default_factory=dict)
+    small: bool | None = None
+    large: bool | None = None
+    size: int = 0
+
+    @property
+    def reached(self) -> bool:
+        """Whether anything came back."""
+        return bool(self.small) or any(answer in ("open", "refused") for answer in self.tcp.values())
+
+
+class EtcdDisk(_Part):
+    """Small synchronous writes, in milliseconds; samples: 0 where the file system cannot be measured."""
+
+    folder: str = ""
+    samples: int = 0
+    median_ms: float = 0.0
+    p99_ms: float = 0.0
+    max_ms: float = 0.0
+
+
+class Clock(_Part):
+    """Seconds since the epoch. began, ended: by the machine's clock; asked, answered: by this box's, around them."""
+
+    began: float
+    ended: float
+    asked: float | None = None
+    answered: float | None = None
+
+
+class Evidence(_Part):
+    """One machine. problems: part -> why it was not had. sudo_problem: why it was looked at without root."""
+
+    identity: Identity | None = None
+    system: System | None = None
+    hardware: Hardware | None = None
+    mounts: tuple[Mount, ...] | None = None
+    swap: Swap | None = None
+    time: Timekeeping | None = None
+    modules: KernelModules | None = None
+    cgroups: Cgroups | None = None
+    packages: Mapping[str, str] | None = None
+    docker: Docker | None = None
+    kubernetes: Kubernetes | None = None
+    interfaces: tuple[Interface, ...] | None = None
+    routes: tuple[Route, ...] | None = None
+    listeners: tuple[Listener, ...] | None = None
+    names: Names | None = None
+    firewall: Firewall | None = None
+    proxies: Mapping[str, str] | None = None
+    package_sources: Mapping[str, str] | None = None
+    servers: Mapping[str, str] | None = None
+    peers: Mapping[str, PeerAnswer] | None = None
+    etcd_disk: EtcdDisk | None = None
+    clock: Clock | None = None
+    problems: Mapping[str, str] = Field(default_factory=dict)
+    sudo_problem: str = ""
+
+    @property
+    def container(self) -> str:
+        """The kind of container that the machine is, empty when it is none or nobody knows."""
+        return self.identity.container if self.identity else ""
+
+    @property
+    def ours(self) -> bool:
+        """Whether pai-install has worked on the machine before."""
+        return self.kubernetes is not None and self.kubernetes.ours
+
+    @property
+    def member(self) -> bool:
+        """Whether the machine is a node that pai-install made."""
+        return self.kubernetes is not None and self.kubernetes.member
+
+
+def parse_evidence(raw: Mapping[str, Any]) -> Evidence:
+    """The evidence in a module's result; a part that does not look as it should is left out, with the reason.
+
+    Never raises: what a machine says must not stop the judgement of the others.
+    """
+    parts = {name: raw.get(name) for name in Evidence.model_fields if name not in ("problems", "sudo_problem")}
+    problems = {str(key): str(value) for key, value in dict(raw.get("problems") or {}).items()}
+    good: dict[str, Any] = {}
+    for name, value in parts.items():
+        if value is None:
+            continue
+        try:
+            good[name] = getattr(Evidence.model_validate({name: value}), name)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            problems[name] = f"unexpected evidence: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+    return Evidence(**good, problems=problems)

@@ -1,0 +1,85 @@
+"""Asks the machines for their evidence, all at once; nothing on them is changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pai_install.engine.base import Engine, Event, EventKind, RunRequest
+from pai_install.plan.inventory import connection, groups
+from pai_install.plan.model import Inventory
+from pai_install.preflight.evidence import Evidence, parse_evidence
+from pai_install.preflight.needs import questions
+from pai_install.site import Site
+
+PLAYBOOK = "preflight.yml"
+_MOST_FORKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """evidence: machine -> what was seen. unreachable: machine -> the words of what failed."""
+
+    evidence: Mapping[str, Evidence]
+    unreachable: Mapping[str, str]
+
+
+@dataclass
+class _Receiver:
+    """Keeps what the events say, until all of them are there."""
+
+    now: Callable[[], float]
+    evidence: dict[str, Evidence] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def take(self, event: Event) -> None:
+        if not event.host:
+            return
+        if event.kind in (EventKind.FAILED, EventKind.UNREACHABLE, EventKind.IGNORED):
+            words = (event.result.get(key) for key in ("msg", "module_stderr", "module_stdout"))
+            text = "\n".join(str(word).strip() for word in words if word)[-2000:] or event.kind.value
+            earlier = self.failures.get(event.host)
+            self.failures[event.host] = earlier if earlier and earlier in text else text
+        elif isinstance(event.result.get("evidence"), Mapping):
+            self.evidence[event.host] = self._timed(parse_evidence(event.result["evidence"]), event.duration_s)
+
+    def _timed(self, evidence: Evidence, duration_s: float) -> Evidence:
+        if evidence.clock is None:
+            return evidence
+        answered = self.now()
+        clock = evidence.clock.model_copy(update={"answered": answered, "asked": answered - duration_s})
+        return evidence.model_copy(update={"clock": clock})
+
+
+def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[], float] = time.time) -> Gathered:
+    """Runs preflight.yml on the hosts; a machine that gives no evidence is in `unreachable`.
+
+    A machine that only refuses sudo gives the evidence that its login user may see, with `sudo_problem` set.
+    Raises PaiError when the engine cannot run the playbook at all.
+    """
+    wanted = tuple(hosts)
+    receiver = _Receiver(now)
+    forks = min(max(len(wanted), 1), _MOST_FORKS)
+    for event in engine.run(RunRequest(PLAYBOOK, preflight_inventory(site), limit=wanted, forks=forks)):
+        receiver.take(event)
+    failed = {
+        host: receiver.failures.get(host, "it gave no answer") for host in wanted if host not in receiver.evidence
+    }
+    seen = {
+        host: evidence.model_copy(update={"sudo_problem": receiver.failures.get(host, "")})
+        for host, evidence in receiver.evidence.items()
+    }
+    return Gathered(seen, failed)
+
+
+def preflight_inventory(site: Site) -> Inventory:
+    """Connections and questions only. Whether to become root is the playbook's to say: it tries both."""
+    hosts = {
+        machine.hostname: {
+            **{name: value for name, value in connection(machine).items() if name != "ansible_become"},
+            **questions(site, machine),
+        }
+        for machine in site.present_machines
+    }
+    return Inventory(groups=groups(site), shared_vars={}, host_vars=hosts)

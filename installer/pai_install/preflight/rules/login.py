@@ -1,0 +1,93 @@
+"""How the machine lets itself be worked on: sudo, Python, operating system."""
+
+from __future__ import annotations
+
+import re
+
+from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed
+from pai_install.preflight.needs import SUPPORTED_SYSTEMS
+
+_OLDEST_PYTHON = (3, 9)
+# in order; the words that sudo and Ansible say, and what they mean
+_SUDO = (
+    (
+        r"not in the sudoers|may not run sudo|is not allowed to execute",
+        "{user} is not allowed to use sudo",
+        "add {user} to the group sudo there, or name another user in the site",
+    ),
+    (
+        r"Incorrect sudo password|Sorry, try again|incorrect password attempt",
+        "sudo refuses the password that the site gives for {user}",
+        "correct the password of {user} in the site",
+    ),
+    (
+        r"Missing sudo password|a password is required|a terminal is required",
+        "sudo asks {user} for a password, and the site gives none",
+        "give the password in the site, or allow {user} sudo without one: {user} ALL=(ALL) NOPASSWD:ALL",
+    ),
+    (
+        r"sudo: (command )?not found|No such file.*sudo|/sudo: ",
+        "sudo is not installed",
+        "install sudo there, or log in as root",
+    ),
+    (
+        r"waiting for privilege escalation prompt|Timed out",
+        "sudo does not answer",
+        "try `sudo true` as {user} there: a slow directory service or an unknown own host name is usual",
+    ),
+)
+
+
+def sudo(case: Case) -> Ruling | None:
+    """The login user can become root."""
+    identity, problem = case.evidence.identity, case.evidence.sudo_problem
+    user = case.machine.ssh.user
+    if identity is not None and identity.root and not problem:
+        return passed(f"{user} can act as root")
+    for words, message, remedy in _SUDO:
+        if re.search(words, problem, re.IGNORECASE):
+            return failed(message.format(user=user), value=_last_line(problem), remedy=remedy.format(user=user))
+    if not case.machine.become:
+        message = f"{user} is not root, and `become: false` forbids sudo"
+        return failed(message, value=user, expected="root", remedy="log in as root, or leave out become: false")
+    remedy = f"try `sudo true` as {user} on this machine"
+    return failed(f"{user} cannot become root", value=_last_line(problem), expected="root", remedy=remedy)
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
+
+
+def python(case: Case) -> Ruling | None:
+    """Python is new enough for our modules."""
+    version = had(case.evidence.identity, "identity").python
+    numbers = tuple(int(word) for word in re.findall(r"\d+", version)[:2])
+    if numbers >= _OLDEST_PYTHON:
+        return passed("Python is new enough", version)
+    return failed(
+        f"Python {version} is too old",
+        value=version,
+        expected="3.9 or newer",
+        remedy="use a supported release of the operating system, or install a newer python3",
+    )
+
+
+def operating_system(case: Case) -> Ruling | None:
+    """The distribution and its release are supported."""
+    system = had(case.evidence.system, "system")
+    seen = system.name or f"{system.id} {system.version_id}"
+    if system.version_id in SUPPORTED_SYSTEMS.get(system.id, ()) and system.systemd:
+        return passed("the operating system is supported", seen)
+    if not system.systemd:
+        return failed("systemd does not run here", value=seen, expected="systemd", remedy="boot the machine by systemd")
+    supported = ", ".join(f"{name.capitalize()} {' and '.join(found)}" for name, found in SUPPORTED_SYSTEMS.items())
+    remedy = "install a supported release on this machine"
+    return failed(f"{seen} is not supported", value=seen, expected=supported, remedy=remedy)
+
+
+CHECKS = (
+    Check("sudo", "The login user can become root", sudo),
+    Check("python", "Python 3.9 or newer", python),
+    Check("operating-system", "Debian 12 or 13, Ubuntu 22.04 or 24.04, with systemd", operating_system),
+)

@@ -1,0 +1,103 @@
+"""How evidence is gathered on a machine: each probe on its own, bounded in time, never a word that changes anything.
+
+A probe is a function that returns plain values. One that fails or does not answer in time costs nothing but its own
+evidence: why it is missing is noted under its name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable
+
+Probe = Callable[[], Any]
+COMMAND_TIMEOUT = 5.0
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+
+
+def gather(probes: Mapping[str, Probe], timeout: float) -> tuple[dict[str, Any], dict[str, str]]:
+    """Runs all probes at once; what each returned, and why the others returned nothing.
+
+    timeout: seconds for all of them together.
+    """
+    found: dict[str, Any] = {}
+    problems: dict[str, str] = {}
+
+    def take(name: str, probe: Probe) -> None:
+        try:
+            found[name] = probe()
+        except Exception as error:  # whatever a machine may do, the other evidence counts
+            problems[name] = f"{type(error).__name__}: {error}"[:300]
+
+    # daemons: a file system that hangs must not keep the module from ending
+    threads = {
+        name: threading.Thread(target=take, args=(name, probe), daemon=True) for name, probe in sorted(probes.items())
+    }
+    deadline = time.monotonic() + timeout
+    for thread in threads.values():
+        thread.start()
+    for name, thread in threads.items():
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            problems[name] = f"no answer within {timeout:g} s"
+    return {name: found[name] for name in sorted(found) if name not in problems}, dict(problems)
+
+
+def command(argv: Iterable[str], timeout: float = COMMAND_TIMEOUT) -> tuple[int, str]:
+    """Exit status and standard output; status 127 when the program is missing, 124 when it took too long."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_ENVIRONMENT,
+            timeout=timeout,
+            check=False,
+        )
+    except OSError:
+        return 127, ""
+    except subprocess.TimeoutExpired:
+        return 124, ""
+    return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+def read(path: str, limit: int = 1 << 20) -> str:
+    """A file's text without surrounding space, empty when it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(limit).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def number(text: str) -> int | None:
+    """The whole number in `text`, None when it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def names_in(folder: str) -> list[str]:
+    """Entries of a folder, sorted; none when it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def active_units(units: Iterable[str]) -> list[str]:
+    """Those of the systemd units that are active."""
+    wanted = list(units)
+    states = command(["systemctl", "is-active", *wanted])[1].split()
+    return [unit for unit, state in zip(wanted, states) if state == "active"]
+
+
+def without_login(url: str) -> str:
+    """A URL without user and password."""
+    return re.sub(r"//[^/@]*@", "//", url)

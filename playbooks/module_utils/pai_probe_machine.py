@@ -1,0 +1,248 @@
+"""Evidence of the machine itself: identity, hardware, kernel, disks, swap, time, left-overs."""
+
+from __future__ import annotations
+
+import errno
+import getpass
+import glob
+import hashlib
+import json
+import os
+import platform
+import re
+import time
+from typing import Any
+
+from ansible.module_utils.pai_managed import STATE_DIR
+from ansible.module_utils.pai_probe import active_units, command, names_in, number, read
+
+DISPLAY_AND_ACCELERATOR = ("0300", "0302", "1200")
+TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpsec", "ntpd", "openntpd")
+PACKAGES = ("docker-ce", "docker.io", "containerd.io", "containerd", "podman-docker", "kubelet", "chrony", "haproxy")
+KUBERNETES_FILES = (
+    "/etc/kubernetes/admin.conf",
+    "/etc/kubernetes/kubelet.conf",
+    "/etc/kubernetes/manifests/*.yaml",
+    "/var/lib/kubelet/config.yaml",
+)
+OTHER_DISTRIBUTIONS = ("/var/lib/rancher/k3s", "/var/lib/rancher/rke2", "/var/snap/microk8s", "/var/lib/k0s")
+ZRAM = ("/etc/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf")
+ZRAM_UNITS = ("zramswap.service", "zram-config.service", "armbian-zram-config.service")
+
+
+def identity() -> dict[str, Any]:
+    """Names and ids; container: what systemd-detect-virt calls it, empty on a machine of its own."""
+    container = command(["systemd-detect-virt", "--container"])
+    return {
+        "hostname": platform.node(),
+        "machine_id": read("/etc/machine-id"),
+        "product_uuid": read("/sys/class/dmi/id/product_uuid"),
+        "container": container[1].strip() if container[0] == 0 else "",
+        "user": getpass.getuser(),
+        "root": os.geteuid() == 0,
+        "python": platform.python_version(),
+    }
+
+
+def system() -> dict[str, Any]:
+    """Distribution, architecture, kernel and its limits."""
+    pairs = dict(re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release"), re.MULTILINE))
+    return {
+        "id": pairs.get("ID", ""),
+        "version_id": pairs.get("VERSION_ID", ""),
+        "name": pairs.get("PRETTY_NAME", ""),
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "pid_max": number(read("/proc/sys/kernel/pid_max")),
+        "threads_max": number(read("/proc/sys/kernel/threads-max")),
+        "systemd": os.path.isdir("/run/systemd/system"),
+    }
+
+
+def hardware() -> dict[str, Any]:
+    """Memory, processors, and the display and accelerator functions on the PCI bus."""
+    memory = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
+    return {
+        "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
+        "cpus": os.cpu_count(),
+        "pci": [device for path in sorted(glob.glob("/sys/bus/pci/devices/*")) for device in pci_device(path)],
+        "nvidia_driver": read("/proc/driver/nvidia/version").partition("\n")[0],
+        "nouveau": os.path.isdir("/sys/module/nouveau"),
+    }
+
+
+def pci_device(path: str) -> list[dict[str, str]]:
+    """One PCI function, if it is a display controller or an accelerator."""
+    kind = read(path + "/class")[2:6]
+    if kind not in DISPLAY_AND_ACCELERATOR:
+        return []
+    return [
+        {
+            "address": os.path.basename(path),
+            "vendor": read(path + "/vendor")[2:],
+            "device": read(path + "/device")[2:],
+            "revision": read(path + "/revision")[2:],
+        }
+    ]
+
+
+def mounts(paths: list[str]) -> list[dict[str, Any]]:
+    """The file system that each path is or would be on: its free space and inodes."""
+    table = [line.split() for line in read("/proc/self/mounts").splitlines()]
+    return [mount_of(path, table) for path in paths]
+
+
+def mount_of(path: str, table: list[list[str]]) -> dict[str, Any]:
+    """The file system of one path, the nearest folder above it where it does not exist."""
+    there = existing(path)
+    real = os.path.realpath(there)
+    above = [row for row in table if real == row[1] or real.startswith(row[1].rstrip("/") + "/")]
+    row = max(above, key=lambda entry: len(entry[1])) if above else ["", "/", "", ""]
+    space = os.statvfs(there)
+    return {
+        "path": path,
+        "mount_point": row[1],
+        "device": str(os.stat(there).st_dev),
+        "filesystem": row[2],
+        "read_only": bool(space.f_flag & os.ST_RDONLY),
+        "noexec": bool(space.f_flag & os.ST_NOEXEC),
+        "total_bytes": space.f_blocks * space.f_frsize,
+        "free_bytes": space.f_bavail * space.f_frsize,
+        "inodes": space.f_files,
+        "inodes_free": space.f_favail,
+    }
+
+
+def existing(path: str) -> str:
+    """The path itself, or the nearest folder above it that exists."""
+    while not os.path.isdir(path) and path != "/":
+        path = os.path.dirname(path)
+    return path
+
+
+def swap() -> dict[str, Any]:
+    """What swaps now, and what would bring swap back at the next boot."""
+    fstab = [line.strip() for line in read("/etc/fstab").splitlines()]
+    listed = command(["systemctl", "list-units", "--all", "--plain", "--no-legend", "--type=swap"])[1]
+    units = [line.split()[0] for line in listed.splitlines() if line.strip() and " masked " not in line]
+    written = [unit for unit in glob.glob("/etc/systemd/system/*.swap") if os.path.realpath(unit) != os.devnull]
+    units += [os.path.basename(unit) for unit in written]
+    zram = [path for path in ZRAM if re.search(r"^\s*\[", read(path), re.MULTILINE)][:1]
+    return {
+        "active": [line.split()[0] for line in read("/proc/swaps").splitlines()[1:]],
+        "fstab": [line for line in fstab if not line.startswith("#") and line.split()[2:3] == ["swap"]],
+        "units": sorted(set(units)),
+        "zram": zram + active_units(ZRAM_UNITS),
+    }
+
+
+def timekeeping() -> dict[str, Any]:
+    """Which time services run, and whether the clock is said to be synchronised."""
+    shown = command(["timedatectl", "show", "--property=NTPSynchronized", "--value"])[1].strip()
+    tracking = command(["chronyc", "-n", "tracking"])[1]
+    leap = re.search(r"^Leap status\s*:\s*(.+)$", tracking, re.MULTILINE)
+    offset = re.search(r"^System time\s*:\s*([\d.]+) seconds (slow|fast)", tracking, re.MULTILINE)
+    return {
+        "services": active_units(TIME_UNITS),
+        "synchronised": {"yes": True, "no": False}.get(shown),
+        "chrony": leap.group(1).strip() if leap else "",
+        "chrony_offset": float(offset.group(1)) if offset else None,
+    }
+
+
+def kernel_modules(wanted: list[str]) -> dict[str, Any]:
+    """Of the wanted modules: those that are there (loaded, built in or loadable), and the others."""
+    folder = f"/lib/modules/{platform.release()}"
+    texts = read(folder + "/modules.dep", 1 << 26) + "\n" + read(folder + "/modules.builtin")
+    known = {os.path.basename(name).replace("-", "_") for name in re.findall(r"^(\S+?)\.ko", texts, re.MULTILINE)}
+    there = [name for name in wanted if os.path.isdir(f"/sys/module/{name}") or name in known]
+    return {
+        "there": there,
+        "missing": [name for name in wanted if name not in there],
+        "tree": os.path.isdir(folder),
+        "other_trees": [name for name in names_in("/lib/modules") if name != platform.release()],
+    }
+
+
+def cgroups() -> dict[str, Any]:
+    """Version 2 when the unified hierarchy is the only one, and its controllers."""
+    unified = read("/sys/fs/cgroup/cgroup.controllers")
+    if unified:
+        return {"version": 2, "controllers": unified.split()}
+    rows = [line.split() for line in read("/proc/cgroups").splitlines()[1:]]
+    return {"version": 1, "controllers": [row[0] for row in rows if row[3:] == ["1"]]}
+
+
+def packages() -> dict[str, str]:
+    """Installed packages that matter -> version."""
+    status = "${Package} ${db:Status-Status} ${Version}\n"
+    listed = command(["dpkg-query", "--show", "--showformat", status, *PACKAGES])[1]
+    rows = [line.split() for line in listed.splitlines()]
+    return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
+
+
+def docker() -> dict[str, Any]:
+    """Docker as it is; it is asked only where it runs, as asking would start it."""
+    text = read("/etc/docker/daemon.json")
+    found: dict[str, Any] = {"running": bool(active_units(["docker"])), "snap": os.path.isdir("/snap/docker")}
+    try:
+        settings = json.loads(text) if text else {}
+        found["daemon_json"] = "" if isinstance(settings, dict) else "it is not a mapping"
+        found["data_root"] = str(settings.get("data-root", "")) if isinstance(settings, dict) else ""
+    except ValueError as error:
+        found["daemon_json"] = str(error)
+    if found["running"]:
+        said = command(["docker", "info", "--format", "{{json .}}"])[1]
+        info = json.loads(said) if said.strip() else {}
+        found["version"] = info.get("ServerVersion") or ""
+        found["containers"] = info.get("ContainersRunning")
+        found["data_root"] = info.get("DockerRootDir") or found.get("data_root", "")
+        found["live_restore"] = info.get("LiveRestoreEnabled")
+    return found
+
+
+def kubernetes() -> dict[str, Any]:
+    """What a cluster left here, ours or another one. marker: what pai-install last did, empty when nothing."""
+    marker = read(STATE_DIR + "/kubeadm.json")
+    try:
+        parsed = json.loads(marker) if marker else {}
+    except ValueError:
+        parsed = {"state": "unreadable", "done": False}
+    authority = read("/etc/kubernetes/pki/ca.crt")
+    return {
+        "marker": parsed,
+        "roles": [name[: -len(".json")] for name in names_in(STATE_DIR + "/roles") if name.endswith(".json")],
+        "files": [path for pattern in KUBERNETES_FILES for path in sorted(glob.glob(pattern))],
+        "authority": hashlib.sha256(authority.encode()).hexdigest()[:16] if authority else "",
+        "etcd_entries": len(names_in("/var/lib/etcd")),
+        "cni": [name for name in names_in("/etc/cni/net.d") if name.endswith((".conf", ".conflist", ".json"))],
+        "other": [path for path in OTHER_DISTRIBUTIONS if os.path.isdir(path)],
+        "kubelet_running": bool(active_units(["kubelet"])),
+    }
+
+
+def write_latency(folder: str, seconds: float) -> dict[str, Any]:
+    """Milliseconds that small synchronous writes take on the disk of a folder, as etcd makes them.
+
+    The file has no name: nothing appears in the folder, and it is gone when it is closed.
+    """
+    there = existing(folder)
+    try:
+        descriptor = os.open(there, os.O_TMPFILE | os.O_WRONLY, 0o600)
+    except OSError as error:
+        if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT):
+            return {"folder": there, "samples": 0}
+        raise
+    took: list[float] = []
+    try:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and len(took) < 200:
+            began = time.monotonic()
+            os.write(descriptor, b"\0" * 2300)
+            os.fdatasync(descriptor)
+            took.append((time.monotonic() - began) * 1000)
+    finally:
+        os.close(descriptor)
+    took.sort()
+    at = {"median_ms": len(took) // 2, "p99_ms": int(len(took) * 0.99), "max_ms": len(took) - 1}
+    return {"folder": there, "samples": len(took), **{name: round(took[index], 2) for name, index in at.items()}}
