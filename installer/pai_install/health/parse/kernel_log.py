@@ -55,7 +55,7 @@ _OFF_BUS = re.compile(
 _PID = re.compile(r"pid='?(\d+|<unknown>)'?")
 _PROCESS = re.compile(r"name=([^,]+)")
 _EVENTS = (
-    (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*severity=Uncorrect|AER: Uncorrectable|AER:.*[Ff]atal error")),
+    (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal error)")),
     (LogKind.AER_CORRECTED, re.compile(r"(?:PCIe Bus Error|AER):.*(?:severity=Corrected|Correctable)")),
     (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*(?:error|CPU)", re.IGNORECASE)),
     (LogKind.HUNG_TASK, re.compile(r"blocked for more than \d+ seconds|soft lockup")),
@@ -68,7 +68,7 @@ _EVENTS = (
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
     (LogKind.CARRIER_LOST, re.compile(r"lost carrier|[Ll]ink is [Dd]own")),
     (LogKind.MODULE_REJECTED, re.compile(r"Key was rejected|nvidia.*module verification failed")),
-    (LogKind.SXID_FATAL, re.compile(r"SXid.*Fatal|nvidia-nvswitch.*SXid.*: \d+, Fatal", re.IGNORECASE)),
+    (LogKind.SXID_FATAL, re.compile(r"SXid.*?: \d+, Fatal")),
     (LogKind.SXID, re.compile(r"SXid")),
 )  # fmt: skip
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?([+-]\d\d:?\d\d|Z)?\s")
