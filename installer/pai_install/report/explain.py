@@ -35,7 +35,8 @@ _TABLE = (
     ),
     _Known(
         "host-key-unknown",
-        r"Host key verification failed|No .* host key is known for|host key is not cached",
+        r"Host key verification failed|No .* host key is known for|host key is not cached"
+        r"|add this host's fingerprint to your known_hosts",
         "The machine's SSH host key has never been recorded for this site.",
         "Run again with --accept-new to record it, or add it to the site's known_hosts.",
     ),
@@ -79,7 +80,8 @@ _TABLE = (
     ),
     _Known(
         "python-missing",
-        r"/python[0-9.]*: (not found|No such file)|No python interpreters found|python[0-9.]*: command not found"
+        r"/python[0-9.]*: (not found|No such file|Permission denied)|No python interpreters found"
+        r"|python[0-9.]*: command not found"
         r"|ansible-core requires a minimum of Python|Failed to locate python|unsupported Python",
         "The machine has no Python 3.9 or newer for Ansible to use.",
         "Install python3 there; on an older system set python-interpreter for the machine.",
