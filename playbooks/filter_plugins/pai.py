@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -192,7 +193,12 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         kubelet_config(settings, facts),
         _proxy_configuration(facts),
     ]
-    return str(yaml.safe_dump_all(documents, sort_keys=False))
+    return _yaml(documents)
+
+
+def _yaml(documents: Sequence[Mapping[str, Any]]) -> str:
+    """YAML text; through JSON, since Ansible's values are subclasses that YAML does not know."""
+    return str(yaml.safe_dump_all(json.loads(json.dumps(documents)), sort_keys=False))
 
 
 def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -283,7 +289,7 @@ def kubeadm_join(settings: Mapping[str, Any]) -> str:
             "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
             "certificateKey": settings["certificate_key"],
         }
-    return str(yaml.safe_dump(join, sort_keys=False))
+    return _yaml([join])
 
 
 class FilterModule:

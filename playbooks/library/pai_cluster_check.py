@@ -35,6 +35,8 @@ from ansible.module_utils.basic import AnsibleModule
 
 NAMESPACE = "pai-install-verify"
 PORT = 8080
+# a static busybox cannot resolve names for wget; nc takes addresses
+GET = r"printf 'GET / HTTP/1.0\r\n\r\n' | busybox nc -w 5 {host} {port}"
 DNS_NAME = "kubernetes.default.svc.cluster.local"
 
 
@@ -74,9 +76,11 @@ def service(name: str) -> dict[str, Any]:
 
 def objects(nodes: list[str], image: str, runtime_class_nodes: list[str]) -> list[dict[str, Any]]:
     """Everything one check makes: names count the nodes, since node names may be too long for a Service."""
-    found = []
+    # Services first: pods that start later find their addresses in the environment, where a static busybox,
+    # which resolves no names itself, can use them.
+    found = [service(f"node-{index}") for index in range(len(nodes))]
     for index, node in enumerate(nodes):
-        found += [pod(f"node-{index}", node, image), service(f"node-{index}")]
+        found.append(pod(f"node-{index}", node, image))
         if node in runtime_class_nodes:
             found.append(pod(f"nvidia-{index}", node, image, "nvidia"))
     return found
@@ -189,15 +193,16 @@ class ClusterCheck:
             why = why_not(pods.get(name, {}))
             return [finding("pod-start", "FAIL", node, "a test pod does not start here", value=why, expected="Running")]
         other = ring(len(self.nodes))[index]
-        url = f"http://node-{other}.{NAMESPACE}.svc.cluster.local"
         where = self.nodes[other] if other != index else "this machine, the only one"
-        found = [
-            self.ask(node, name, "cluster-dns", "the cluster's DNS answers", ["nslookup", DNS_NAME], "Address"),
-            self.ask(
-                node, name, "service", f"a Service on {where} answers", ["wget", "-qO-", "-T5", url], f"node-{other}"
-            ),
-            self.ask(node, name, "api", "the API answers", ["nc", "-z", "-w5", DNS_NAME, "443"], ""),
-        ]
+        fetch = GET.format(host=f"$NODE_{other}_SERVICE_HOST", port="80")
+        # the API server answers a request without TLS with a refusal of its own
+        connect = GET.format(host="$KUBERNETES_SERVICE_HOST", port="$KUBERNETES_SERVICE_PORT")
+        asks = (
+            ("cluster-dns", "the cluster's DNS answers", ["nslookup", DNS_NAME], "Address"),
+            ("service", f"a Service on {where} answers", ["sh", "-c", fetch], f"node-{other}"),
+            ("api", "the API answers", ["sh", "-c", connect], "HTTPS server"),
+        )
+        found = [self.ask(node, name, *ask) for ask in asks]
         if node in self.module.params["runtime_class_nodes"]:
             runs = pod_ready(pods.get(f"nvidia-{index}", {}))
             message = "a pod of RuntimeClass nvidia runs" if runs else "no pod of RuntimeClass nvidia runs"

@@ -80,7 +80,7 @@ def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observe
         found += record.drift
     if "worker" in phase.roles and not seen.kubernetes.node and not found:
         found.append("it is not a member of the cluster")
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str]) -> list[str]:

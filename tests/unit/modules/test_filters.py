@@ -171,3 +171,14 @@ def test_registry_hosts_are_files(filters: Any) -> None:
     files = filters.registry_hosts({"docker.io": ["https://mirror.example", "https://other.example"]})
     assert files[0]["path"] == "/etc/containerd/certs.d/docker.io/hosts.toml"
     assert list(tomllib.loads(files[0]["content"])["host"]) == ["https://mirror.example", "https://other.example"]
+
+
+class Tagged(str):
+    """Ansible's values are subclasses of the plain types."""
+
+
+def test_values_as_ansible_gives_them(filters: Any, facts: dict[str, Any]) -> None:
+    tagged = {key: Tagged(value) if isinstance(value, str) else value for key, value in CONTROL_PLANE.items()}
+    assert filters.kubeadm_init(tagged, facts) == filters.kubeadm_init(CONTROL_PLANE, facts)
+    patch = filters.containerd_patch({**RUNTIME, "sandbox_image": Tagged("r/pause:1")}, facts)
+    assert 'sandbox = "r/pause:1"' in filters.containerd_config({"text": "", "version": 4}, patch)
