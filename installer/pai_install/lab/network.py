@@ -41,8 +41,13 @@ def inside_batch(spec: LabSpec, machine: LabMachine) -> str:
 
 
 def nat_rules(spec: LabSpec) -> str:
-    """The nftables table that lets the machines out through the box, of a name that only this lab uses."""
+    """The nftables table that lets the machines out through the box, of a name that only this lab uses.
+
+    Until kube-proxy runs, a machine sends what is for a Service or a pod to its gateway: that ends here.
+    """
     names = lab_names(spec)
+    inside = [f'iifname "{names.bridge}" ip daddr {network} reject' for network in spec.cluster_networks]
+    kept_in = "".join(f"    {rule}\n" for rule in inside)
     return f"""table ip {names.nft_table} {{
   chain postrouting {{
     type nat hook postrouting priority srcnat; policy accept;
@@ -50,7 +55,7 @@ def nat_rules(spec: LabSpec) -> str:
   }}
   chain forward {{
     type filter hook forward priority mangle; policy accept;
-    iifname "{names.bridge}" tcp flags syn tcp option maxseg size set rt mtu
+{kept_in}    iifname "{names.bridge}" tcp flags syn tcp option maxseg size set rt mtu
     oifname "{names.bridge}" tcp flags syn tcp option maxseg size set rt mtu
   }}
 }}

@@ -21,12 +21,16 @@ class LabMachine:
 
 @dataclass(frozen=True, slots=True)
 class LabSpec:
-    """A lab. key_file: the private key that opens the machines; state_dir: the site's `.pai` folder."""
+    """A lab. key_file: the private key that opens the machines; state_dir: the site's `.pai` folder.
+
+    cluster_networks: addresses that exist only inside the site's cluster; packets to them must not leave the lab.
+    """
 
     machines: tuple[LabMachine, ...]
     user: str
     key_file: Path
     state_dir: Path
+    cluster_networks: tuple[IPv4Network, ...] = ()
 
     @property
     def subnet(self) -> IPv4Network:
@@ -89,7 +93,8 @@ def spec_of(site: Site) -> LabSpec:
         raise _unfit("its machines differ in ssh user or key", "give all machines the same ssh settings")
     user, key_file = next(iter(logins), ("root", state_dir / "lab_ssh_key"))
     found = tuple(LabMachine(one.hostname, IPv4Address(one.hostip), one.ssh.port) for one in machines)
-    return checked(LabSpec(found, user, key_file, state_dir))
+    networks = tuple(IPv4Network(word) for word in (site.settings.pod_cidr, site.settings.service_cidr))
+    return checked(LabSpec(found, user, key_file, state_dir, networks))
 
 
 def _unfit(what: str, remedy: str) -> PaiError:

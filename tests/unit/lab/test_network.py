@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
+from ipaddress import IPv4Network
 from typing import Any
 
 import pytest
 
 from pai_install.lab import network
+from pai_install.lab.names import lab_names
+from pai_install.lab.network import nat_rules
 from pai_install.lab.spec import LabSpec
 
 
@@ -95,3 +99,10 @@ def test_only_missing_forward_rules_are_added(spec: LabSpec, box: Any) -> None:
 def test_forward_rules_that_are_there_stay(spec: LabSpec, box: Any) -> None:
     assert not network.ensure_forward_rules(spec)
     assert not box.matching("iptables -w -I")
+
+
+def test_packets_for_the_cluster_do_not_leave_the_lab(spec: LabSpec) -> None:
+    inside = replace(spec, cluster_networks=(IPv4Network("10.192.0.0/16"),))
+    bridge = lab_names(spec).bridge
+    assert f'iifname "{bridge}" ip daddr 10.192.0.0/16 reject' in nat_rules(inside)
+    assert "reject" not in nat_rules(spec)
