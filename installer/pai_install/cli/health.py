@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,10 +59,11 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
     if context.invoked_subcommand is not None:
         return ExitCode.OK
     output = Output(options["form"], options["everything"], options["strict"], options["out"])
-    report = _checkup(options).run(_request(options))
+    checkup = _checkup(options)
+    report = checkup.run(_request(options))
     _show(report, output)
     if options["act"] == "cordon":
-        _cordon(options["site_dir"], report, options["max_cordoned"])
+        _cordon(checkup, report, options["max_cordoned"])
     return report.exit_code(strict=output.strict)
 
 
@@ -116,34 +117,14 @@ def _render(report: HealthReport, output: Output) -> str:
     return text(report)
 
 
-def _cordon(site_dir: Path, report: HealthReport, share: float) -> None:
-    from pai_install.health.cordon import carry_out, parse_nodes, plan_cordons  # noqa: PLC0415
-
-    kubectl = _kubectl(site_dir)
-    plan = plan_cordons(parse_nodes(kubectl(["get", "nodes", "-o", "json"])), report, share)
-    carry_out(plan, kubectl)
+def _cordon(checkup: Checkup, report: HealthReport, share: float) -> None:
+    plan = checkup.cordon(report, share)
     for name, check in plan.cordon.items():
         click.echo(f"cordoned {name}: {check}", err=True)
     for name in plan.release:
         click.echo(f"released {name}: it has recovered", err=True)
     for name in plan.refused:
         click.echo(f"not cordoned {name}: more than {share:.0%} of the nodes would be out", err=True)
-
-
-def _kubectl(site_dir: Path) -> Any:  # noqa: ANN401 - see health.cordon.Kubectl
-    from pai_install.apply.wiring import site_components  # noqa: PLC0415
-    from pai_install.site.load import load_site  # noqa: PLC0415
-    from pai_install.system.proc import run  # noqa: PLC0415
-
-    config = open_state(site_dir).path / "kubeconfig"
-    if not config.is_file():
-        raise PaiError(f"{config} is missing: the site has no cluster yet", exit_code=ExitCode.USAGE)
-    program = site_components(load_site(site_dir).site, lambda line: click.echo(line, err=True)).file("kubectl").path
-
-    def kubectl(words: Sequence[str]) -> str:
-        return run([program, "--kubeconfig", config, *words], timeout_s=60).stdout
-
-    return kubectl
 
 
 def _with_site(context: click.Context, site_dir: Path) -> dict[str, Any]:

@@ -15,7 +15,8 @@ from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health import evidence_file
 from pai_install.health.catalogues import load_catalogue, load_limits
-from pai_install.health.collect import CollectorOptions, collect, health_inventory
+from pai_install.health.collect import CollectorOptions, collect, health_inventory, kubectl
+from pai_install.health.cordon import NODES_QUERY, Cordoning, parse_nodes, plan_cordons
 from pai_install.health.evaluate import Knowledge, evaluate, machine_view
 from pai_install.health.evidence import parse_evidence
 from pai_install.health.expect import expectations
@@ -81,6 +82,21 @@ class Checkup:
         }
         self._store.accept({machine: item for machine, item in found.items() if item.gpus})
         return found
+
+    def cordon(self, report: HealthReport, max_share: float) -> Cordoning:
+        """Takes FAILing machines out of scheduling and releases recovered ones; returns what was done.
+
+        Raises PaiError without a site, or when the cluster cannot be told.
+        """
+        if self._site is None or self._engine is None:
+            raise PaiError("no cluster to act on", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+        inventory = health_inventory(self._site)
+        with self._engine() as engine:
+            nodes = parse_nodes(kubectl(engine, inventory, [NODES_QUERY])[0])
+            plan = plan_cordons(nodes, report, max_share)
+            if plan.commands:
+                kubectl(engine, inventory, plan.commands)
+        return plan
 
     def _documents(self, request: Request) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
         if request.source is not None:

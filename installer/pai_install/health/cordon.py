@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_install.findings import Verdict
 from pai_install.health.report import HealthReport
 
 LABEL = "pai-install/cordoned-by-health"
-# kubectl's arguments in, its standard output out. Raises PaiError when it fails.
-Kubectl = Callable[[Sequence[str]], str]
+NODES_QUERY = (
+    "get",
+    "nodes",
+    "-o",
+    'jsonpath={range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}'
+    "{.metadata.labels['" + LABEL + '\']}{"\\n"}{end}',
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterNode:
-    """One node: whether it takes pods, and whether this program took it out."""
+    """One node: whether it takes no pods, and whether this program took it out."""
 
     name: str
     cordoned: bool
@@ -31,17 +35,25 @@ class Cordoning:
     release: tuple[str, ...]
     refused: tuple[str, ...]
 
+    @property
+    def commands(self) -> list[list[str]]:
+        """The kubectl commands, in order.
+
+        A node is labelled before it is cordoned and unlabelled after it is released: a crash in between must not
+        leave a cordon that looks like a person's.
+        """
+        found = []
+        for name, check in self.cordon.items():
+            found += [["label", "node", name, f"{LABEL}={check}", "--overwrite"], ["cordon", name]]
+        for name in self.release:
+            found += [["uncordon", name], ["label", "node", name, f"{LABEL}-"]]
+        return found
+
 
 def parse_nodes(text: str) -> tuple[ClusterNode, ...]:
-    """The nodes in `kubectl get nodes -o json`."""
-    return tuple(
-        ClusterNode(
-            item["metadata"]["name"],
-            bool(item.get("spec", {}).get("unschedulable")),
-            LABEL in item["metadata"].get("labels", {}),
-        )
-        for item in json.loads(text)["items"]
-    )
+    """The answer to NODES_QUERY."""
+    rows = (line.split("\t") for line in text.splitlines())
+    return tuple(ClusterNode(row[0], row[1] == "true", bool(row[2])) for row in rows if len(row) == 3 and row[0])
 
 
 def plan_cordons(nodes: Sequence[ClusterNode], report: HealthReport, max_share: float) -> Cordoning:
@@ -59,14 +71,3 @@ def plan_cordons(nodes: Sequence[ClusterNode], report: HealthReport, max_share: 
     sick = [node.name for node in nodes if not node.cordoned and node.name in failing]
     taken, refused = sick[: max(room, 0)], sick[max(room, 0) :]
     return Cordoning({name: failing[name] for name in taken}, release, tuple(refused))
-
-
-def carry_out(plan: Cordoning, kubectl: Kubectl) -> None:
-    """Labels and cordons, releases and unlabels. Raises PaiError when kubectl fails."""
-    for name, check in plan.cordon.items():
-        # the label first: a crash in between must not leave a cordon that looks like a person's
-        kubectl(["label", "node", name, f"{LABEL}={check}", "--overwrite"])
-        kubectl(["cordon", name])
-    for name in plan.release:
-        kubectl(["uncordon", name])
-        kubectl(["label", "node", name, f"{LABEL}-"])

@@ -77,7 +77,8 @@ def machine_view(evidence: Evidence, knowledge: Knowledge) -> MachineView:
         catalogue=knowledge.catalogue,
         expected=knowledge.expected.get(name),
         baseline=knowledge.baselines.get(name),
-        history=knowledge.history.get(name, ()),
+        # saved evidence may be older than what is remembered
+        history=[item for item in knowledge.history.get(name, ()) if item.time < evidence.collected_at],
     )
 
 

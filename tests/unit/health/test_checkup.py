@@ -1,0 +1,334 @@
+"""A whole run: machines answer through an engine that replays, verdicts come out, the next run remembers."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.cli.main import run
+from pai_install.engine.base import Engine, Event, EventKind, RunRequest
+from pai_install.engine.replay import ReplayEngine
+from pai_install.errors import PaiError
+from pai_install.findings import Verdict
+from pai_install.health import evidence_file
+from pai_install.health.checkup import Checkup, Request
+from pai_install.health.collect import NODES_PLAYBOOK, PLAYBOOK, CollectorOptions, collect, health_inventory, kubectl
+from pai_install.health.expect import expectations
+from pai_install.health.store import HealthStore
+from pai_install.site.load import load_site
+from pai_install.site.model import Site
+
+from .machines import NOW, Box, change, gpu_change, h100, healthy
+
+LAYOUT = """
+machine-sku:
+  cpu: {mem: 8Gi, cpu: {vcore: 4}}
+  dgx: {mem: 1000Gi, cpu: {vcore: 128}, computing-device: {type: nvidia.com/gpu, model: H100, count: 2}}
+machine-list:
+  - {hostname: master, hostip: 10.0.0.1, machine-type: cpu, pai-master: "true"}
+  - {hostname: gpu-01, hostip: 10.0.0.2, machine-type: dgx, pai-worker: "true"}
+  - {hostname: gpu-02, hostip: 10.0.0.3, machine-type: dgx, pai-worker: "true"}
+"""
+SICK = gpu_change("remapped_rows/remapped_row_failure", "Yes")
+Document = dict[str, Any]
+
+
+def document(box: Box, *, at: float = NOW) -> Document:
+    """What the collector prints on such a machine."""
+    evidence = box.evidence
+    return {
+        "schema_version": 1,
+        "hostname": evidence.machine,
+        "collected_at": at,
+        "boot_id": evidence.boot_id,
+        "uptime_s": evidence.uptime_s,
+        "commands": {name: asdict(result) for name, result in evidence.commands.items()},
+        "files": dict(evidence.files),
+        "facts": {name: {"ok": True, "value": value} for name, value in evidence.facts.items()},
+    }
+
+
+def answer(host: str, text: Document) -> Event:
+    packed = base64.b64encode(gzip.compress(json.dumps(text).encode())).decode()
+    return Event(EventKind.OK, "Run the collector", host=host, result={"stdout": packed, "stdout_lines": [packed]})
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    """One control plane and two GPU machines."""
+    (tmp_path / "layout.yaml").write_text(LAYOUT)
+    (tmp_path / "config.yaml").write_text("user: pai\npassword: planted-secret\n")
+    return load_site(tmp_path).site
+
+
+Make = Callable[..., tuple[Checkup, ReplayEngine]]
+
+
+@pytest.fixture
+def checkup(site: Site) -> Make:
+    """`checkup(events, nodes=...)` gives a check-up whose machines answer so, and the engine that was asked."""
+
+    def make(*events: Event, nodes: tuple[Event, ...] = ()) -> tuple[Checkup, ReplayEngine]:
+        done = Event(EventKind.DONE)
+        engine = ReplayEngine({PLAYBOOK: (*events, done), NODES_PLAYBOOK: (*nodes, done)})
+
+        @contextmanager
+        def opened() -> Iterator[Engine]:
+            yield engine
+
+        return Checkup(site, site.directory / ".pai" / "health", opened), engine
+
+    return make
+
+
+def test_machines_are_judged_by_what_the_site_says(checkup: Make) -> None:
+    machines, engine = checkup(
+        answer("gpu-01", document(healthy(2, "gpu-01"))),
+        answer("gpu-02", document(SICK(healthy(2, "gpu-02")))),
+        Event(EventKind.UNREACHABLE, host="master", result={"msg": "no route to host"}),
+    )
+    report = machines.run(Request())
+    assert {machine.name: machine.verdict for machine in report.machines} == {
+        "gpu-01": Verdict.PASS,
+        "gpu-02": Verdict.FAIL,
+    }
+    assert dict(report.missed) == {"master": "no route to host"}
+    (request,) = engine.requests
+    assert set(request.limit) == {"master", "gpu-01", "gpu-02"}
+    assert request.extra_vars["pai_health_options"] == ["--packed"]
+    assert Path(request.extra_vars["pai_health_collector"]).name == "collector.py"
+
+
+def test_layout_is_compared_with_the_machine(checkup: Make) -> None:
+    machines, _ = checkup(answer("gpu-01", document(healthy(1, "gpu-01").gpus(h100()))))
+    report = machines.run(Request(limit=("gpu-01",)))
+    finding = next(item for item in report.findings if item.check == "gpu-count")
+    assert (finding.verdict, finding.expected) == (Verdict.FAIL, "2 (layout)")
+
+
+def test_limit_asks_only_those_and_refuses_strangers(checkup: Make) -> None:
+    machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
+    assert [machine.name for machine in machines.run(Request(limit=("gpu-01",))).machines] == ["gpu-01"]
+    assert engine.requests[0].limit == ("gpu-01",)
+    with pytest.raises(PaiError, match="no machine nobody"):
+        machines.run(Request(limit=("nobody",)))
+
+
+def test_unreadable_answers_and_silence_are_missed(checkup: Make) -> None:
+    machines, _ = checkup(
+        Event(EventKind.OK, host="gpu-01", result={"stdout": "python3: command not found"}),
+        Event(EventKind.FAILED, host="gpu-02", result={"msg": "", "stderr": "sudo: a password is required"}),
+    )
+    missed = machines.run(Request()).missed
+    assert "not readable" in missed["gpu-01"]
+    assert missed["gpu-02"] == "sudo: a password is required"
+    assert missed["master"] == "it gave no answer"
+
+
+def test_the_next_run_sees_what_has_grown(checkup: Make, site: Site) -> None:
+    first = healthy(2, "gpu-01")
+    grown = first.gpus(change(h100(0), "pci/replay_counter", "900"), h100(1))
+    checkup(answer("gpu-01", document(first)))[0].run(Request(limit=("gpu-01",)))
+    later, _ = checkup(answer("gpu-01", document(grown, at=NOW + 600)))
+    report = later.run(Request(limit=("gpu-01",)))
+    assert next(item.verdict for item in report.findings if item.check == "gpu-pcie-replays") is Verdict.WARN
+    store = HealthStore(site.directory / ".pai" / "health")
+    assert [snapshot.warned for snapshot in store.history("gpu-01")][-1] == ("gpu-pcie-replays",)
+
+
+def test_saved_evidence_is_judged_again_without_machines_and_without_memory(checkup: Make, site: Site) -> None:
+    path = site.directory / "evidence.jsonl.gz"
+    machines, engine = checkup(answer("gpu-02", document(SICK(healthy(2, "gpu-02")))))
+    first = machines.run(Request(limit=("gpu-02",), save=path))
+    again = machines.run(Request(source=path))
+    assert len(engine.requests) == 1
+    assert [item.verdict for item in again.of(Verdict.FAIL)] == [item.verdict for item in first.of(Verdict.FAIL)]
+    assert len(HealthStore(site.directory / ".pai" / "health").history("gpu-02")) == 1
+    assert machines.run(Request(source=path, limit=("other",))).machines == ()
+
+
+def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> None:
+    width = "pci/pci_gpu_link_info/link_widths/current_link_width"
+    box = gpu_change(width, "8x")(healthy(2, "gpu-01")).paths(
+        {"/sys/bus/pci/devices/0000:18:00.0/upstream/max_link_width": None}
+    )
+    machines, _ = checkup(answer("gpu-01", document(box)))
+    request = Request(limit=("gpu-01",))
+    assert [item.check for item in machines.run(request).of(Verdict.WARN)] == ["gpu-pcie-width"]
+    accepted = machines.accept(request)
+    assert accepted["gpu-01"].gpus["0000:18:00.0"].pcie_width == 8
+    assert accepted["gpu-01"].gpus["0000:18:00.0"].nvlinks == 18
+    assert machines.run(request).of(Verdict.WARN) == []
+    assert machines.baselines() == accepted
+
+
+def test_a_damaged_line_of_history_does_not_stop_a_run(checkup: Make, site: Site) -> None:
+    folder = site.directory / ".pai" / "health" / "history"
+    folder.mkdir(parents=True)
+    (folder / "gpu-01.jsonl").write_text("{torn")
+    machines, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
+    assert machines.run(Request(limit=("gpu-01",))).machines[0].verdict is Verdict.PASS
+
+
+def test_expectations_of_a_site(site: Site) -> None:
+    found = expectations(site)
+    assert found["gpu-01"].count == 2
+    assert found["gpu-01"].model == "H100"
+    assert found["gpu-01"].ram_bytes == 1000 * 2**30
+    assert found["gpu-01"].nvidia
+    assert not found["master"].nvidia
+    assert found["master"].control_plane
+    assert found["master"].device == ""
+
+
+def test_collector_options_become_arguments(site: Site) -> None:
+    engine = ReplayEngine({PLAYBOOK: (Event(EventKind.DONE),)})
+    collect(engine, health_inventory(site), ["gpu-01"], CollectorOptions(redact=True, deep_image="cuda:13"))
+    assert engine.requests[0].extra_vars["pai_health_options"] == ["--packed", "--redact", "--deep-image", "cuda:13"]
+
+
+def test_inventory_holds_connections_and_no_role_variables(site: Site) -> None:
+    inventory = health_inventory(site)
+    assert inventory.groups["control_plane"] == ("master",)
+    assert set(inventory.host_vars["gpu-01"]) >= {"ansible_host", "ansible_user"}
+    assert all(name.startswith("ansible_") for name in inventory.host_vars["gpu-01"])
+
+
+# Cordoning
+
+
+def nodes_answer(*outputs: str) -> Event:
+    return Event(EventKind.OK, host="master", result={"results": [{"stdout": output} for output in outputs]})
+
+
+class NodesEngine:
+    """Answers queries with a table, and records what is done."""
+
+    def __init__(self, table: str) -> None:
+        self.table = table
+        self.done: list[list[str]] = []
+
+    def run(self, request: RunRequest) -> Generator[Event]:
+        rows = request.extra_vars["pai_health_kubectl"]
+        self.done += [row for row in rows if row[0] != "get"]
+        yield nodes_answer(*[self.table if row[0] == "get" else "" for row in rows])
+
+
+def test_cordon_through_the_control_plane(checkup: Make, site: Site) -> None:
+    machines, _ = checkup(
+        answer("gpu-01", document(SICK(healthy(2, "gpu-01")))), answer("gpu-02", document(healthy(2, "gpu-02")))
+    )
+    report = machines.run(Request(limit=("gpu-01", "gpu-02")))
+    engine = NodesEngine("master\t\t\ngpu-01\t\t\ngpu-02\ttrue\tgpu-xid\n")
+
+    @contextmanager
+    def opened() -> Iterator[Engine]:
+        yield engine
+
+    plan = Checkup(site, None, opened).cordon(report, 0.5)
+    assert dict(plan.cordon) == {"gpu-01": "gpu-remap-failed"}
+    assert plan.release == ("gpu-02",)
+    assert [row[:2] for row in engine.done] == [
+        ["label", "node"],
+        ["cordon", "gpu-01"],
+        ["uncordon", "gpu-02"],
+        ["label", "node"],
+    ]
+
+
+def test_kubectl_that_fails_is_named(site: Site) -> None:
+    failed = Event(
+        EventKind.FAILED, host="master", result={"msg": "x", "results": [{"failed": True, "stderr": "Forbidden"}]}
+    )
+    with pytest.raises(PaiError, match="kubectl failed on master") as error:
+        kubectl(ReplayEngine({NODES_PLAYBOOK: (failed,)}), health_inventory(site), [["get", "nodes"]])
+    assert error.value.details == "Forbidden"
+    with pytest.raises(PaiError, match="no answer"):
+        kubectl(ReplayEngine({NODES_PLAYBOOK: ()}), health_inventory(site), [["get", "nodes"]])
+
+
+def test_without_a_site_there_is_nothing_to_ask() -> None:
+    empty = Checkup(None, None, None)
+    with pytest.raises(PaiError, match="no site"):
+        empty.run(Request())
+    with pytest.raises(PaiError, match="belongs to a site"):
+        empty.accept(Request())
+
+
+# The verb, over saved evidence
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    """Evidence of a healthy and a sick machine."""
+    path = tmp_path / "evidence.jsonl"
+    boxes = [healthy(2, "gpu-01"), SICK(healthy(2, "gpu-02"))]
+    evidence_file.save(path, [(box.evidence.machine, document(box)) for box in boxes])
+    return path
+
+
+def test_verb_exits_with_7_for_a_fail(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    empty = str(saved.parent)
+    assert run(["health", "--site", empty, "--from", str(saved)]) == 7
+    assert "FAIL gpu-remap-failed" in capsys.readouterr().out
+    assert run(["health", "--site", empty, "--from", str(saved), "--limit", "gpu-01"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("form", "start"),
+    [("json", "{"), ("html", "<!doctype html>"), ("junit", "<?xml"), ("prometheus", "# HELP"), ("table", "MACHINE")],
+)
+def test_verb_has_every_form(saved: Path, form: str, start: str) -> None:
+    out = saved.parent / "report"
+    assert run(["health", "--site", str(saved.parent), "--from", str(saved), "--format", form, "--out", str(out)]) == 7
+    assert out.read_text().startswith(start)
+
+
+def test_verb_takes_the_site_of_a_subcommand(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    store = HealthStore(site.directory / ".pai" / "health")
+    snapshot = healthy(2, "gpu-01").log("x kernel: NVRM: Xid (PCI:0000:18:00): 79, gone").report().snapshot
+    assert snapshot
+    store.remember({"gpu-01": snapshot})
+    assert run(["health", "history", "--site", str(site.directory), "gpu-01"]) == 0
+    shown = capsys.readouterr().out
+    assert "FAIL gpu-xid" in shown
+    assert "Xid 79" in shown
+    assert run(["health", "--site", str(site.directory), "--format", "json", "history", "gpu-01"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["failed"] == ["gpu-xid"]
+    assert run(["health", "history", "--site", str(site.directory), "gpu-02"]) == 2
+
+
+def test_verb_watch_shows_changes_and_ends(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["health", "--site", str(saved.parent), "--from", str(saved), "watch", "--runs", "1"]) == 7
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert "FAIL gpu-02 0000:18:00.0 gpu-remap-failed" in lines[0]
+
+
+def test_verb_explain_and_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert run(["health", "explain", "gpu-xid"]) == 0
+    assert "xid-window-hours = 24" in capsys.readouterr().out
+    assert run(["health", "explain"]) == 0
+    assert run(["health", "explain", "gpu-xxx"]) == 2
+    assert run(["health", "alert-rules", "--out", str(tmp_path / "rules.yml")]) == 0
+    assert "NodeGpuCountChanged" in (tmp_path / "rules.yml").read_text()
+
+
+def test_verb_baseline_shows_what_was_accepted(site: Site, checkup: Make, capsys: pytest.CaptureFixture[str]) -> None:
+    machines, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
+    machines.accept(Request(limit=("gpu-01",)))
+    assert run(["health", "baseline", "--site", str(site.directory)]) == 0
+    assert "gpu-01 0000:18:00.0: PCIe x16 gen 5, 81500 MiB, NVLinks 18" in capsys.readouterr().out
+
+
+def test_verb_without_site_or_evidence_is_a_usage_error(tmp_path: Path) -> None:
+    assert run(["health", "--site", str(tmp_path)]) == 3
+    assert run(["health", "--site", str(tmp_path), "--from", str(tmp_path / "missing")]) == 2

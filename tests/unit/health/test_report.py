@@ -1,0 +1,249 @@
+"""The report in all its forms, over one healthy, one sick and one silent machine."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree as ET
+
+import pytest
+from ruamel.yaml import YAML
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Verdict
+from pai_install.health.catalogues import load_catalogue
+from pai_install.health.explain import all_checks, checks_markdown, explain, limits_markdown, xids_markdown
+from pai_install.health.html import html
+from pai_install.health.junit import junit
+from pai_install.health.model import finding_from_json
+from pai_install.health.prometheus import metrics
+from pai_install.health.report import HealthReport, text, unreached
+from pai_install.health.rules import TEXTS
+from pai_install.health.watch import changes, loud
+
+from .machines import LIMITS, Box, change, gpu_change, h100, healthy
+
+GOOD = healthy(2, "good").report()
+SICK = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "sick")).report()
+WARNED = gpu_change("persistence_mode", "Disabled")(healthy(2, "warned")).report()
+REPORT = HealthReport((GOOD, SICK, WARNED), {"silent": "ssh: <connection> refused"}, "mysite")
+
+
+def odd(value: str) -> HealthReport:
+    """A machine whose GPU says something hostile."""
+    return HealthReport((healthy(1, "m").gpus(change(h100(), "gpu_recovery_action", value)).report(),))
+
+
+def test_exit_codes() -> None:
+    assert REPORT.exit_code() is ExitCode.VERIFICATION_FAILED
+    assert HealthReport((GOOD,)).exit_code(strict=True) is ExitCode.OK
+    assert HealthReport((WARNED,)).exit_code() is ExitCode.OK
+    assert HealthReport((WARNED,)).exit_code(strict=True) is ExitCode.VERIFICATION_FAILED
+    assert HealthReport((), {"a": "gone"}).exit_code() is ExitCode.VERIFICATION_FAILED
+    assert odd("Dance").exit_code() is ExitCode.OK
+    assert odd("Dance").exit_code(strict=True) is ExitCode.VERIFICATION_FAILED
+
+
+def test_text_says_what_is_sick_why_and_what_to_do() -> None:
+    shown = text(REPORT)
+    assert "FAIL gpu-remap-failed: a memory row could not be remapped" in shown
+    assert "  sick 0000:18:00.0  yes (expected no)" in shown
+    assert "what to do: run the field diagnostic and replace the card [rma]" in shown
+    assert "FAIL machine-reachable: the machine gave no evidence" in shown
+    assert "WARN gpu-persistence" in shown
+    assert shown.index("FAIL gpu-remap") < shown.index("WARN gpu-persistence")
+    assert shown.splitlines()[-1].startswith("4 machines: 2 FAIL, 1 WARN")
+    assert re.search(r"^sick +h100 +FAIL +1 .* rma$", shown, re.MULTILINE)
+
+
+def test_text_shows_alike_findings_once() -> None:
+    machines = tuple(
+        gpu_change("persistence_mode", "Disabled")(healthy(2, f"n{number}")).report() for number in range(8)
+    )
+    shown = text(HealthReport(machines))
+    assert shown.count("WARN gpu-persistence") == 1
+    assert "  and 3 more" in shown
+
+
+def test_text_of_a_hung_machine_is_short() -> None:
+    box: Box = healthy(1, "h")
+    hung = box.command("nvidia_smi_xml", None)
+    assert max(len(line) for line in text(HealthReport((hung.report(),))).splitlines()) < 200
+
+
+def test_json_has_what_is_wrong_and_counts_what_is_right() -> None:
+    document = json.loads(json.dumps(REPORT.as_json()))
+    assert document["schema_version"] == 1
+    assert document["exit_code"] == 7
+    assert document["unreachable"] == {"silent": "ssh: <connection> refused"}
+    good, sick, _ = document["machines"]
+    assert good["findings"] == []
+    assert good["verdicts"]["PASS"] > 60
+    assert sick["action"] == "rma"
+    (finding,) = sick["findings"]
+    assert finding["check"] == "gpu-remap-failed"
+    assert finding["device"] == "0000:18:00.0"
+    assert finding["action"] == "rma"
+    assert {"value", "expected", "threshold_source", "evidence", "remedy"} <= set(finding)
+
+
+def test_json_of_everything_can_be_read_back() -> None:
+    document = REPORT.as_json(everything=True)
+    restored = [finding_from_json(raw) for raw in document["machines"][1]["findings"]]
+    assert tuple(restored) == SICK.findings
+
+
+def test_neutral_findings_for_a_run_report() -> None:
+    found = REPORT.neutral()
+    assert [(item.id, item.verdict) for item in found if item.subject.startswith("good")] == [("health", Verdict.PASS)]
+    sick = next(item for item in found if item.id == "gpu-remap-failed")
+    assert sick.subject == "sick 0000:18:00.0"
+    assert sick.remedy.endswith("(action: rma)")
+
+
+class Page(HTMLParser):
+    """Collects tags and what they load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def page_data(page: str) -> dict[str, object]:
+    match = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert match
+    found: dict[str, object] = json.loads(match.group(1))
+    return found
+
+
+def test_page_is_self_contained_and_holds_every_machine() -> None:
+    page = html(REPORT, title="Health of <b>mysite</b>")
+    parser = Page()
+    parser.feed(page)
+    assert parser.loads == []
+    assert parser.tags.count("script") == 2
+    assert "&lt;b&gt;mysite" in page
+    data = page_data(page)
+    names = [machine["n"] for machine in data["machines"]]  # type: ignore[attr-defined]
+    assert names == ["silent", "good", "sick", "warned"]
+    letters = {machine["n"]: machine["v"] for machine in data["machines"]}  # type: ignore[attr-defined]
+    assert {len(word) for word in letters.values()} == {len(TEXTS) + 1}
+    assert "F" in letters["sick"]
+    assert "F" not in letters["good"]
+
+
+def test_page_cannot_be_broken_by_a_value() -> None:
+    page = html(odd("</script><script>alert(1)</script>"), title="x")
+    assert "</script><script>alert" not in page
+    assert "alert(1)" in json.dumps(page_data(page))
+
+
+def test_page_of_many_machines_is_small() -> None:
+    machines = tuple(healthy(1, f"n{number}").report() for number in range(100))
+    assert len(html(HealthReport(machines), title="x")) < 250_000
+
+
+def test_junit() -> None:
+    root = ET.fromstring(junit(REPORT))  # noqa: S314 - our own output
+    suites = {suite.get("name"): suite for suite in root}
+    assert suites["good"].get("failures") == "0"
+    assert suites["sick"].get("failures") == "1"
+    failure = suites["sick"].find("testcase/failure")
+    assert failure is not None
+    assert failure.get("type") == "rma"
+    assert "replace the card" in (failure.text or "")
+    assert suites["silent"].get("tests") == "1"
+
+
+def test_junit_takes_values_that_xml_cannot_hold() -> None:
+    ET.fromstring(junit(HealthReport((), {"m": "\x00\x1b[31m bad \ufffe"})))  # noqa: S314 - our own output
+
+
+def test_metrics() -> None:
+    lines = metrics(REPORT).splitlines()
+    assert 'pai_health_verdict{machine="good",sku="h100",action="none"} 0' in lines
+    assert 'pai_health_verdict{machine="sick",sku="h100",action="rma"} 3' in lines
+    assert 'pai_health_verdict{machine="silent",sku="",action="reboot"} 3' in lines
+    wanted = 'machine="sick",device="0000:18:00.0",check="gpu-remap-failed",verdict="FAIL",action="rma"'
+    assert f"pai_health_finding{{{wanted}}} 1" in lines
+    series = [line.rsplit(" ", 1)[0] for line in lines if not line.startswith("#")]
+    assert len(series) == len(set(series))
+    assert all(
+        re.fullmatch(r'[a-z_]+\{(\w+="(\\.|[^"\\])*",?)+\} \d+', line) for line in lines if not line.startswith("#")
+    )
+
+
+def test_metrics_escape_labels() -> None:
+    assert r'machine="a\"b\\c\nd"' in metrics(HealthReport((), {'a"b\\c\nd': "x"}))
+
+
+def test_alert_rules_ask_for_series_and_checks_that_exist() -> None:
+    from importlib import resources  # noqa: PLC0415
+
+    raw = YAML(typ="safe").load(resources.files("pai_install.health").joinpath("alert-rules.yml").read_text())
+    alerts = {rule["alert"]: rule for group in raw["groups"] for rule in group["rules"]}
+    known = set(TEXTS) | {"machine-reachable"}
+    for rule in alerts.values():
+        for names in re.findall(r'check=~?"([^"]+)"', rule["expr"]):
+            assert set(names.split("|")) <= known, rule["alert"]
+        assert rule["annotations"]["summary"]
+        assert rule["labels"]["severity"] in ("warn", "error", "fatal")
+    assert {"NvidiaSmiDoubleEccError", "NvidiaMemoryLeak", "NodeGpuCountChanged", "NodeNotReady"} <= set(alerts)
+
+
+# Watching
+
+
+def test_watch_shows_only_what_changes() -> None:
+    before = loud(HealthReport((SICK,)))
+    same = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "sick")).report()
+    assert list(changes(before, loud(HealthReport((same,))))) == []
+    well = loud(HealthReport((healthy(2, "sick").report(),)))
+    assert list(changes(before, well)) == ["gone sick 0000:18:00.0 gpu-remap-failed (was FAIL)"]
+    (line,) = changes(well, before)
+    assert line.startswith("FAIL sick 0000:18:00.0 gpu-remap-failed: ")
+    worse = gpu_change("remapped_rows/remapped_row_failure", "N/A")(healthy(2, "sick")).report()
+    assert any("gone" in line for line in changes(before, loud(HealthReport((worse,)))))
+
+
+def test_watch_names_the_verdict_before() -> None:
+    warm = gpu_change("temperature/gpu_temp_tlimit", "3 C")(healthy(2, "n")).report()
+    hot = gpu_change("temperature/gpu_temp_tlimit", "-3 C")(healthy(2, "n")).report()
+    (line,) = changes(loud(HealthReport((warm,))), loud(HealthReport((hot,))))
+    assert line.startswith("FAIL (was WARN) n 0000:18:00.0 gpu-temperature")
+
+
+# Explaining
+
+
+def test_explain_names_rule_numbers_and_remedy() -> None:
+    shown = explain("gpu-ecc-lifetime", LIMITS)
+    assert "ecc-aggregate-dram = 15 (DCGM double-bit soft limit)" in shown
+    assert "what to do:" in shown
+
+
+def test_explain_of_an_unknown_check_suggests_one() -> None:
+    with pytest.raises(Exception, match="no check") as error:
+        explain("gpu-remap-fail", LIMITS)
+    assert "gpu-remap-failed" in error.value.remedy  # type: ignore[attr-defined]
+
+
+def test_lists_hold_everything() -> None:
+    assert len(all_checks().splitlines()) == len(TEXTS)
+    table = checks_markdown()
+    assert all(f"| `{name}` |" in table for name in TEXTS)
+    assert all(f"| `{name}` |" in limits_markdown(LIMITS) for name in LIMITS.defaults)
+    assert "| 79 | GPU has fallen off the bus | FAIL | reboot |" in xids_markdown(load_catalogue())
+
+
+def test_unreached_machine_is_a_fail_with_a_remedy() -> None:
+    finding = unreached("m", "timed out")
+    assert finding.verdict is Verdict.FAIL
+    assert finding.remedy
+    assert finding.as_json()["value"] == "timed out"
