@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Network, collapse_addresses
 from pathlib import Path
-from typing import Any
 
 from pai_install.components.model import ComponentSet, FileArtifact
 from pai_install.plan import rolevars as rv
@@ -31,7 +31,7 @@ NODE_PROGRAMS = ("kubeadm", "kubelet", "kubectl", "cni-plugins")
 UPSTREAM_REPOSITORIES = {"flannel": "docker.io/flannel", "busybox": "docker.io/library"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Desired:
     """What the machines of a site should be. state_dir: the site's state folder on the dev box."""
 
@@ -39,7 +39,7 @@ class Desired:
     components: ComponentSet
     state_dir: Path
 
-    @property
+    @cached_property
     def first(self) -> Machine:
         """The first control plane: it serves the components and makes the join tokens."""
         return self.site.control_planes[0]
@@ -55,19 +55,33 @@ class Desired:
         host = API_NAME if self.site.settings.hosts_entries else "127.0.0.1"
         return f"{host}:{API_PORT}"
 
-    def of(self, machine: Machine) -> tuple[rv.RoleVars, ...]:
-        """The variables of every role that applies to a machine."""
-        found: list[rv.RoleVars] = [self.base(machine), self.time(machine)]
-        if machine == self.first:
-            found.append(self.store())
-        found += [self.runtime(machine), self.node(machine), self.api_proxy()]
+    def roles(self) -> dict[str, tuple[rv.RoleVars, ...]]:
+        """Host -> the variables of every role that applies to it.
+
+        Machines of one kind share the objects that hold what they have in common: a value with an entry for each
+        machine of the site must not be made once more for each machine.
+        """
+        machines = self.site.present_machines
+        examples = {self._kind(machine): machine for machine in machines}
+        common = {kind: self._of_kind(machine) for kind, machine in examples.items()}
+        return {machine.hostname: (*common[self._kind(machine)], *self._own(machine)) for machine in machines}
+
+    def _kind(self, machine: Machine) -> tuple[bool, ...]:
+        return machine.control_plane, machine.worker, self.site.sku_of(machine).has_nvidia
+
+    def _of_kind(self, machine: Machine) -> tuple[rv.RoleVars, ...]:
+        """What depends on nothing but the kind of the machine."""
+        return self.base(machine), self.time(machine), self.runtime(machine), self.api_proxy(), self.verify(machine)
+
+    def _own(self, machine: Machine) -> tuple[rv.RoleVars, ...]:
+        """What is another on each machine."""
+        found: list[rv.RoleVars] = [self.node(machine)]
+        if machine.hostname == self.first.hostname:
+            found += [self.store(), self.network()]
         if machine.control_plane:
             found.append(self.control_plane(machine))
-        if machine == self.first:
-            found.append(self.network())
-        if machine.worker and not machine.control_plane:
+        elif machine.worker:
             found.append(self.worker(machine))
-        found.append(self.verify(machine))
         return tuple(found)
 
     def base(self, machine: Machine) -> rv.BaseVars:
@@ -249,8 +263,3 @@ class Desired:
         url = f"http://{self.store_address}/v2/files/{file.name}/blobs/sha256:{file.sha256}"
         dest = INSTALL_TO[file.name]
         return rv.Artifact(name=file.name, version=file.version, url=url, sha256=file.sha256, kind=file.kind, dest=dest)
-
-
-def variables_of(roles: Sequence[rv.RoleVars]) -> dict[str, Any]:
-    """All variables of several roles."""
-    return {name: value for role in roles for name, value in role.variables().items()}

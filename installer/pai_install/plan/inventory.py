@@ -7,9 +7,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pai_install.plan.desired import Desired, variables_of
+from pai_install.plan.desired import Desired
 from pai_install.plan.model import Inventory
-from pai_install.plan.rolevars import RoleVars
 from pai_install.site import Machine, Site
 
 # Where something lies on the dev box says nothing about the machines.
@@ -24,12 +23,15 @@ def build_inventory(desired: Desired, role_digests: Mapping[str, str]) -> Invent
     Variables that are the same on every machine are given once.
     """
     site = desired.site
-    roles = {machine.hostname: desired.of(machine) for machine in site.present_machines}
+    roles = desired.roles()
+    distinct = {id(role): role for found in roles.values() for role in found}
+    variables = {key: role.variables() for key, role in distinct.items()}
+    digests = {key: settings(variables[key], role_digests.get(role.role, "")) for key, role in distinct.items()}
     host_vars: dict[str, dict[str, Any]] = {
         machine.hostname: {
             **connection(machine),
-            **variables_of(roles[machine.hostname]),
-            "pai_settings": {role.role: settings(role, role_digests) for role in roles[machine.hostname]},
+            **{name: value for role in roles[machine.hostname] for name, value in variables[id(role)].items()},
+            "pai_settings": {role.role: digests[id(role)] for role in roles[machine.hostname]},
         }
         for machine in site.present_machines
     }
@@ -65,14 +67,12 @@ def connection(machine: Machine) -> dict[str, Any]:
     return words
 
 
-def settings(role: RoleVars, role_digests: Mapping[str, str]) -> dict[str, str]:
+def settings(variables: Mapping[str, Any], role_digest: str) -> dict[str, str]:
     """Variable -> digest of its value, and `role` -> digest of the role itself."""
     digests = {
-        name: digest(_without_places(value))
-        for name, value in sorted(role.variables().items())
-        if name not in NOT_SETTINGS
+        name: digest(_without_places(value)) for name, value in sorted(variables.items()) if name not in NOT_SETTINGS
     }
-    return {**digests, "role": role_digests.get(role.role, "")}
+    return {**digests, "role": role_digest}
 
 
 def _without_places(value: Any) -> Any:  # noqa: ANN401 - any plain value
@@ -94,7 +94,7 @@ def _take_common(host_vars: dict[str, dict[str, Any]]) -> dict[str, Any]:
     common = {
         name: value
         for name, value in hosts[0].items()
-        if all(name in other and other[name] == value for other in hosts[1:])
+        if all(name in other and (other[name] is value or other[name] == value) for other in hosts[1:])
     }
     for values in hosts:
         for name in common:

@@ -14,7 +14,7 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.site import Site
 
-from .conftest import CONFIG
+from .conftest import CONFIG, LAYOUT
 
 
 def value(inventory: Inventory, host: str, name: str) -> Any:
@@ -103,3 +103,40 @@ def test_paths_of_the_dev_box_are_no_settings(site: Site, components: ComponentS
     here = build_inventory(Desired(site, components, Path("/here")), {})
     there = build_inventory(Desired(site, moved, Path("/there")), {})
     assert value(here, "master", "pai_settings") == value(there, "master", "pai_settings")
+
+
+EXTRA = """\
+  - {hostname: both, hostip: 10.0.0.4, machine-type: gpu, pai-master: "true", pai-worker: "true"}
+  - {hostname: spare, hostip: 10.0.0.5, machine-type: cpu, pai-master: "true"}
+  - {hostname: worker3, hostip: 10.0.0.6, machine-type: gpu, pai-worker: "true"}
+"""
+
+
+def test_machines_of_one_kind_share_what_they_have_in_common(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    site = make_site(LAYOUT + EXTRA)
+    desired = Desired(site, components, Path("/s"))
+    roles = {host: {role.role: role for role in found} for host, found in desired.roles().items()}
+    assert roles["worker1"]["base"] is roles["worker3"]["base"]
+    for machine in site.present_machines:  # and sharing changes no value
+        found = roles[machine.hostname]
+        assert found["base"] == desired.base(machine)
+        assert found["time_sync"] == desired.time(machine)
+        assert found["container_runtime"] == desired.runtime(machine)
+        assert found["kubernetes_node"] == desired.node(machine)
+        assert found["cluster_verify"] == desired.verify(machine)
+
+
+def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    roles = Desired(make_site(LAYOUT + EXTRA), components, Path("/s")).roles()
+    everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "cluster_verify"}
+    own = {host: {role.role for role in found} - everywhere for host, found in roles.items()}
+    assert own == {
+        "master": {"component_store", "control_plane", "pod_network"},
+        "both": {"control_plane"},
+        "spare": {"control_plane"},
+        "worker1": {"worker"},
+        "worker2": {"worker"},
+        "worker3": {"worker"},
+    }
