@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pai_install.health.fields import ARCHITECTURE, PRODUCT, Field, Need
 from pai_install.health.parse.nvidia import Gpu
@@ -58,7 +59,11 @@ class Traits:
 def traits_of(gpu: Gpu) -> Traits:
     """What the name and the architecture line say."""
     name = next((gpu.texts[path] for path in PRODUCT.paths if path in gpu.texts), "")
-    stated = gpu.texts.get(ARCHITECTURE.paths[0], "").split(" ")[0]
+    return _traits(name, gpu.texts.get(ARCHITECTURE.paths[0], "").split(" ")[0])
+
+
+@lru_cache(maxsize=256)
+def _traits(name: str, stated: str) -> Traits:
     generation = stated if stated in GENERATIONS else generation_of(name)
     return Traits(generation, bool(_CONSUMER.search(name)), bool(_SWITCHED.search(name)))
 

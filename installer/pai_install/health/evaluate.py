@@ -28,6 +28,7 @@ from pai_install.health.view import MachineView
 from pai_install.health.xid import XidMeaning
 
 _GRAVITY = {Verdict.FAIL: 4, Verdict.UNKNOWN: 3, Verdict.WARN: 2, Verdict.PASS: 1, Verdict.SKIP: 0}
+_CALM = (Verdict.PASS, Verdict.SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,9 @@ def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[HealthFinding]:
             judgement = gpu.settle(check.judge(gpu, machine))
         except NotObservedError as gap:
             judgement = Judgement(gap.verdict, gap.reason)
-        read = ", ".join(part for part in (gpu.evidence, machine.evidence) if part)
+        read = ""
+        if judgement.verdict not in _CALM:
+            read = ", ".join(part for part in (gpu.evidence, machine.evidence) if part)
         yield _finding(check.text, machine.name, judgement, read, machine.threshold_source, gpu.bus_id)
 
 

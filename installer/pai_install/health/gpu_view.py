@@ -14,11 +14,14 @@ from pai_install.health.parse import nvidia
 from pai_install.health.reading import ABSENT, Reading, State, parse_reading
 from pai_install.health.snapshot import GpuBaseline
 
+# Processes and CSV repeat what stands elsewhere; power_smoothing needs more than root.
+_NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "table/")
+
 
 class GpuView:
     """One GPU, read by one check at a time."""
 
-    __slots__ = ("_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
+    __slots__ = ("_errors", "_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
 
     def __init__(self, gpu: nvidia.Gpu, driver_major: int, baseline: GpuBaseline | None) -> None:
         self.gpu = gpu
@@ -27,6 +30,7 @@ class GpuView:
         self.baseline = baseline
         self._readings: dict[str, Reading] = {}
         self._touched: list[tuple[Field, Reading]] = []
+        self._errors: dict[str, str] | None = None
 
     @property
     def bus_id(self) -> str:
@@ -36,6 +40,19 @@ class GpuView:
     def begin(self) -> None:
         """Forgets what the check before has read."""
         self._touched.clear()
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Path -> text of everything that is an error word, judged or not."""
+        if self._errors is None:
+            self._errors = {
+                path: text
+                for path, text in self.gpu.texts.items()
+                if parse_reading(text).state is State.ERROR and not path.startswith(_NOT_OWN)
+            }
+            if "ERR!" in self.gpu.texts.get("table/first", "") + self.gpu.texts.get("table/second", ""):
+                self._errors["table"] = "ERR!"
+        return self._errors
 
     def peek(self, field: Field) -> Reading:
         """The reading, without counting as read: to choose what to read, never to judge."""

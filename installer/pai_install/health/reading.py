@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 
 class State(Enum):
@@ -35,23 +36,20 @@ _NUMBER = re.compile(r"^-?\d+(?:\.\d+)?(?=$|[ x%]|[a-zA-Z])")
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A text and what it means. `text` is '' when ABSENT."""
+    """A text and what it means. `text` is '' when ABSENT.
+
+    number: what a VALUE starts with ("16x", "-8 C", "7015 us"), None when that is no number.
+    """
 
     state: State
     text: str = ""
-
-    @property
-    def number(self) -> float | None:
-        """The number the text starts with ("16x", "-8 C", "7015 us"), or None."""
-        if self.state is not State.VALUE:
-            return None
-        match = _NUMBER.match(self.text)
-        return float(match.group()) if match else None
+    number: float | None = None
 
 
 ABSENT = Reading(State.ABSENT)
 
 
+@lru_cache(maxsize=8192)  # a thousand machines of one kind print the same words
 def parse_reading(text: str | None) -> Reading:
     """Classifies a text; None and '' are ABSENT."""
     text = (text or "").strip()
@@ -61,4 +59,5 @@ def parse_reading(text: str | None) -> Reading:
         return Reading(State.NOT_AVAILABLE, text)
     if _ERROR.search(text):
         return Reading(State.ERROR, text)
-    return Reading(State.VALUE, text)
+    match = _NUMBER.match(text)
+    return Reading(State.VALUE, text, float(match.group()) if match else None)

@@ -6,6 +6,7 @@ What is not there raises NotObservedError, so that a check cannot take it for a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from pai_install.findings import Verdict
@@ -78,6 +79,8 @@ class MachineView:
     @property
     def threshold_source(self) -> str:
         """Whose thresholds were compared with."""
+        if not self._sources:
+            return ""
         return "; ".join(f"{name}: {source}" for name, source in self._sources.items())
 
     def limit(self, name: str, product: str = "") -> float:
@@ -186,7 +189,7 @@ class MachineView:
         accepted = self.baseline.gpus if self.baseline else {}
         return tuple(
             GpuView(
-                nvidia.Gpu(gpu.bus_id, {**extra.get(gpu.bus_id, {}), **gpu.texts}, gpu.processes, gpu.mig_devices),
+                replace(gpu, texts={**extra[gpu.bus_id], **gpu.texts}) if gpu.bus_id in extra else gpu,
                 int(major) if major.isdecimal() else 0,
                 accepted.get(gpu.bus_id),
             )

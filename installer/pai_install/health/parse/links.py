@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pai_install.health.parse.nvidia import normalise_bus_id
+from pai_install.health.reading import parse_reading
 
 _GPU = re.compile(r"^GPU (\d+): (.*?)(?: \(UUID: ([^)]+)\))?\s*$")
 _LINK = re.compile(r"^\s*Link (\d+): (.+?)\s*$")
@@ -32,11 +33,10 @@ def parse_nvlink_status(text: str) -> tuple[NvLinks, ...]:
     """One entry per GPU, in order."""
     found: list[tuple[re.Match[str], dict[int, float | None], list[str]]] = []
     for line in text.splitlines():
-        if match := _GPU.match(line):
+        if line.startswith("GPU") and (match := _GPU.match(line)):
             found.append((match, {}, []))
         elif found and (match := _LINK.match(line)):
-            speed = re.match(r"(\d+(?:\.\d+)?) GB/s", match.group(2))
-            found[-1][1][int(match.group(1))] = float(speed.group(1)) if speed else None
+            found[-1][1][int(match.group(1))] = parse_reading(match.group(2)).number
         elif found and line.strip():
             found[-1][2].append(line.strip())
     return tuple(

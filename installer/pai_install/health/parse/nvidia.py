@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 MAX_BYTES = 16 * 1024 * 1024
 _BUS_ID = re.compile(r"^(?:([0-9a-f]{1,8}):)?([0-9a-f]{1,2}):([0-9a-f]{1,2})(?:\.([0-9a-f]))?$")
 # Long, never judged, and half of the document: cut before parsing.
-_BULK = re.compile(r"<supported_clocks>.*?</supported_clocks>", re.DOTALL)
+_BULK = ("<supported_clocks>", "</supported_clocks>")
 _GPU_LINE = re.compile(r"^GPU ((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])\s*$")
 _TABLE_BUS = re.compile(
     r"\|\s*(?:\d+|ERR!)\s+(.+?)\s{2,}.*\|\s*([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])"
@@ -81,7 +81,7 @@ def parse_xml(text: str) -> SmiReport:
         raise ParseError("no complete <nvidia_smi_log>")
     end += len("</nvidia_smi_log>")
     try:
-        root = ET.fromstring(_BULK.sub("", text[start:end]))  # noqa: S314 - no DOCTYPE: nothing to expand
+        root = ET.fromstring(_without_bulk(text[start:end]))  # noqa: S314 - no DOCTYPE: nothing to expand
     except ET.ParseError as error:
         raise ParseError(str(error)) from error
     header = {child.tag: (child.text or "").strip() for child in root if child.tag != "gpu"}
@@ -92,6 +92,11 @@ def parse_xml(text: str) -> SmiReport:
         stray=_stray(text[:start] + "\n" + text[end:]),
         header=header,
     )
+
+
+def _without_bulk(text: str) -> str:
+    first, *rest = text.split(_BULK[0])
+    return first + "".join(part.partition(_BULK[1])[2] for part in rest)
 
 
 def driver_version(driver: str, kmd: str) -> str:

@@ -17,7 +17,7 @@ from pai_install.health.model import (
     unknown,
     warned,
 )
-from pai_install.health.reading import State, parse_reading
+from pai_install.health.reading import State
 from pai_install.health.view import MachineView
 
 # NVIDIA's own verdict, by the words of several driver generations (lower case).
@@ -33,21 +33,9 @@ _RECOVERY = {
 }
 
 
-def _errors(gpu: GpuView) -> dict[str, str]:
-    ignored = ("processes", "accounted_processes", "csv/", "power_smoothing")  # the last needs more than root
-    found = {
-        path: text
-        for path, text in gpu.gpu.texts.items()
-        if not path.startswith(ignored) and parse_reading(text).state is State.ERROR
-    }
-    if "ERR!" in gpu.gpu.texts.get("table/first", "") + gpu.gpu.texts.get("table/second", ""):
-        found["table"] = "ERR!"
-    return found
-
-
 def _lost(gpu: GpuView, _machine: MachineView) -> Judgement:
     gpu.reading(fields.UUID)
-    errors = _errors(gpu)
+    errors = gpu.errors
     lost = [path for path, text in errors.items() if "is lost" in text.lower()]
     if lost:
         return failed(
@@ -63,7 +51,7 @@ def _lost(gpu: GpuView, _machine: MachineView) -> Judgement:
 
 def _readable(gpu: GpuView, _machine: MachineView) -> Judgement:
     said = ("is lost", "requires reset")  # those are gpu-lost's
-    errors = {path: text for path, text in _errors(gpu).items() if not any(word in text.lower() for word in said)}
+    errors = {path: text for path, text in gpu.errors.items() if not any(word in text.lower() for word in said)}
     if errors:
         shown = ", ".join(f"{path} {text}" for path, text in list(errors.items())[:4])
         if all("insufficient permissions" in text.lower() for text in errors.values()):
