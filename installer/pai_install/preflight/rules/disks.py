@@ -33,7 +33,9 @@ class _Disk:
 
     @property
     def name(self) -> str:
-        return f"{self.mount.mount_point} ({', '.join(self.paths)})"
+        """The mount point, and what will be there, as far as that is not the same."""
+        others = [path for path in self.paths if path != self.mount.mount_point]
+        return f"{self.mount.mount_point} (with {', '.join(others)})" if others else self.mount.mount_point
 
 
 def space(case: Case) -> Ruling | None:
@@ -42,7 +44,7 @@ def space(case: Case) -> Ruling | None:
     full = [text for disk in disks if (text := _too_full(case, disk))]
     if full:
         remedy = "free space there, or move docker_data_root (or a mount of /var/lib) to a larger disk"
-        return failed("too little free disk space", value="; ".join(full), expected=_wanted(disks), remedy=remedy)
+        return failed("too little free disk space", value="; ".join(full), remedy=remedy)
     shown = "; ".join(f"{disk.name}: {size_text(disk.mount.free_bytes)} free" for disk in disks)
     tight = [disk for disk in disks if disk.mount.free_bytes < disk.enough]
     if tight and not case.evidence.ours and not case.evidence.container:
@@ -60,10 +62,6 @@ def _too_full(case: Case, disk: _Disk) -> str:
         return ""
     why = " (below this the kubelet evicts pods)" if evicts == needed else ""
     return f"{disk.name}: {size_text(disk.mount.free_bytes)} free, {size_text(needed)} needed{why}"
-
-
-def _wanted(disks: Iterable[_Disk]) -> str:
-    return "; ".join(f"{disk.name}: {size_text(disk.enough)}" for disk in disks)
 
 
 def inodes(case: Case) -> Ruling | None:

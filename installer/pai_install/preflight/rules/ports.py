@@ -32,7 +32,9 @@ def _taken(case: Case, need: needs.PortNeed) -> str:
     ]
     if not holders:
         return ""
-    names = dict.fromkeys(holder.program or "a program that only root may see" for holder in holders)
+    root = case.evidence.identity is not None and case.evidence.identity.root
+    nameless = "the kernel itself" if root else "a program that only root may see"
+    names = dict.fromkeys(holder.program or nameless for holder in holders)
     return f"{need} ({need.purpose}): {', '.join(names)}"
 
 

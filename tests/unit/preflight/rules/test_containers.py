@@ -1,0 +1,106 @@
+"""Left-overs: other clusters, pod networks, Dockers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.findings import Verdict
+from pai_install.site import Site
+from tests.unit.preflight.machines import CONFIG, findings_of, installed, read_site
+
+
+@pytest.mark.parametrize(
+    ("left", "word"),
+    [
+        ({"files": ["/etc/kubernetes/kubelet.conf"]}, "did not make"),
+        ({"other": ["/var/lib/rancher/k3s"]}, "another Kubernetes distribution"),
+        ({"etcd_entries": 1}, "/var/lib/etcd is not empty"),
+    ],
+)
+def test_another_cluster(site: Site, left: dict[str, Any], word: str) -> None:
+    found = findings_of(site, "kubernetes", {"master": {"kubernetes": left}})["master"]
+    assert found.verdict is Verdict.FAIL
+    assert word in found.message
+    assert found.remedy
+
+
+def test_etcds_folder_on_a_worker_is_nobodys(site: Site) -> None:
+    assert (
+        findings_of(site, "kubernetes", {"worker1": {"kubernetes": {"etcd_entries": 3}}})["worker1"].verdict == "PASS"
+    )
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_interrupted_installation_of_ours(site: Site, done: bool) -> None:
+    left = {"marker": {"state": "join", "done": done}, "files": []}
+    found = findings_of(site, "kubernetes", {"worker1": {"kubernetes": left}})["worker1"]
+    assert found.verdict is Verdict.PASS
+    assert "interrupted" in found.message
+
+
+def test_a_node_of_another_cluster_of_ours(site: Site) -> None:
+    left = {"kubernetes": {"authority": "another"}}
+    found = findings_of(site, "kubernetes", {"worker1": left}, installed)
+    assert [found[name].verdict for name in ("master", "worker1", "worker2")] == ["PASS", "FAIL", "PASS"]
+    assert "kubeadm reset" in found["worker1"].remedy
+
+
+@pytest.mark.parametrize(
+    ("cni", "verdict"),
+    [
+        (["10-containerd-net.conflist"], "PASS"),
+        (["10-calico.conflist", "10-containerd-net.conflist"], "FAIL"),
+        (["10-containerd-net.conflist", "87-podman-bridge.conflist"], "WARN"),
+        ([], "PASS"),
+    ],
+)
+def test_pod_network(site: Site, cni: list[str], verdict: str) -> None:
+    assert findings_of(site, "pod-network", {"worker1": {"kubernetes": {"cni": cni}}})["worker1"].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("packages", "wanted", "verdict"),
+    [
+        ({}, "distribution", "PASS"),
+        ({"docker.io": "20.10"}, "distribution", "PASS"),
+        ({"docker-ce": "28.0"}, "distribution", "FAIL"),
+        ({"docker-ce": "28.0"}, "docker-ce", "PASS"),
+        ({"docker.io": "20.10"}, "docker-ce", "FAIL"),
+        ({"podman-docker": "4.3"}, "distribution", "FAIL"),
+    ],
+)
+def test_docker_packages(tmp_path: Path, packages: dict[str, str], wanted: str, verdict: str) -> None:
+    site = read_site(tmp_path / "s", config=f"{CONFIG}docker_packages: {wanted}\n")
+    found = findings_of(site, "docker-packages", {"worker1": {"packages": packages}})["worker1"]
+    assert found.verdict == verdict
+
+
+def test_docker_as_a_snap(site: Site) -> None:
+    found = findings_of(site, "docker-packages", {"worker1": {"docker": {"snap": True}}})["worker1"]
+    assert found.verdict is Verdict.FAIL
+    assert "snap remove" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("docker", "verdict", "word"),
+    [
+        ({"daemon_json": "Expecting value: line 1 column 2"}, "FAIL", "daemon.json is broken"),
+        ({"running": True, "containers": 0, "data_root": "/var/lib/docker"}, "PASS", "without running"),
+        ({"running": True, "containers": 4, "data_root": "/var/lib/docker"}, "WARN", "4 containers run"),
+        ({"running": True, "containers": None, "data_root": "/var/lib/docker"}, "WARN", "unknown number"),
+        ({"running": True, "containers": 4, "data_root": "/data/docker"}, "WARN", "left behind"),
+        ({"running": False}, "PASS", "no Docker runs"),
+    ],
+)
+def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: str) -> None:
+    found = findings_of(site, "docker", {"worker1": {"docker": docker}})["worker1"]
+    assert found.verdict == verdict
+    assert word in found.message
+
+
+def test_our_own_docker_may_be_busy(site: Site) -> None:
+    busy = {"worker1": {"docker": {"containers": 40, "data_root": "/elsewhere"}}}
+    assert findings_of(site, "docker", busy, installed)["worker1"].verdict is Verdict.PASS
