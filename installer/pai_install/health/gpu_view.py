@@ -21,7 +21,7 @@ _NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "tabl
 class GpuView:
     """One GPU, read by one check at a time."""
 
-    __slots__ = ("_errors", "_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
+    __slots__ = ("_errors", "_gaps", "_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
 
     def __init__(self, gpu: nvidia.Gpu, driver_major: int, baseline: GpuBaseline | None) -> None:
         self.gpu = gpu
@@ -30,6 +30,7 @@ class GpuView:
         self.baseline = baseline
         self._readings: dict[str, Reading] = {}
         self._touched: list[tuple[Field, Reading]] = []
+        self._gaps: list[tuple[Field, Reading]] = []  # those of _touched that are not values
         self._errors: dict[str, str] | None = None
 
     @property
@@ -40,6 +41,7 @@ class GpuView:
     def begin(self) -> None:
         """Forgets what the check before has read."""
         self._touched.clear()
+        self._gaps.clear()
 
     @property
     def errors(self) -> dict[str, str]:
@@ -74,10 +76,15 @@ class GpuView:
                     return reading
         return ABSENT
 
+    def _record(self, field: Field, reading: Reading) -> None:
+        self._touched.append((field, reading))
+        if reading.state is not State.VALUE:
+            self._gaps.append((field, reading))
+
     def reading(self, field: Field) -> Reading:
         """The reading; recorded."""
         found = self.peek(field)
-        self._touched.append((field, found))
+        self._record(field, found)
         return found
 
     def text(self, field: Field) -> str:
@@ -88,11 +95,10 @@ class GpuView:
     def number(self, field: Field) -> float | None:
         """The number of a value; a value that is no number is recorded as an error."""
         found = self.peek(field)
-        number = found.number
-        if found.state is State.VALUE and number is None:
+        if found.number is None and found.state is State.VALUE:
             found = Reading(State.ERROR, found.text)
-        self._touched.append((field, found))
-        return number
+        self._record(field, found)
+        return found.number
 
     def word(self, field: Field, *allowed: str) -> str:
         """The value in lower case when it is one of `allowed`, else ''; another word is recorded as an error."""
@@ -100,18 +106,18 @@ class GpuView:
         word = found.text.lower() if found.state is State.VALUE else ""
         if word and word not in allowed:
             found, word = Reading(State.ERROR, found.text), ""
-        self._touched.append((field, found))
+        self._record(field, found)
         return word
 
     def settle(self, judgement: Judgement) -> Judgement:
         """The judgement, or UNKNOWN or SKIP where it is a PASS that rests on something that is not a value."""
         if judgement.verdict is not Verdict.PASS:
             return judgement
-        return self.missing() or judgement
+        return (self.missing() if self._gaps else None) or judgement
 
     def missing(self) -> Judgement | None:
         """Why what was read is not enough; None when every reading is a value."""
-        gaps = [(field, reading) for field, reading in self._touched if reading.state is not State.VALUE]
+        gaps = self._gaps
         for field, reading in gaps:
             if reading.state is State.ERROR:
                 return unknown(f"{field.name} reads {reading.text!r}", reading.text)

@@ -12,7 +12,7 @@ from functools import cached_property
 from pai_install.findings import Verdict
 from pai_install.health.evidence import CommandResult, Evidence
 from pai_install.health.gpu_view import GpuView
-from pai_install.health.limits import Limits
+from pai_install.health.limits import Limit, Limits
 from pai_install.health.model import NotObservedError
 from pai_install.health.parse import kernel_log, links, nvidia
 from pai_install.health.snapshot import Baseline, Expectation, Snapshot
@@ -40,6 +40,7 @@ class MachineView:
         self.history = history
         self._touched: list[str] = []
         self._sources: dict[str, str] = {}
+        self._limits: dict[tuple[str, str], Limit | None] = {}
 
     @property
     def name(self) -> str:
@@ -91,7 +92,10 @@ class MachineView:
 
     def optional_limit(self, name: str, product: str = "") -> float | None:
         """A threshold that only some products have."""
-        found = self.limits.get(name, sku=self.expected.sku, product=product)
+        key = (name, product)
+        if key not in self._limits:
+            self._limits[key] = self.limits.get(name, sku=self.expected.sku, product=product)
+        found = self._limits[key]
         if found is None:
             return None
         self._sources[name] = found.source

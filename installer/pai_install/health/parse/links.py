@@ -10,7 +10,6 @@ from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.reading import parse_reading
 
 _GPU = re.compile(r"^GPU (\d+): (.*?)(?: \(UUID: ([^)]+)\))?\s*$")
-_LINK = re.compile(r"^\s*Link (\d+): (.+?)\s*$")
 _ERROR = re.compile(r"^\s*Link (\d+): (.+?): (\d+)\s*$")
 _LSPCI = re.compile(
     r"^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) .*?\[([0-9a-f]{4})\]: "
@@ -35,10 +34,13 @@ def parse_nvlink_status(text: str) -> tuple[NvLinks, ...]:
     for line in text.splitlines():
         if line.startswith("GPU") and (match := _GPU.match(line)):
             found.append((match, {}, []))
-        elif found and (match := _LINK.match(line)):
-            found[-1][1][int(match.group(1))] = parse_reading(match.group(2)).number
         elif found and line.strip():
-            found[-1][2].append(line.strip())
+            link, _, state = line.strip().partition(": ")
+            number = link.removeprefix("Link ")
+            if number.isdecimal() and state:
+                found[-1][1][int(number)] = parse_reading(state).number
+            else:
+                found[-1][2].append(line.strip())
     return tuple(
         NvLinks(int(head.group(1)), head.group(3) or "", head.group(2), speeds, " ".join(notes))
         for head, speeds, notes in found
