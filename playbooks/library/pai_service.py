@@ -30,6 +30,7 @@ options:
         default: []
       reload: {description: Whether to reload it (before a restart, when both are set)., type: bool, default: false}
       check: {description: Command that succeeds once the service answers., type: str}
+      check_output: {description: Regular expression that the command's output must match., type: str, default: ""}
   stopped: {description: Units to stop and disable where they exist., type: list, elements: str, default: []}
   rollback: {description: "File -> its old copy; an empty copy means the file was not there.", type: dict, default: {}}
   timeout: {description: Seconds until a unit must be up., type: int, default: 60}
@@ -47,6 +48,7 @@ managed: {description: Expectations for pai_record., type: list, elements: dict,
 """
 
 import os
+import re
 import shutil
 import time
 from typing import Any
@@ -127,11 +129,18 @@ class Services:
         deadline = time.monotonic() + self.module.params["timeout"]
         while True:
             active = unit_state(unit["name"]).get("ActiveState") == "active"
-            if active and (not unit["check"] or self.module.run_command(unit["check"], use_unsafe_shell=False)[0] == 0):
+            if active and self.passes(unit):
                 return True
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.3)
+
+    def passes(self, unit: dict[str, Any]) -> bool:
+        """Whether the unit's own check passes, where it has one."""
+        if not unit["check"]:
+            return True
+        status, out, _err = self.module.run_command(unit["check"])
+        return status == 0 and bool(re.search(unit["check_output"], out, re.MULTILINE))
 
     def fail(self, unit: dict[str, Any], said: str) -> None:
         """Takes the log lines, brings the old files back, fails the task."""
@@ -171,6 +180,7 @@ def main() -> None:
         "restart_if_newer": {"type": "list", "elements": "path", "default": []},
         "reload": {"type": "bool", "default": False},
         "check": {"type": "str"},
+        "check_output": {"type": "str", "default": ""},
     }
     module = AnsibleModule(
         argument_spec={

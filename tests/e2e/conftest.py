@@ -93,7 +93,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """quickstart from nothing; afterwards the lab is taken down, and nothing of it may be left."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
-    before = traces()
     site = lab_site(tmp_path_factory.mktemp("site"), SUBNET)
     try:
         done = pai_install("quickstart", "--site", str(site), "--yes", timeout_s=4500)
@@ -101,17 +100,19 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     finally:
         down = pai_install("lab", "down", "--site", str(site), "--yes")
     assert down.returncode == 0, down.stderr
-    assert traces() == before
+    assert traces(SUBNET) == []
 
 
-def traces() -> dict[str, list[str]]:
-    """What a lab may leave behind on this box: mounts, bridges and veths, network namespaces, processes."""
+def traces(subnet: str) -> list[str]:
+    """What a lab of that subnet left behind on this box: mounts, interfaces, network namespaces, processes."""
+    dashes, digits = subnet.replace(".", "-"), "".join(f"{int(part):02x}" for part in subnet.split("."))
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
+    links = [path.name for path in Path("/sys/class/net").iterdir()]
     namespaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
     processes = subprocess.run(["ps", "-e", "-o", "args="], capture_output=True, text=True, check=True).stdout
-    return {
-        "mounts": sorted(path for path in mounts if "pai-install" in path),
-        "links": sorted(path.name for path in Path("/sys/class/net").iterdir()),
-        "namespaces": sorted(line.split()[0] for line in namespaces.splitlines()),
-        "processes": sorted(line for line in processes.splitlines() if SUBNET in line),
-    }
+    return [
+        *(path for path in mounts if f"lab/{dashes}" in path),
+        *(name for name in links if digits in name),
+        *(line for line in namespaces.splitlines() if f"{subnet}." in line),
+        *(line for line in processes.splitlines() if f"{subnet}." in line),
+    ]

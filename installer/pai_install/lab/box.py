@@ -1,7 +1,8 @@
-"""What all labs of this box share: the lock, the switch for packet forwarding, the control group trees."""
+"""What all labs of this box share: the lock, kernel settings of the box, the control group trees."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,8 +15,13 @@ from pai_install.lab import cgroups
 from pai_install.lab.names import LABS_DIR, RECORD_NAME
 from pai_install.system.files import write_atomic
 
-FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
-FORWARDING_BEFORE = LABS_DIR / "forwarding-before"
+# Kernel setting of the box -> the least that labs work with. Every systemd, containerd and kubelet takes some
+# inotify instances, all of them as the same root: with the usual 128, the CRI of a fourth machine does not start.
+SETTINGS = {
+    Path("/proc/sys/net/ipv4/ip_forward"): 1,
+    Path("/proc/sys/fs/inotify/max_user_instances"): 8192,
+}
+SETTINGS_BEFORE = LABS_DIR / "settings-before.json"
 LOCK_PATIENCE_S = 120
 
 
@@ -46,18 +52,23 @@ def box_hierarchies() -> tuple[cgroups.Hierarchy, ...]:
     return cgroups.hierarchies(Path("/proc/self/mounts").read_text())
 
 
-def allow_forwarding() -> bool:
-    """Lets the box pass packets on, remembering what it was set to; False when it was allowed."""
-    before = FORWARDING.read_text().strip()
-    if before == "1":
-        return False
-    write_atomic(FORWARDING_BEFORE, before)
-    FORWARDING.write_text("1\n")
-    return True
+def raise_settings() -> tuple[str, ...]:
+    """Raises the kernel settings that machines need and cannot set themselves; those that were too low.
+
+    What they were is written down first, so that `restore_settings` finds it also after a crash.
+    """
+    low = {path: value for path, least in SETTINGS.items() if int(value := path.read_text().strip()) < least}
+    if low:
+        known = json.loads(SETTINGS_BEFORE.read_text()) if SETTINGS_BEFORE.exists() else {}
+        write_atomic(SETTINGS_BEFORE, json.dumps({**{str(path): value for path, value in low.items()}, **known}))
+    for path in low:
+        path.write_text(f"{SETTINGS[path]}\n")
+    return tuple(path.name for path in low)
 
 
-def restore_forwarding() -> None:
-    """Puts packet forwarding back to what it was, once no lab is left."""
-    if FORWARDING_BEFORE.exists() and not any(LABS_DIR.glob(f"*/{RECORD_NAME}")):
-        FORWARDING.write_text(FORWARDING_BEFORE.read_text() + "\n")
-        FORWARDING_BEFORE.unlink()
+def restore_settings() -> None:
+    """Puts the kernel settings back to what they were, once no lab is left."""
+    if SETTINGS_BEFORE.exists() and not any(LABS_DIR.glob(f"*/{RECORD_NAME}")):
+        for path, value in json.loads(SETTINGS_BEFORE.read_text()).items():
+            Path(path).write_text(f"{value}\n")
+        SETTINGS_BEFORE.unlink()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pai_install.lab import cgroups, faults, keys, machine, network, rootfs
 from pai_install.lab.apt import read_box
-from pai_install.lab.box import allow_forwarding, box_hierarchies, lab_lock
+from pai_install.lab.box import box_hierarchies, lab_lock, raise_settings
 from pai_install.lab.image import ensure_image
 from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.plan import open_ledger
@@ -63,8 +63,7 @@ def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
         ledger.add([Resource(Kind.KEY_PAIR, str(spec.key_file))])
         keys.ensure_key_pair(spec.key_file)
         changed.append(f"made the key pair {spec.key_file}")
-    if allow_forwarding():
-        changed.append("allowed packet forwarding on this box")
+    changed += [f"raised {name} of this box" for name in raise_settings()]
     if network.ensure_bridge(spec):
         changed.append(f"made the bridge {names.bridge} with {spec.gateway}")
     if network.ensure_nat(spec):

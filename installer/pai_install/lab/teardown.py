@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, keys, machine, network
-from pai_install.lab.box import lab_lock, restore_forwarding
+from pai_install.lab.box import lab_lock, restore_settings
 from pai_install.lab.names import LABS_DIR, RECORD_NAME
 from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
 from pai_install.lab.spec import LabSpec
@@ -37,7 +37,7 @@ def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line
             shutil.rmtree(folder, ignore_errors=True)
         for path, record in labs_of(state_dir):
             removed += remove_all(Ledger(path, record), progress)
-        restore_forwarding()
+        restore_settings()
     return tuple(removed)
 
 

@@ -1,4 +1,4 @@
-"""What labs share: the lock and the switch for packet forwarding."""
+"""What labs share: the lock and the box's kernel settings."""
 
 from __future__ import annotations
 
@@ -15,34 +15,46 @@ from pai_install.lab import box
 @pytest.fixture(autouse=True)
 def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(box, "LABS_DIR", tmp_path)
-    monkeypatch.setattr(box, "FORWARDING", tmp_path / "ip_forward")
-    monkeypatch.setattr(box, "FORWARDING_BEFORE", tmp_path / "forwarding-before")
+    monkeypatch.setattr(box, "SETTINGS", {tmp_path / "ip_forward": 1, tmp_path / "instances": 8192})
+    monkeypatch.setattr(box, "SETTINGS_BEFORE", tmp_path / "settings-before.json")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
+    (tmp_path / "ip_forward").write_text("0\n")
+    (tmp_path / "instances").write_text("128\n")
     return tmp_path
 
 
-def test_forwarding_is_allowed_once_and_given_back(labs: Path) -> None:
-    (labs / "ip_forward").write_text("0\n")
-    assert box.allow_forwarding()
+def test_settings_are_raised_once_and_given_back(labs: Path) -> None:
+    assert box.raise_settings() == ("ip_forward", "instances")
     assert (labs / "ip_forward").read_text() == "1\n"
-    assert not box.allow_forwarding()
-    box.restore_forwarding()
+    assert (labs / "instances").read_text() == "8192\n"
+    assert box.raise_settings() == ()
+    box.restore_settings()
     assert (labs / "ip_forward").read_text() == "0\n"
+    assert (labs / "instances").read_text() == "128\n"
 
 
-def test_forwarding_that_the_box_wanted_stays(labs: Path) -> None:
+def test_setting_that_is_high_enough_stays(labs: Path) -> None:
     (labs / "ip_forward").write_text("1\n")
-    assert not box.allow_forwarding()
-    box.restore_forwarding()
-    assert (labs / "ip_forward").read_text() == "1\n"
+    (labs / "instances").write_text("100000\n")
+    assert box.raise_settings() == ()
+    box.restore_settings()
+    assert (labs / "instances").read_text() == "100000\n"
 
 
-def test_forwarding_stays_while_a_lab_is_left(labs: Path) -> None:
-    (labs / "ip_forward").write_text("0\n")
-    box.allow_forwarding()
+def test_first_value_is_the_one_that_comes_back(labs: Path) -> None:
+    """Somebody lowered it again while a lab ran: the box's own value is still known."""
+    box.raise_settings()
+    (labs / "instances").write_text("200\n")
+    box.raise_settings()
+    box.restore_settings()
+    assert (labs / "instances").read_text() == "128\n"
+
+
+def test_settings_stay_while_a_lab_is_left(labs: Path) -> None:
+    box.raise_settings()
     (labs / "lab").mkdir()
     (labs / "lab/lab.json").touch()
-    box.restore_forwarding()
+    box.restore_settings()
     assert (labs / "ip_forward").read_text() == "1\n"
 
 

@@ -50,7 +50,7 @@ def steps(tmp_path: Path, spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> Ste
     monkeypatch.setattr(bringup, "ensure_requirements", step("requirements", ()))
     monkeypatch.setattr(bringup, "read_box", lambda: None)
     monkeypatch.setattr(bringup, "ensure_image", step("image", tmp_path))
-    monkeypatch.setattr(bringup, "allow_forwarding", step("forwarding"))
+    monkeypatch.setattr(bringup, "raise_settings", step("settings", ("ip_forward",)))
     monkeypatch.setattr(bringup, "wait_ready", step("wait"))
     monkeypatch.setattr(network, "ensure_bridge", step("bridge"))
     monkeypatch.setattr(network, "ensure_nat", step("nat"))
@@ -98,7 +98,7 @@ def test_a_second_up_starts_nothing_and_reports_nothing(
     bring_up(spec)
     for name in ("ensure_bridge", "ensure_nat"):
         monkeypatch.setattr(network, name, lambda _spec: False)
-    monkeypatch.setattr(bringup, "allow_forwarding", lambda: False)
+    monkeypatch.setattr(bringup, "raise_settings", tuple)
     before = steps.count("start one")
     assert bring_up(spec).changed == ()
     assert steps.count("start one") == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -27,8 +28,8 @@ def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "labs"
     for module in (teardown, box):
         monkeypatch.setattr(module, "LABS_DIR", folder)
-    monkeypatch.setattr(box, "FORWARDING", tmp_path / "ip_forward")
-    monkeypatch.setattr(box, "FORWARDING_BEFORE", folder / "forwarding-before")
+    monkeypatch.setattr(box, "SETTINGS", {tmp_path / "ip_forward": 1})
+    monkeypatch.setattr(box, "SETTINGS_BEFORE", folder / "settings-before.json")
     monkeypatch.setattr(box, "require_root", lambda: None)
     return folder
 
@@ -232,11 +233,11 @@ def test_nothing_to_remove_makes_nothing(labs: Path, spec: LabSpec) -> None:
 def test_forwarding_comes_back_with_the_last_lab(labs: Path, spec: LabSpec, bare: Any, tmp_path: Path) -> None:
     labs.mkdir()
     (tmp_path / "ip_forward").write_text("1\n")
-    (labs / "forwarding-before").write_text("0")
+    (labs / "settings-before.json").write_text(json.dumps({str(tmp_path / "ip_forward"): "0"}))
     for name, site in (("a", str(spec.state_dir)), ("b", "/other/.pai")):
         written(labs, Record(name, site, (Resource(Kind.FOLDER, str(labs / name)),)))
     down(spec)
     assert (tmp_path / "ip_forward").read_text() == "1\n"
     down_site(Path("/other/.pai"))
     assert (tmp_path / "ip_forward").read_text() == "0\n"
-    assert not (labs / "forwarding-before").exists()
+    assert not (labs / "settings-before.json").exists()
