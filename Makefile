@@ -42,7 +42,7 @@ unit: venv ## the fast tests alone
 test: check ## everything: the checks, then all tests with the lab's end-to-end run (root)
 	pytest -v tests
 
-bench: venv ## measurements as JSON
+bench: venv ## measurements as JSON; PAI_BENCH_SITE=DIR adds those of a running cluster
 	python -m tests.perf.bench
 
 docs: venv ## regenerate docs/reference from the code

@@ -1,0 +1,119 @@
+"""`make bench`: measurements as one JSON document; nothing is asserted.
+
+PAI_BENCH_SITE names a site whose cluster runs: its last installation is read from its reports, and `apply`, which
+should have nothing to do there, is run and measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from subprocess import CalledProcessError
+
+from pai_install.site import load_site
+from tests.perf.big_site import MACHINES, write_site
+from tests.perf.budgets import Measure, document
+from tests.perf.code_size import code_size
+from tests.perf.lab_runs import install_measures, last_install, no_op_measures
+from tests.perf.process import ROOT, cost_of, pai_install, python, this_machine
+
+HELP_RUNS = 5
+SITE_VARIABLE = "PAI_BENCH_SITE"
+MIB = 2**20
+
+
+def help_time() -> list[Measure]:
+    """`--help` as the program alone and, where the bootstrap has made its environment, by that script."""
+    plain = [cost_of(pai_install("--help")) for _ in range(HELP_RUNS)]
+    note = f"median of {HELP_RUNS}"
+    found = [
+        Measure("help_wall", median(cost.wall_s for cost in plain), note),
+        Measure("help_cpu", median(cost.cpu_s for cost in plain), note),
+    ]
+    if (ROOT / ".venv").exists():
+        whole = [cost_of([str(ROOT / "pai-install"), "--help"]) for _ in range(HELP_RUNS)]
+        found.append(Measure("help_with_bootstrap_wall", median(cost.wall_s for cost in whole), note))
+    return found
+
+
+def big_site() -> list[Measure]:
+    """Validation of a site of a thousand machines; then, in another process, reading, inventory and two plans of it."""
+    with tempfile.TemporaryDirectory() as name:
+        write_site(Path(name))
+        validated = cost_of(pai_install("validate", "--site", name, "--format", "json"))
+        planned = cost_of(python("-m", "tests.perf.big_site", name))
+    sizes = json.loads(planned.output)
+    note = f"{MACHINES} machines: site, inventory, observations, {sizes['steps']} steps, and a plan without steps"
+    return [
+        Measure("validate_1000_wall", validated.wall_s, "the whole process"),
+        Measure("validate_1000_cpu", validated.cpu_s),
+        Measure("validate_1000_memory", validated.memory_mib),
+        Measure("plan_1000_wall", planned.wall_s, note),
+        Measure("plan_1000_cpu", planned.cpu_s),
+        Measure("plan_1000_memory", planned.memory_mib),
+        Measure("inventory_1000_size", sizes["inventory_bytes"] / MIB),
+        Measure("saved_plan_1000_size", sizes["plan_bytes"] / MIB),
+    ]
+
+
+def cluster(directory: Path) -> tuple[list[Measure], dict[str, str]]:
+    """What a running cluster's installation cost, and an `apply` that has nothing to do; and what could not be told."""
+    site = load_site(directory).site
+    measures: list[Measure] = []
+    skipped: dict[str, str] = {}
+    found = last_install(directory / ".pai" / "runs")
+    if found is None:
+        skipped["lab_install"] = "no report of a successful run of all phases"
+    else:
+        measures += install_measures(site, *found)
+    try:
+        again = cost_of(pai_install("apply", "--site", str(directory), "--yes", "--format", "json"))
+        measures += no_op_measures(again.wall_s, json.loads(again.output))
+    except CalledProcessError as error:
+        skipped["lab_no_op"] = f"apply ended with {error.returncode}"
+    return measures, skipped
+
+
+def health() -> Mapping[str, float]:
+    """The health checks' own measurements; none where the tree has no such module."""
+    if find_spec("tests.perf.health_bench") is None:
+        return {}
+    from tests.perf.health_bench import measure  # noqa: PLC0415
+
+    return measure()
+
+
+def bench(site: Path | None) -> dict[str, object]:
+    """The whole document; a part that fails is named in `skipped`, the others are measured all the same."""
+    machine = this_machine()
+    measures: list[Measure] = []
+    skipped: dict[str, str] = {}
+    numbers: dict[str, float] = {}
+
+    def attempt(name: str, part: Callable[[], None]) -> None:
+        try:
+            part()
+        except (OSError, ValueError, CalledProcessError) as error:
+            skipped[name] = f"{type(error).__name__}: {error}"
+
+    attempt("help", lambda: measures.extend(help_time()))
+    attempt("thousand machines", lambda: measures.extend(big_site()))
+    attempt("code size", lambda: measures.extend(code_size()))
+    attempt("health", lambda: numbers.update(health()))
+    if site is None:
+        skipped["cluster"] = f"{SITE_VARIABLE} names no site"
+    else:
+        told, untold = cluster(site)
+        measures += told
+        skipped |= untold
+    return document(machine, measures, health=numbers, skipped=skipped)
+
+
+if __name__ == "__main__":
+    named = os.environ.get(SITE_VARIABLE)
+    print(json.dumps(bench(Path(named) if named else None), indent=2))  # noqa: T201 - a program of its own

@@ -1,0 +1,95 @@
+"""A site of a thousand machines, its components and what its machines look like; and a plan for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pai_install.components.catalogue import load_catalogue, resolve
+from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
+from pai_install.plan.desired import Desired
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.model import Inventory
+from pai_install.plan.observed import Observed, parse_observed
+from pai_install.plan.planner import make_plan
+from pai_install.plan.rolevars import ROLE_MODELS
+from pai_install.report.planned import plan_data
+from pai_install.site import Site, load_site
+
+MACHINES = 1000
+CONTROL_PLANES = 3
+SKUS = """\
+machine-sku:
+  master: {mem: 64Gi, cpu: {vcore: 16}}
+  gpu: {mem: 512Gi, cpu: {vcore: 64}, computing-device: {type: nvidia.com/gpu, model: A100, count: 8}}
+machine-list:
+"""
+
+
+def write_site(folder: Path, machines: int = MACHINES) -> None:
+    """Writes layout.yaml and config.yaml of a site with so many machines, 3 of them control planes."""
+    rows = "".join(_machine(number) for number in range(machines))
+    (folder / "layout.yaml").write_text(SKUS + rows)
+    (folder / "config.yaml").write_text("user: pai\nssh_key_file_path: key\n")
+    (folder / "key").touch(mode=0o600)
+
+
+def _machine(number: int) -> str:
+    master = number < CONTROL_PLANES
+    sku, role = ("master", "pai-master") if master else ("gpu", "pai-worker")
+    return (
+        f"  - hostname: node-{number:04}\n    hostip: 10.20.{number // 250}.{number % 250 + 1}\n"
+        f'    machine-type: {sku}\n    {role}: "true"\n'
+    )
+
+
+def components() -> ComponentSet:
+    """The catalogue's components as if they were in the cache; nothing is read from their paths."""
+    catalogue = load_catalogue()
+    selection = resolve(catalogue)
+    files, images = [], []
+    for pick in selection.picks:
+        component = catalogue.components[pick.component]
+        for name, spec in component.files.items():
+            files.append(FileArtifact(name, pick.version, spec.kind, Path("/cache") / name, "0" * 64, 1))
+        for name, image in component.images.items():
+            tag = image.tag.format(version=pick.version)
+            images.append(ImageArtifact(name, tag, f"sha256:{'0' * 64}", Path("/cache") / name))
+    return ComponentSet(tuple(files), tuple(images), selection.kubernetes_version)
+
+
+def inventory_of(site: Site) -> Inventory:
+    """The site's inventory, every role at the same version."""
+    digests = {model.role: "0" * 12 for model in ROLE_MODELS}
+    return build_inventory(Desired(site, components(), site.directory / ".pai"), digests)
+
+
+def results(inventory: Inventory) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Host -> what the fact module answers on machines that are as they should be."""
+    for host, values in inventory.host_vars.items():
+        wanted: Mapping[str, Mapping[str, str]] = {**inventory.shared_vars, **values}["pai_settings"]
+        roles = {role: {"settings": dict(found), "drift": []} for role, found in wanted.items()}
+        facts = {"hostname": host, "machine_id": f"{host:>32}", "kubernetes": {"node": True}, "roles": roles}
+        yield host, {"ansible_facts": {"pai": facts}}
+
+
+def plan(folder: Path) -> dict[str, int]:
+    """Plans a site twice: all machines new, and all as they should be. Gives bytes and counts of both."""
+    site = load_site(folder).site
+    inventory = inventory_of(site)
+    as_should_be: dict[str, Observed] = {host: parse_observed(result) for host, result in results(inventory)}
+    nothing = make_plan(site, inventory, as_should_be)
+    everything = make_plan(site, inventory, {host: Observed(hostname=host) for host in inventory.host_vars})
+    return {
+        "inventory_bytes": len(json.dumps(inventory.as_ansible())),
+        "plan_bytes": len(json.dumps(plan_data(everything, ()))),
+        "steps": sum(len(phase.hosts) for phase in everything.phases),
+        "steps_when_converged": sum(len(phase.hosts) for phase in nothing.phases),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(plan(Path(sys.argv[1]))))  # noqa: T201 - the answer of a process of its own

@@ -1,0 +1,90 @@
+"""What is measured, in which unit, and how much it may be; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A unit and a bound; `limit` is None where a number is only told. at_least: the bound is the lowest good value."""
+
+    unit: str
+    limit: float | None = None
+    at_least: bool = False
+
+    def holds(self, value: float) -> bool | None:
+        """Whether `value` is within the bound; None without one."""
+        if self.limit is None:
+            return None
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+BUDGETS: Mapping[str, Budget] = {
+    "help_wall": Budget("s", 0.2),
+    "help_cpu": Budget("s"),
+    "help_with_bootstrap_wall": Budget("s"),
+    "validate_1000_wall": Budget("s", 2),
+    "validate_1000_cpu": Budget("s"),
+    "validate_1000_memory": Budget("MiB"),
+    "plan_1000_wall": Budget("s", 5),
+    "plan_1000_cpu": Budget("s"),
+    "plan_1000_memory": Budget("MiB", 300),
+    "inventory_1000_size": Budget("MiB"),
+    "saved_plan_1000_size": Budget("MiB"),
+    "module_lines_median": Budget("lines", 110),  # "about 100"
+    "module_lines_longest": Budget("lines", 400),
+    "function_lines_median": Budget("lines", 10),
+    "function_lines_longest": Budget("lines", 60),
+    "test_to_source_lines": Budget("ratio", 1.2, at_least=True),
+    "lab_no_op_wall": Budget("s", 15),
+    "lab_no_op_tasks_per_machine": Budget("tasks", 10),
+    "lab_no_op_changed": Budget("tasks", 0),
+    "lab_install_wall": Budget("s", 120),
+    "lab_install_tasks_per_worker": Budget("tasks", 60),
+    "lab_install_tasks_per_control_plane": Budget("tasks"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One measured number. note: what has to be known to read it, e.g. which run it is from."""
+
+    name: str
+    value: float
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """{name, value, unit, budget, within_budget} and, where there is one, note. Raises KeyError when unknown."""
+        budget = BUDGETS[self.name]
+        found: dict[str, Any] = {
+            "name": self.name,
+            "value": round(self.value, 3),
+            "unit": budget.unit,
+            "budget": budget.limit,
+            "within_budget": budget.holds(self.value),
+        }
+        return {**found, "note": self.note} if self.note else found
+
+
+def document(
+    machine: Mapping[str, Any], measures: Iterable[Measure], *, health: Mapping[str, float], skipped: Mapping[str, str]
+) -> dict[str, Any]:
+    """The whole answer of `make bench`.
+
+    within_budget: no measure is over its budget. skipped: what was not measured -> why.
+    health: the numbers of the health checks, as they measure themselves; without budgets.
+    """
+    found = [measure.as_json() for measure in measures]
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "machine": dict(machine),
+        "within_budget": not any(entry["within_budget"] is False for entry in found),
+        "measures": found,
+        "health": dict(health),
+        "skipped": dict(skipped),
+    }

@@ -1,0 +1,48 @@
+"""What a run on a site's machines cost: the last full installation from its reports, and a run with nothing to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pai_install.plan.phases import PHASES
+from pai_install.site import Site
+from tests.perf.budgets import Measure
+
+Report = Mapping[str, Any]
+
+
+def last_install(runs: Path) -> tuple[str, Report] | None:
+    """The newest successful run of every phase: its name and its report."""
+    for path in sorted(runs.glob("*/report.json"), reverse=True):
+        report = json.loads(path.read_text())
+        ran = {phase["name"] for phase in report["phases"] if phase["hosts"]}
+        if report["ok"] and {phase.name for phase in PHASES} <= ran:
+            return path.parent.name, report
+    return None
+
+
+def install_measures(site: Site, name: str, report: Report) -> list[Measure]:
+    """Wall time of an installation and the most tasks that a machine of each kind executed."""
+    masters = [machine.hostname for machine in site.control_planes]
+    workers = [host for host in report["hosts"] if host not in masters]
+    phases = ", ".join(f"{phase['name']} {phase['duration_s']:.0f} s" for phase in report["phases"])
+    changed = sum(counts["changed"] for counts in report["hosts"].values())
+    found = [Measure("lab_install_wall", report["duration_s"], f"run {name}, {changed} tasks changed: {phases}")]
+    for kind, hosts in (("worker", workers), ("control_plane", masters)):
+        tasks = [report["hosts"][host]["tasks"] for host in hosts if host in report["hosts"]]
+        if tasks:
+            found.append(Measure(f"lab_install_tasks_per_{kind}", max(tasks), f"run {name}"))
+    return found
+
+
+def no_op_measures(wall_s: float, report: Report) -> list[Measure]:
+    """What a second `apply` cost: wall time, the most tasks of any machine, changes on all of them."""
+    counts = report["hosts"].values()
+    return [
+        Measure("lab_no_op_wall", wall_s, f"{len(counts)} machines"),
+        Measure("lab_no_op_tasks_per_machine", max((count["tasks"] for count in counts), default=0)),
+        Measure("lab_no_op_changed", sum(count["changed"] for count in counts)),
+    ]
