@@ -173,7 +173,7 @@ def test_registry_hosts_are_files(filters: Any) -> None:
     assert list(tomllib.loads(files[0]["content"])["host"]) == ["https://mirror.example", "https://other.example"]
 
 
-class Tagged(str):
+class Tagged(str):  # noqa: SLOT000 - as Ansible makes them
     """Ansible's values are subclasses of the plain types."""
 
 
