@@ -143,6 +143,7 @@ class ClusterCheck:
         pods: list[dict[str, Any]] = []
         while bad and time.monotonic() < self.deadline:
             pods = self.items("--namespace=kube-system", "pods") + self.items("--namespace=kube-flannel", "pods")
+            pods = [entry for entry in pods if entry["spec"].get("nodeName", "") in ("", *self.nodes)]
             bad = [entry for entry in pods if not pod_ready(entry)] if pods else [{}]
             if bad:
                 time.sleep(1)

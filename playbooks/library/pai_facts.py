@@ -28,7 +28,7 @@ import re
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import ROLES_DIR, drift
+from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drift
 
 CAP_SYS_RESOURCE = 24
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
@@ -106,6 +106,8 @@ def kubernetes() -> dict[str, Any]:
     return {
         "control_plane": os.path.exists("/etc/kubernetes/manifests/kube-apiserver.yaml"),
         "node": os.path.exists("/etc/kubernetes/kubelet.conf"),
+        # an init or join that was cut off has left files as well
+        "joined": '"done": true' in read(STATE_DIR + "/kubeadm.json"),
     }
 
 

@@ -34,7 +34,8 @@ def main() -> None:
         supports_check_mode=True,
     )
     if module.check_mode:
-        module.exit_json(changed=False, token="", ca_hash="", certificate_key="", encryption_config="")
+        shown = encryption_config() if module.params["control_plane"] else ""
+        module.exit_json(changed=False, token="", ca_hash="", certificate_key="", encryption_config=shown)
     argv = ["/usr/local/bin/kubeadm", "--kubeconfig", "/etc/kubernetes/admin.conf"]
     create = [*argv, "token", "create", "--ttl", module.params["ttl"], "--print-join-command"]
     out = module.run_command(create, check_rc=True)[1]
@@ -56,8 +57,16 @@ def shared_secrets(module: AnsibleModule) -> dict[str, str]:
     key = re.search(r"^([0-9a-f]{64})$", out, re.MULTILINE)
     if not key:
         module.fail_json(msg="kubeadm upload-certs printed no key")
-    with open("/etc/kubernetes/encryption/config.json", encoding="utf-8") as handle:
-        return {"certificate_key": key.group(1), "encryption_config": handle.read()}
+    return {"certificate_key": key.group(1), "encryption_config": encryption_config()}
+
+
+def encryption_config() -> str:
+    """The file with the key for secrets at rest; empty where there is none yet."""
+    try:
+        with open("/etc/kubernetes/encryption/config.json", encoding="utf-8") as handle:
+            return handle.read()
+    except FileNotFoundError:
+        return ""
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ description:
   - An interrupted init or join of pai-install's own is undone by kubeadm reset and done again.
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
+  - A control plane whose manifests would change is left alone while etcd could lose its quorum by it.
+  - No second cluster is made, and no control plane joins, against what the API at C(ready_url) says.
 options:
   state: {description: What to reach., type: str, choices: [init, join, join-control-plane], required: true}
   config: {description: kubeadm configuration (YAML)., type: str, required: true}
@@ -18,6 +20,8 @@ options:
     type: str
   ignore_preflight_errors: {description: Names of kubeadm's checks to ignore., type: list, elements: str, default: []}
   encryption_config: {description: Where the key for secrets at rest is; made when missing (init)., type: path}
+  address: {description: "This control plane's address, as etcd knows it.", type: str, default: ""}
+  ready_url: {description: "Where the API of all control planes says whether it is ready.", type: str, default: ""}
   timeout: {description: Seconds for init or join., type: int, default: 600}
 author: [pai-install]
 """
@@ -36,12 +40,16 @@ import json
 import os
 import re
 import shutil
+import ssl
 import stat
 import tempfile
 import time
+import urllib.error
+import urllib.request
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_etcd_members import EtcdError, members, sickness, stop_problem
 from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, newer_than_start, unit_state
 
 KUBEADM = "/usr/local/bin/kubeadm"
@@ -49,8 +57,12 @@ ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 MARKER = STATE_DIR + "/kubeadm.json"
 COPIES = STATE_DIR + "/rendered"
+MANIFESTS = "/etc/kubernetes/manifests"
+API_PORT = 6443
+# how long etcd may take to become whole again after another control plane was changed
+PATIENCE_S = 90
 RENDERED = (
-    "/etc/kubernetes/manifests/*.yaml",
+    MANIFESTS + "/*.yaml",
     "/var/lib/kubelet/config.yaml",
     "/var/lib/kubelet/kubeadm-flags.env",
 )
@@ -79,27 +91,89 @@ def kept(state: str) -> list[str]:
     """Files that kubeadm renders only while joining: a copy is kept, to bring them back."""
     if state == "init":
         return []
-    return [RENDERED[2], "/etc/kubernetes/manifests/etcd.yaml"] if state == "join-control-plane" else [RENDERED[2]]
+    return [RENDERED[2], MANIFESTS + "/etcd.yaml"] if state == "join-control-plane" else [RENDERED[2]]
 
 
 def keep_copies(state: str) -> None:
     """Keeps the copies."""
     os.makedirs(COPIES, mode=0o700, exist_ok=True)
     for path in kept(state):
-        shutil.copy2(path, os.path.join(COPIES, os.path.basename(path)))
+        shutil.copy2(path, copy_of(path))
+
+
+def copy_of(path: str) -> str:
+    """Where the copy of a kept file is."""
+    return os.path.join(COPIES, os.path.basename(path))
 
 
 def bring_back(state: str) -> None:
     """Replaces files that differ from their copies, or are gone."""
     for path in kept(state):
-        copy = os.path.join(COPIES, os.path.basename(path))
+        copy = copy_of(path)
         if os.path.exists(copy) and (not os.path.exists(path) or file_sha256(path) != file_sha256(copy)):
             shutil.copy2(copy, path + ".pai-new")
             os.replace(path + ".pai-new", path)
 
 
+def differing(state: str, rendered: str) -> list[str]:
+    """Manifests that are not as kubeadm renders them (files in the folder `rendered`), or not as their copies are."""
+    wanted = {os.path.basename(path): path for path in glob.glob(rendered + "/*.yaml")}
+    wanted.update({os.path.basename(path): copy_of(path) for path in kept(state) if path.startswith(MANIFESTS)})
+    return sorted(
+        name
+        for name, source in wanted.items()
+        if os.path.exists(source) and digest_or_none(os.path.join(MANIFESTS, name)) != file_sha256(source)
+    )
+
+
+def digest_or_none(path: str) -> str | None:
+    """A file's digest; None when it is not there."""
+    return file_sha256(path) if os.path.exists(path) else None
+
+
+def wait_for_restart(manifests: list[str], since: float, patience_s: float = 60) -> None:
+    """Waits until the programs of these static pods have started anew: until then the old ones still answer."""
+    names = [name[: -len(".yaml")] for name in manifests]
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and not all(youngest_start(name) >= since - 1 for name in names):
+        time.sleep(1)
+
+
+def youngest_start(program: str, proc: str = "/proc") -> float:
+    """When the youngest process of that name started, in seconds since the epoch; 0 when there is none."""
+    with open(proc + "/uptime", encoding="utf-8") as handle:
+        booted = time.time() - float(handle.read().split()[0])
+    ticks = os.sysconf("SC_CLK_TCK")
+    starts = [0.0]
+    for path in glob.glob(proc + "/[0-9]*/stat"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as handle:
+                text = handle.read()
+        except OSError:
+            continue  # it ended meanwhile
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        if name == program[:15]:
+            starts.append(booted + int(rest.split()[19]) / ticks)
+    return max(starts)
+
+
+def asked_whether_ready(url: str) -> tuple[bool, str]:
+    """Whether the API there says that it is ready; and what it said, empty when nobody answered."""
+    # Who answers is not the question here: no secret is sent, and a join checks the authority by its digest.
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
+    try:
+        with opener.open(url, timeout=5) as answer:
+            return True, str(answer.status)
+    except urllib.error.HTTPError as error:
+        return False, f"{error.code} {error.reason}: {error.read(500).decode(errors='replace').strip()}"
+    except OSError:
+        return False, ""
+
+
 def marker() -> dict[str, Any]:
-    """What pai-install last did here: {"state": init|join, "done": bool}; empty when nothing."""
+    """What pai-install last did here: {"state": init|join|join-control-plane, "done": bool}; empty when nothing."""
     try:
         with open(MARKER, encoding="utf-8") as handle:
             return dict(json.load(handle))
@@ -169,10 +243,12 @@ class Member:
             self.kubeadm("reset", "--force", may_fail=True)
             # kubeadm reset leaves etcd's data of a static pod it no longer finds
             self.module.run_command(["find", "/var/lib/etcd", "-mindepth", "1", "-delete"])
+        self.require_fitting_api(state)
         set_marker(state, done=False)
         self.make_encryption_key()
         skip = ",".join(self.module.params["ignore_preflight_errors"])
-        words = [state, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
+        verb = "init" if state == "init" else "join"
+        words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
         keep_copies(state)
         set_marker(state, done=True)
@@ -192,24 +268,48 @@ class Member:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as handle:
             json.dump(content, handle)  # JSON is YAML
 
+    def require_fitting_api(self, state: str) -> None:
+        """Fails when a first control plane would be a second cluster, or a further one would find no healthy API."""
+        url = self.module.params["ready_url"]
+        if not url or state == "join":
+            return
+        deadline = time.monotonic() + PATIENCE_S
+        ready, said = asked_whether_ready(url)
+        while state == "join-control-plane" and not ready and time.monotonic() < deadline:
+            time.sleep(2)
+            ready, said = asked_whether_ready(url)
+        if state == "init" and said:
+            self.module.fail_json(
+                msg=f"another control plane answers at {url}: a new one here would be a second cluster",
+                remedy="pai-install apply joins this machine to it, as soon as that control plane can be reached",
+            )
+        if state == "join-control-plane" and not ready:
+            self.module.fail_json(
+                msg=f"the API of the control planes is not ready, so none joins: {said or 'nobody answers'}",
+                remedy="pai-install status; kubectl get --raw '/readyz?verbose' names the part that is not ready",
+            )
+
     def refresh(self, state: str) -> None:
-        """Renders a member's manifests and kubelet settings again."""
+        """Renders a member's manifests and kubelet settings again. state: how it became a member."""
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
         before = rendered_files()
         stale = self.kubelet_is_stale()
+        if state != "join":
+            self.refresh_manifests(state)
+        bring_back(state)
         if state == "init":
-            self.kubeadm("init", "phase", "control-plane", "all", "--config", self.config)
-            self.kubeadm("init", "phase", "etcd", "local", "--config", self.config)
             self.kubeadm("init", "phase", "kubelet-start", "--config", self.config)
+        if state != "join":
             self.wait_for_api()
+        if self.module.params["state"] == "init":
             self.kubeadm("init", "phase", "upload-config", "all", "--config", self.config)
-        else:
-            bring_back(state)
-            if state == "join-control-plane":
-                self.kubeadm("init", "phase", "control-plane", "all", "--config", self.config)
-                self.wait_for_api()
+        if state != "init":
             self.kubeadm("upgrade", "node", "phase", "kubelet-config")
+        self.settle(state, before, stale=stale)
+
+    def settle(self, state: str, before: dict[str, str], *, stale: bool) -> None:
+        """Says what was rendered differently, and restarts the kubelet where it has to read it."""
         after = rendered_files()
         changed = sorted(path for path in after if after[path] != before.get(path))
         self.actions += [f"rendered {path}" for path in changed]
@@ -217,6 +317,50 @@ class Member:
         if state != "init" and (kubelet_changed or unit_state("kubelet.service").get("ActiveState") != "active"):
             self.actions.append("restarted the kubelet")
             self.module.run_command(["systemctl", "restart", "kubelet"], check_rc=True)
+
+    def refresh_manifests(self, state: str) -> None:
+        """Renders the static pods again where that makes a difference; first makes sure that etcd survives it."""
+        phases = [("control-plane", "all"), ("etcd", "local")] if state == "init" else [("control-plane", "all")]
+        folder = tempfile.mkdtemp(prefix="pai-rendered-")
+        try:
+            self.module.run_command_environ_update = {"KUBEADM_INIT_DRYRUN_DIR": folder}
+            for phase in phases:
+                self.kubeadm("init", "phase", *phase, "--config", self.config, "--dry-run")
+            changing = differing(state, folder)
+        finally:
+            self.module.run_command_environ_update = {}
+            shutil.rmtree(folder, ignore_errors=True)
+        if not changing:
+            return
+        self.require_quorum(changing)
+        began = time.time()
+        for phase in phases:
+            self.kubeadm("init", "phase", *phase, "--config", self.config)
+        bring_back(state)
+        wait_for_restart(changing, began)
+
+    def require_quorum(self, changing: list[str]) -> None:
+        """Fails when etcd would lose its quorum while this control plane's pods restart; waits a while for it."""
+        deadline = time.monotonic() + PATIENCE_S
+        problem = self.quorum_problem()
+        while problem and time.monotonic() < deadline:
+            time.sleep(2)
+            problem = self.quorum_problem()
+        if problem:
+            self.module.fail_json(
+                msg=f"{', '.join(changing)} must change, but without this machine etcd would have no quorum: {problem}",
+                remedy="bring the named machine back, then apply again",
+            )
+
+    def quorum_problem(self) -> str:
+        """Why etcd cannot do without this machine for a moment; empty when it can, or does already."""
+        try:
+            found = members()
+        except EtcdError:
+            return ""
+        sick = {member["id"]: why for member in found if (why := sickness(member))}
+        problem: str = stop_problem(found, sick, self.module.params["address"])
+        return problem
 
     def kubelet_is_stale(self) -> bool:
         """Whether an interrupted run left settings that the kubelet has not read."""
@@ -229,6 +373,7 @@ class Member:
             "/usr/local/bin/kubectl",
             "--kubeconfig",
             ADMIN_CONF,
+            f"--server=https://127.0.0.1:{API_PORT}",
             "get",
             "--raw=/readyz",
             "--request-timeout=5s",
@@ -256,6 +401,8 @@ def main() -> None:
             "refresh_config": {"type": "str", "no_log": True},
             "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
             "encryption_config": {"type": "path", "no_log": False},
+            "address": {"type": "str", "default": ""},
+            "ready_url": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,
@@ -269,7 +416,7 @@ def main() -> None:
             refreshing = is_member(state) and module.params["refresh_config"]
             handle.write(module.params["refresh_config"] if refreshing else module.params["config"])
         if is_member(state):
-            member.refresh(state)
+            member.refresh(marker()["state"])
         else:
             member.enter(state)
     finally:

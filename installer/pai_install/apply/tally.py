@@ -73,6 +73,8 @@ class Tally:
             return HostResult(HostStatus.UNREACHABLE, counts, failure, changes)
         if host.failed is not None and self._counted("failures", name):
             return HostResult(HostStatus.FAILED, counts, failure_of(host.failed, self._redactor), changes)
+        if complete and counts == Counts():
+            return HostResult(HostStatus.LEFT, why="the phase ended before it was this machine's turn")
         # Ansible does not count it as failed: the play rescued it
         counts = replace(counts, ok=counts.ok + counts.failed, failed=0) if host.failed else counts
         if not complete:

@@ -245,6 +245,7 @@ class Desired:
             image=self.image("busybox"),
             store_image=f"{self.store_address}/{busybox}" if self.components.images else busybox,
             runtimes=("runc", "nvidia") if nvidia else ("runc",),
+            via=self.first.hostname,
         )
 
     def image(self, repository: str) -> str:

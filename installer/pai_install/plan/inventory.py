@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_install.plan.desired import Desired
+from pai_install.plan.lead import LED_BY
 from pai_install.plan.model import Inventory
 from pai_install.site import Machine, Site
 
-# Where something lies on the dev box says nothing about the machines.
-NOT_SETTINGS = {"control_plane_kubeconfig_dest"}
+# Where something lies on the dev box, or which control plane is asked, says nothing about the machines.
+NOT_SETTINGS = {"control_plane_kubeconfig_dest", *LED_BY}
 DEV_BOX_KEYS = {"path", "layout"}
 
 

@@ -19,11 +19,12 @@ class RoleRecord(BaseModel):
 
 
 class Membership(BaseModel):
-    """Whether the machine is a control plane, and a node."""
+    """Whether the machine is a control plane, and a node. joined: an init or join came to its end here."""
 
     model_config = ConfigDict(frozen=True)
     control_plane: bool = False
     node: bool = False
+    joined: bool = False
 
 
 class Observed(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pai_install.plan.lead import lead_of, led_by
 from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
 from pai_install.plan.observed import Observed
 from pai_install.plan.phases import PHASES, VERIFY, Phase
@@ -35,7 +36,7 @@ def make_plan(
         hosts = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
         why = "asked for" if not planned else "after a change"
         planned.append(_phase(VERIFY, [HostStep(host, (why,)) for host in hosts]))
-    return Plan(tuple(planned), inventory, dict(unreachable or {}))
+    return Plan(tuple(planned), led_by(inventory, lead_of(site, observed)), dict(unreachable or {}))
 
 
 def _planned(

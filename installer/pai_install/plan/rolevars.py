@@ -162,7 +162,7 @@ class PodNetworkVars(RoleVars):
 
 
 class ClusterVerifyVars(RoleVars):
-    """What the last phase proves. nodes: node name -> whether jobs may run there."""
+    """What the last phase proves. nodes: node name -> whether jobs may run there; via: the control plane to ask."""
 
     role = "cluster_verify"
     version: str
@@ -170,6 +170,7 @@ class ClusterVerifyVars(RoleVars):
     image: str
     store_image: str
     runtimes: tuple[str, ...]
+    via: str
 
 
 ROLE_MODELS: tuple[type[RoleVars], ...] = (

@@ -61,7 +61,8 @@ def test_dead_host_is_dropped_named_and_stops_nobody(kit: Any) -> None:
 
 
 def test_failed_host_beats_an_unreachable_one(kit: Any) -> None:
-    base = kit.done(kit.event("failed", "one", msg="no"), kit.event("unreachable", "two", msg="gone"),
+    base = kit.done(kit.event("ok", "master"), kit.event("failed", "one", msg="no"),
+                    kit.event("unreachable", "two", msg="gone"),
                     failures=["one"], dark=["two"], rc=2)  # fmt: skip
     outcome = execute(kit.plan(kit.phase("base", *ALL)), kit.engine({"base.yml": base}), [])
     assert statuses(outcome)["base"] == {"master": "ok", "one": "failed", "two": "unreachable"}
@@ -106,14 +107,20 @@ def test_need_that_is_not_in_the_plan_is_already_done(kit: Any) -> None:
 
 
 def test_need_that_had_no_work_on_a_control_plane_holds_nothing_back(kit: Any) -> None:
-    base = kit.done(kit.event("failed", "one", msg="no"), failures=["one"], rc=2)
+    base = kit.done(kit.event("ok", "two"), kit.event("failed", "one", msg="no"), failures=["one"], rc=2)
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("base", "one", "two"), kit.phase("workers", "one", "two", needs=("base",)))
     assert statuses(execute(plan, engine, []))["workers"] == {"one": "left", "two": "changed"}
 
 
 def test_one_of_two_control_planes_is_enough(kit: Any) -> None:
-    base = kit.done(kit.event("ok", "one"), kit.event("failed", "master", msg="no"), failures=["master"], rc=2)
+    base = kit.done(
+        kit.event("ok", "one"),
+        kit.event("ok", "two"),
+        kit.event("failed", "master", msg="no"),
+        failures=["master"],
+        rc=2,
+    )
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("base", *ALL), kit.phase("workers", "two", needs=("base",)))
     plan.inventory.groups["control_plane"] = ("master", "one")

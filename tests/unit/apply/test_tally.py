@@ -56,8 +56,10 @@ def test_second_run_is_unchanged_apart_from_the_loop() -> None:
     assert tally_of("again").results(complete=True)["a"].counts.changed == 1
 
 
-def test_hosts_without_any_task_are_fine() -> None:
-    assert Tally(("x",), NOTHING).results(complete=True)["x"].status is HostStatus.OK
+def test_hosts_that_the_phase_never_came_to_are_left() -> None:
+    """A play ends when all of its hosts fail, and takes the plays after it with it."""
+    assert Tally(("x",), NOTHING).results(complete=True)["x"].status is HostStatus.LEFT
+    assert Tally(("x",), NOTHING).results(complete=False)["x"].status is HostStatus.INTERRUPTED
 
 
 def test_censored_failure_says_that_it_is_censored() -> None:

@@ -1,0 +1,41 @@
+"""Which control plane lets others join and is asked about the cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pai_install.plan.model import Inventory
+from pai_install.plan.observed import Observed
+from pai_install.site import Site
+
+# Role variables that name it. They are no settings: another one makes no difference to a machine.
+LED_BY = frozenset({"control_plane_first", "worker_token_from", "cluster_verify_via"})
+
+
+def lead_of(site: Site, observed: Mapping[str, Observed]) -> str:
+    """The host name of the first control plane that answered and is in a cluster; without one, the site's first.
+
+    So a cluster is joined through whoever is there, and a first control plane that was installed anew joins the
+    cluster that it once made.
+    """
+    for machine in site.control_planes:
+        seen = observed.get(machine.hostname)
+        if seen is not None and seen.kubernetes.control_plane and seen.kubernetes.joined:
+            return machine.hostname
+    return site.control_planes[0].hostname
+
+
+def led_by(inventory: Inventory, lead: str) -> Inventory:
+    """The inventory with that control plane in every variable that names it."""
+    return replace(
+        inventory,
+        shared_vars=_named(inventory.shared_vars, lead),
+        host_vars={host: _named(values, lead) for host, values in inventory.host_vars.items()},
+    )
+
+
+def _named(variables: Mapping[str, Any], lead: str) -> Mapping[str, Any]:
+    found = LED_BY & variables.keys()
+    return {**variables, **dict.fromkeys(found, lead)} if found else variables

@@ -1,0 +1,99 @@
+#!/usr/bin/python
+"""Ansible module: whether etcd is ready for one more control plane."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_etcd
+short_description: Require every member of etcd to be healthy, before one more joins
+description:
+  - Runs on a control plane. An unhealthy member fails the task by name, since a join could then cost the quorum.
+  - A member whose machine was installed anew is taken out, so that the machine can come back.
+options:
+  new: {description: Addresses of machines that are about to join., type: list, elements: str, default: []}
+  patience: {description: Seconds that a member may take to become healthy., type: int, default: 60}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Check that etcd is ready for one more member
+  pai_etcd: {new: [10.0.0.2]}
+"""
+RETURN = r"""
+members: {description: Names of the members., type: list, elements: str, returned: always}
+removed: {description: Members that were taken out., type: list, elements: str, returned: always}
+"""
+
+import os
+import time
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_etcd_members import (
+    CERTIFICATE,
+    EtcdError,
+    Member,
+    at,
+    join_problem,
+    label,
+    members,
+    remove,
+    sickness,
+)
+
+
+def look(new: list[str]) -> tuple[list[Member], list[Member], str]:
+    """The members that stay, those of machines that are new again, and what keeps others from joining."""
+    try:
+        found = members()
+    except EtcdError as error:
+        return [], [], f"etcd does not answer: {error}"
+    stale = at(found, new)
+    staying = [member for member in found if member not in stale]
+    sick = {member["id"]: why for member in staying if (why := sickness(member))}
+    return staying, stale, join_problem(staying, sick)
+
+
+def wait(new: list[str], patience: int) -> tuple[list[Member], list[Member], str]:
+    """Looks until nothing is in the way, or patience has run out."""
+    deadline = time.monotonic() + patience
+    seen = look(new)
+    while seen[2] and time.monotonic() < deadline:
+        time.sleep(2)
+        seen = look(new)
+    return seen
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "new": {"type": "list", "elements": "str", "default": []},
+            "patience": {"type": "int", "default": 60},
+        },
+        supports_check_mode=True,
+    )
+    if module.check_mode and not os.path.exists(CERTIFICATE):
+        module.exit_json(changed=False, members=[], removed=[])
+    staying, stale, problem = wait(module.params["new"], module.params["patience"])
+    if problem:
+        module.fail_json(
+            msg=f"no control plane may join while etcd is not whole: {problem}",
+            remedy="bring the named machine back, or mark it absent and run `kubeadm reset` on it; then apply again",
+        )
+    if not module.check_mode:
+        drop(module, stale)
+    names: dict[str, Any] = {"members": [label(one) for one in staying], "removed": [label(one) for one in stale]}
+    module.exit_json(changed=bool(stale), **names)
+
+
+def drop(module: AnsibleModule, stale: list[Member]) -> None:
+    """Takes the members out."""
+    for member in stale:
+        try:
+            remove(member)
+        except EtcdError as error:
+            module.fail_json(msg=f"etcd does not let go of its former member {label(member)}: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""etcd as a control plane sees it, asked over HTTPS with certificates of kubeadm's; no other program is needed.
+
+A member is a dict: id, name, peers (URLs), clients (URLs), learner.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import urllib.request
+from typing import Any
+from urllib.parse import urlsplit
+
+PKI = "/etc/kubernetes/pki/etcd"
+CERTIFICATE = PKI + "/healthcheck-client.crt"
+HERE = "https://127.0.0.1:2379"
+Member = dict[str, Any]
+
+
+class EtcdError(Exception):
+    """etcd does not answer, or refuses."""
+
+
+def members(url: str = HERE) -> list[Member]:
+    """All members, learners too. Raises EtcdError."""
+    found = _ask(url + "/v3/cluster/member/list", {})
+    return [parse_member(entry) for entry in found.get("members", [])]
+
+
+def remove(member: Member, url: str = HERE) -> None:
+    """Takes a member out of the cluster. Raises EtcdError."""
+    _ask(url + "/v3/cluster/member/remove", {"ID": member["id"]})
+
+
+def parse_member(entry: dict[str, Any]) -> Member:
+    """A member as etcd's JSON gateway shows it; one that never started has no name."""
+    return {
+        "id": str(entry["ID"]),
+        "name": entry.get("name", ""),
+        "peers": entry.get("peerURLs", []),
+        "clients": entry.get("clientURLs", []),
+        "learner": bool(entry.get("isLearner")),
+    }
+
+
+def sickness(member: Member) -> str:
+    """Why a member does not count for the quorum; empty when it does."""
+    if member["learner"]:
+        return "has not caught up with the others yet"
+    if not member["clients"]:
+        return "was added and never started"
+    try:
+        answer = _ask(member["clients"][0] + "/health")
+    except EtcdError as error:
+        return str(error)
+    return "" if str(answer.get("health")) == "true" else str(answer.get("reason") or "is not healthy")
+
+
+def addresses(member: Member) -> set[str]:
+    """Host parts of a member's peer URLs."""
+    return {urlsplit(url).hostname or "" for url in member["peers"]}
+
+
+def label(member: Member) -> str:
+    """How to call a member: its name, or where it should have started."""
+    return member["name"] or ", ".join(sorted(addresses(member)))
+
+
+def at(found: list[Member], places: list[str]) -> list[Member]:
+    """Members with one of the addresses."""
+    return [member for member in found if addresses(member) & set(places)]
+
+
+def join_problem(found: list[Member], sick: dict[str, str]) -> str:
+    """Why no member may be added; empty when one may. sick: id of a member -> what is wrong with it."""
+    return _named(found, sick) if any(member["id"] in sick for member in found) else ""
+
+
+def stop_problem(found: list[Member], sick: dict[str, str], own: str) -> str:
+    """Why the member at address `own` may not stop for a moment; empty when it may.
+
+    It may when the others keep the quorum, and when nothing is lost: it is down already, or nobody else is.
+    """
+    voters = [member for member in found if not member["learner"]]
+    others = [member for member in voters if own not in addresses(member)]
+    well = [member for member in others if member["id"] not in sick]
+    down_already = any(member["id"] in sick for member in at(voters, [own]))
+    if down_already or len(well) == len(others) or len(well) > len(voters) // 2:
+        return ""
+    return _named(others, sick)
+
+
+def _named(found: list[Member], sick: dict[str, str]) -> str:
+    return "; ".join(f"etcd of {label(member)}: {sick[member['id']]}" for member in found if member["id"] in sick)
+
+
+def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    try:
+        context = ssl.create_default_context(cafile=PKI + "/ca.crt")
+        context.load_cert_chain(CERTIFICATE, PKI + "/healthcheck-client.key")
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+        )
+        data = None if body is None else json.dumps(body).encode()
+        with opener.open(url, data=data, timeout=5) as answer:
+            found = json.load(answer)
+    except (OSError, ValueError) as error:
+        raise EtcdError(f"{urlsplit(url).netloc} does not answer: {error}") from error
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,86 @@
+"""Who lets machines into the cluster: any control plane that answers, never one outside of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from pai_install.components.model import ComponentSet
+from pai_install.plan.desired import Desired
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.lead import LED_BY, lead_of, led_by
+from pai_install.plan.model import Inventory
+from pai_install.plan.observed import Membership, Observed
+from pai_install.plan.planner import make_plan
+from pai_install.site import Site
+
+LAYOUT = """
+machine-sku:
+  cpu: {mem: 8Gi, cpu: {vcore: 4}}
+machine-list:
+  - {hostname: a, hostip: 10.0.0.1, machine-type: cpu, pai-master: "true"}
+  - {hostname: b, hostip: 10.0.0.2, machine-type: cpu, pai-master: "true"}
+  - {hostname: c, hostip: 10.0.0.3, machine-type: cpu, pai-master: "true"}
+  - {hostname: w, hostip: 10.0.0.4, machine-type: cpu, pai-worker: "true"}
+"""
+MEMBER = Membership(control_plane=True, node=True, joined=True)
+HALF = Membership(control_plane=True, node=True)
+NEW = Membership()
+
+
+@pytest.fixture
+def three(make_site: Callable[..., Site]) -> Site:
+    """Three control planes and a worker."""
+    return make_site(LAYOUT)
+
+
+@pytest.fixture
+def inventory(three: Site, components: ComponentSet) -> Inventory:
+    """Of the three."""
+    return build_inventory(Desired(three, components, three.directory / ".pai"), {})
+
+
+def seen(**memberships: Membership) -> Mapping[str, Observed]:
+    """Machines as they were observed."""
+    return {name: Observed(hostname=name, kubernetes=membership) for name, membership in memberships.items()}
+
+
+@pytest.mark.parametrize(
+    ("observed", "lead"),
+    [
+        (seen(a=MEMBER, b=MEMBER, c=MEMBER), "a"),
+        (seen(b=MEMBER, c=MEMBER), "b"),  # the first does not answer
+        (seen(a=NEW, b=MEMBER, c=MEMBER), "b"),  # the first was installed anew
+        (seen(a=MEMBER, b=HALF), "a"),
+        (seen(b=HALF, c=MEMBER), "c"),  # a join that was cut off is no membership
+        (seen(b=HALF, w=Membership(node=True, joined=True)), "a"),  # nobody may make a second cluster
+        (seen(a=NEW, b=NEW, c=NEW), "a"),
+        ({}, "a"),
+    ],
+)
+def test_lead(three: Site, observed: Mapping[str, Observed], lead: str) -> None:
+    assert lead_of(three, observed) == lead
+
+
+def test_every_variable_names_the_lead(three: Site, inventory: Inventory) -> None:
+    plan = make_plan(three, inventory, seen(b=MEMBER, c=MEMBER, w=NEW))
+    for host in ("b", "c"):
+        assert {**plan.inventory.shared_vars, **plan.inventory.host_vars[host]}["control_plane_first"] == "b"
+    assert plan.inventory.host_vars["w"]["worker_token_from"] == "b"
+    assert plan.inventory.shared_vars["cluster_verify_via"] == "b"
+
+
+def test_nothing_else_changes(inventory: Inventory) -> None:
+    other = led_by(inventory, "c")
+    assert other.groups == inventory.groups
+    for host, values in inventory.host_vars.items():
+        assert other.host_vars[host].keys() == values.keys()
+        assert all(other.host_vars[host][name] == values[name] for name in values.keys() - LED_BY)
+    assert led_by(other, "a") == inventory
+
+
+def test_another_lead_is_no_change_of_settings(inventory: Inventory) -> None:
+    for values in (inventory.shared_vars, *inventory.host_vars.values()):
+        for digests in values.get("pai_settings", {}).values():
+            assert not LED_BY & digests.keys()
