@@ -8,7 +8,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
 
-.PHONY: help venv lock format check unit test bench docs clean
+.PHONY: help venv lock format check lint unit test bench docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,18 +28,19 @@ lock: ## refresh both lock files from pyproject.toml (needs uv)
 format: venv ## rewrite the sources as ruff formats them
 	ruff format . && ruff check --fix .
 
-check: venv ## ruff, mypy, yamllint, ansible-lint, unit and contract tests
+check: lint unit ## linters, types, unit and contract tests; no machines
+
+lint: venv ## ruff, mypy, yamllint, ansible-lint
 	ruff format --check .
 	ruff check .
 	mypy
 	yamllint --strict .
 	ansible-lint --offline --strict
-	pytest -q tests/unit tests/golden tests/contract
 
 unit: venv ## the fast tests alone
 	pytest -q tests/unit tests/golden tests/contract
 
-test: check ## everything: the checks, then all tests with the lab's end-to-end run (root)
+test: lint ## everything: linters, then all tests with the lab's end-to-end runs (root)
 	pytest -v tests
 
 bench: venv ## measurements as JSON; PAI_BENCH_SITE=DIR adds those of a running cluster
