@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -13,12 +15,18 @@ from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site import load_site
 
+API_PORT = 6443
+PATIENCE_S = 2.0
+
 
 @click.command(context_settings={"ignore_unknown_options": True})
 @site_option
 @click.argument("words", nargs=-1, type=click.UNPROCESSED)
 def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
-    """Run kubectl on the site's cluster: pai-install kubectl -- get nodes."""
+    """Run kubectl on the site's cluster: pai-install kubectl -- get nodes.
+
+    With several control planes, the first of them that answers is asked.
+    """
     kubeconfig = open_state(site_dir).path / "kubeconfig"
     if not kubeconfig.is_file():
         raise PaiError(
@@ -26,6 +34,28 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
             remedy=f"pai-install apply --site {site_dir}",
             exit_code=ExitCode.USAGE,
         )
-    kubectl = site_components(load_site(site_dir).site, lambda line: click.echo(line, err=True)).file("kubectl").path
+    site = load_site(site_dir).site
+    kubectl = site_components(site, lambda line: click.echo(line, err=True)).file("kubectl").path
+    where = server_words([machine.hostip for machine in site.control_planes], accepts)
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    os.execve(kubectl, ["kubectl", *words], environment)  # noqa: S606 - kubectl takes this process's place
+    os.execve(kubectl, ["kubectl", *where, *words], environment)  # noqa: S606 - kubectl takes this process's place
+
+
+def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tuple[str, ...]:
+    """What kubectl is told besides the kubeconfig: nothing for a single control plane, or where none answers.
+
+    addresses: of the control planes, the preferred one first.
+    """
+    if len(addresses) < 2:
+        return ()
+    found = next((address for address in addresses if answers(address)), None)
+    return (f"--server=https://{found}:{API_PORT}",) if found else ()
+
+
+def accepts(address: str) -> bool:
+    """Whether something takes connections where a control plane serves the API."""
+    try:
+        with socket.create_connection((address, API_PORT), timeout=PATIENCE_S):
+            return True
+    except OSError:
+        return False

@@ -14,13 +14,13 @@ def standing_findings(site: Site, version: str, observed: Mapping[str, Observed]
     """Nodes Ready at `version`, pods of the system running, from what the first answering control plane saw.
 
     Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
-    plane was observed, or none has a cluster yet.
+    plane was observed, or none has a cluster yet. One control plane that reaches the API is enough.
     """
-    for machine in site.control_planes:
-        seen = observed.get(machine.hostname)
-        if seen is not None and seen.cluster is not None:
-            return _judge(site, version, observed, seen.cluster)
-    return ()
+    masters = [observed[machine.hostname] for machine in site.control_planes if machine.hostname in observed]
+    views = [seen.cluster for seen in masters if seen.cluster is not None]
+    if not views:
+        return ()
+    return _judge(site, version, observed, next((view for view in views if not view.get("error")), views[0]))
 
 
 def _judge(
@@ -32,9 +32,9 @@ def _judge(
                 "api",
                 Verdict.FAIL,
                 "cluster",
-                "the API does not answer on the first control plane",
+                "the API does not answer on any control plane",
                 value=str(cluster["error"]),
-                remedy="journalctl --unit kubelet there; crictl or ctr shows whether kube-apiserver runs",
+                remedy="journalctl --unit kubelet on a control plane; crictl or ctr shows whether kube-apiserver runs",
             ),
         )
     nodes = {node["name"]: node for node in cluster.get("nodes", [])}

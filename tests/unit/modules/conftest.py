@@ -15,6 +15,7 @@ from ansible.module_utils.testing import patch_module_args
 
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 SHARED = "ansible.module_utils.pai_managed"
+ETCD = "ansible.module_utils.pai_etcd_members"
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -35,9 +36,15 @@ def managed() -> Any:
 
 
 @pytest.fixture(scope="session")
-def library(managed: Any) -> Callable[[str], Any]:
+def etcd() -> Any:
+    """playbooks/module_utils/pai_etcd_members.py."""
+    return sys.modules.get(ETCD) or load(PLAYBOOKS / "module_utils" / "pai_etcd_members.py", ETCD)
+
+
+@pytest.fixture(scope="session")
+def library(managed: Any, etcd: Any) -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed
+    del managed, etcd
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 

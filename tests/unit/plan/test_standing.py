@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -75,3 +76,23 @@ def test_machine_that_did_not_answer_is_not_judged_twice(site: Site) -> None:
 def test_nothing_is_said_before_there_is_a_cluster(site: Site) -> None:
     bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
     assert standing_findings(site, "1.36.3", bare) == ()
+
+
+def test_one_control_plane_that_reaches_the_api_is_enough(make_site: Callable[..., Site]) -> None:
+    site = make_site(
+        """
+machine-sku:
+  cpu: {mem: 8Gi, cpu: {vcore: 4}}
+machine-list:
+  - {hostname: master, hostip: 10.0.0.1, machine-type: cpu, pai-master: "true"}
+  - {hostname: second, hostip: 10.0.0.2, machine-type: cpu, pai-master: "true"}
+  - {hostname: third, hostip: 10.0.0.3, machine-type: cpu, pai-master: "true", pai-worker: "true"}
+"""
+    )
+    observed = seen(site, [], [], error="connection refused")
+    observed["third"] = Observed(
+        hostname="third", cluster={"error": "", "nodes": [node(name) for name in observed], "pods": [pod()]}
+    )
+    assert worst(standing_findings(site, "1.36.3", observed)) is Verdict.PASS
+    del observed["third"]
+    assert [finding.id for finding in standing_findings(site, "1.36.3", observed)] == ["api"]
