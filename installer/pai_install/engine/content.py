@@ -10,6 +10,9 @@ import pai_install
 from pai_install.errors import ExitCode, PaiError
 
 _SHARED = ("library", "module_utils", "filter_plugins", "action_plugins")
+# Documentation and tests of a role: machines never see them.
+_NOT_RUN = {".pyc", ".md"}
+_TESTS = "molecule"
 
 
 def content_dir() -> Path:
@@ -29,7 +32,7 @@ def content_dir() -> Path:
 
 
 def role_digests(content: Path) -> dict[str, str]:
-    """Role -> a short digest of all its files and of the modules and filters: another one means another version."""
+    """Role -> a short digest of all that runs: its files, the modules and filters; another one means another version."""
     shared = [content / "playbooks" / name for name in _SHARED]
     roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
     return {role.name: _digest([role, *shared]) for role in roles}
@@ -38,8 +41,12 @@ def role_digests(content: Path) -> dict[str, str]:
 def _digest(folders: Sequence[Path]) -> str:
     total = hashlib.sha256()
     for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        for path in sorted(path for path in folder.rglob("*") if path.is_file() and _runs(path.relative_to(folder))):
             content = path.read_bytes()
             total.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())
             total.update(content)
     return total.hexdigest()[:12]
+
+
+def _runs(path: Path) -> bool:
+    return path.suffix not in _NOT_RUN and path.parts[0] != _TESTS

@@ -27,6 +27,9 @@ def roles(tmp_path: Path) -> Path:
 def test_digest_stays_while_the_role_stays(roles: Path) -> None:
     before = role_digests(roles)
     (roles / "roles" / "base" / "tasks" / "main.cpython-311.pyc").write_bytes(b"cache")
+    (roles / "roles" / "base" / "README.md").write_text("what it does\n")
+    (roles / "roles" / "base" / "molecule" / "default").mkdir(parents=True)
+    (roles / "roles" / "base" / "molecule" / "default" / "converge.yml").write_text("[]\n")
     assert role_digests(roles) == before
     assert sorted(before) == ["base", "other"]
 
