@@ -32,7 +32,7 @@ def content_dir() -> Path:
 
 
 def role_digests(content: Path) -> dict[str, str]:
-    """Role -> a short digest of all that runs: its files, the modules and filters; another one means another version."""
+    """Role -> a short digest of all that runs, modules and filters included; another one means another version."""
     shared = [content / "playbooks" / name for name in _SHARED]
     roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
     return {role.name: _digest([role, *shared]) for role in roles}
