@@ -21,7 +21,7 @@ ALLOWED = {
     "engine": {"plan"},
     "report": {"plan", "engine", "site"},
     "health": {"site", "plan", "engine", "report"},
-    "preflight": {"site", "plan", "engine", "report"},
+    "preflight": {"site", "components", "plan", "engine", "report"},
     "cluster": set(),
     "apply": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight"},
     "cli": {"site", "components", "lab", "plan", "engine", "report", "apply", "cluster", "health", "preflight"},

@@ -53,12 +53,13 @@ def command(
 def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, accept_new: bool) -> PreflightReport:
     from pai_install.apply.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
     from pai_install.preflight.run import run  # noqa: PLC0415
+    from pai_install.preflight.source import source_finding  # noqa: PLC0415
 
     wiring = product_wiring()
     site = wiring.load(site_dir).site
     state = open_state(site_dir)
     folder = state.new_run(datetime.now(UTC))
     with wiring.engine(state, folder, accept_new) as engine:
-        report = run(engine, site, hosts=limit, forced=forced)
+        report = run(engine, site, hosts=limit, forced=forced, more=(source_finding(site),))
     write_atomic(folder.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
     return report

@@ -29,6 +29,7 @@ CONTACT_CHECKS = {
     "host-key": "Its SSH host key is the recorded one",
     "login": "It lets the site's user log in",
 }
+BOX_CHECKS = {"component-source": "This box has every component in its cache, or can fetch it"}
 
 
 def judge(
@@ -81,7 +82,7 @@ def no_contact(name: str, words: str) -> Finding:
 
 def check_ids() -> dict[str, str]:
     """Every check: id -> what must be so."""
-    return {**CONTACT_CHECKS, **{check.id: check.title for check in CHECKS}}
+    return {**BOX_CHECKS, **CONTACT_CHECKS, **{check.id: check.title for check in CHECKS}}
 
 
 def require_known(forced: Collection[str]) -> None:

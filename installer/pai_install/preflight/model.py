@@ -12,6 +12,7 @@ from pai_install.findings import Verdict
 from pai_install.preflight.evidence import Evidence, Interface
 from pai_install.site import Machine, Site
 
+BOX = "this box"  # the subject of findings about the machine that pai-install runs on
 _Part = TypeVar("_Part")
 
 # interfaces that pods and containers bring along

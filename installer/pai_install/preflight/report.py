@@ -10,6 +10,7 @@ from typing import Any
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding, Verdict, worst
 from pai_install.preflight.judge import check_ids
+from pai_install.preflight.model import BOX
 
 SCHEMA_VERSION = 1
 _SHOWN_MACHINES = 5
@@ -36,8 +37,8 @@ class PreflightReport:
         return ExitCode.OK if self.ok else ExitCode.PREFLIGHT_FAILED
 
     @property
-    def machines(self) -> dict[str, list[Finding]]:
-        """Subject -> its findings, in order of appearance."""
+    def subjects(self) -> dict[str, list[Finding]]:
+        """Machine or this box -> its findings, in order of appearance."""
         found: dict[str, list[Finding]] = {}
         for finding in self.findings:
             found.setdefault(finding.subject, []).append(finding)
@@ -56,7 +57,7 @@ class PreflightReport:
             "duration_s": round(self.duration_s, 3),
             "forced": list(self.forced),
             "verdicts": counts(self.findings),
-            "machines": {name: worst(findings).value for name, findings in self.machines.items()},
+            "machines": {name: worst(found).value for name, found in self.subjects.items() if name != BOX},
             "findings": [finding.as_json() for finding in self.findings],
         }
 
@@ -81,8 +82,8 @@ def text(report: PreflightReport, *, everything: bool = False) -> str:
 
 
 def _machine_lines(report: PreflightReport) -> Iterator[str]:
-    width = max((len(name) for name in report.machines), default=0)
-    for name, findings in report.machines.items():
+    width = max((len(name) for name in report.subjects), default=0)
+    for name, findings in report.subjects.items():
         number = counts(findings)
         told = ", ".join(f"{number[verdict.value]} {verdict}" for verdict in _ORDER if number[verdict.value])
         yield f"{name:<{width}}  {worst(findings).value:<7}  {told}"
@@ -107,15 +108,14 @@ def _verdict_lines(findings: Sequence[Finding]) -> Iterator[str]:
 
 def _last_line(report: PreflightReport) -> str:
     number = counts(report.findings)
-    checked = f"{len(report.machines)} machines, {len(report.findings)} findings in {report.duration_s:.0f} s"
+    machines = [name for name in report.subjects if name != BOX]
+    checked = f"{len(machines)} machine{'' if len(machines) == 1 else 's'} looked at in {report.duration_s:.0f} s"
     if report.ok:
-        told = f"{number['WARN']} to know of" if number["WARN"] else "nothing in the way"
-        return f"ready to install: {checked}, {told}"
-    failing = [name for name, findings in report.machines.items() if worst(findings) is Verdict.FAIL]
+        return f"ready to install: {checked}, {number['WARN']} warnings"
     ids = dict.fromkeys(finding.id for finding in report.findings if finding.verdict is Verdict.FAIL)
     return (
-        f"not ready: {len(failing)} of {checked}, {number['FAIL']} in the way ({', '.join(ids)});"
-        " --force-check ID lets one pass"
+        f"not ready: {number['FAIL']} failures ({', '.join(ids)}), {checked};"
+        " `--force-check ID` lets one pass, at your own risk"
     )
 
 

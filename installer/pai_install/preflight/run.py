@@ -21,19 +21,21 @@ def run(
     *,
     hosts: Collection[str] = (),
     forced: Collection[str] = (),
+    more: Collection[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> PreflightReport:
     """Looks at the machines and judges them; changes nothing there.
 
     hosts: the machines to judge (empty: all present ones); the control planes are looked at in any case, as the
-    others are compared with them. forced: ids of checks that must not stop anything.
+    others are compared with them. forced: ids of checks that must not stop anything. more: findings about other
+    things than machines, for the report.
     Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.
     """
     require_known(forced)
     _require_present(site, hosts)
     began = clock()
     gathered = gather(engine, site, _watched(site, hosts))
-    findings = judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None)
+    findings = (*more, *judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None))
     masked = _masked(force(findings, forced), site)
     return PreflightReport(site.directory.name, masked, tuple(dict.fromkeys(forced)), clock() - began)
 

@@ -1,0 +1,44 @@
+"""The JSON Schema of what `preflight --format json` prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Verdict
+from pai_install.preflight.report import SCHEMA_VERSION
+
+_Schema = dict[str, Any]
+_TEXT: _Schema = {"type": "string"}
+_COUNT: _Schema = {"type": "integer", "minimum": 0}
+
+
+def schema() -> _Schema:
+    """The schema; docs/reference/preflight.schema.json is the same."""
+    verdict: _Schema = {"enum": [verdict.value for verdict in Verdict]}
+    texts = dict.fromkeys(("subject", "message", "value", "expected", "remedy"), _TEXT)
+    counts = {verdict.value: _COUNT for verdict in Verdict}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pai-install preflight",
+        **_object(
+            schema_version={"const": SCHEMA_VERSION},
+            ok={"type": "boolean"},
+            exit_code={"enum": [int(ExitCode.OK), int(ExitCode.PREFLIGHT_FAILED)]},
+            site=_TEXT,
+            duration_s={"type": "number", "minimum": 0, "description": "seconds"},
+            forced={"type": "array", "items": _TEXT, "description": "checks that the user let pass"},
+            verdicts=_object(**counts),
+            machines={"type": "object", "additionalProperties": verdict, "description": "the gravest verdict of each"},
+            findings={"type": "array", "items": _object(id=_TEXT, verdict=verdict, **texts)},
+        ),
+    }
+
+
+def _object(**properties: _Schema) -> _Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }

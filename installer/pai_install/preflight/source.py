@@ -1,0 +1,116 @@
+"""Whether this box can have the components that a site needs: from its cache, or from where the site says."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pai_install.components.catalogue import Catalogue, load_catalogue
+from pai_install.components.choose import choose
+from pai_install.components.fetch import cached
+from pai_install.components.golang import proxies
+from pai_install.components.model import Pick
+from pai_install.components.requirements import check_disk, missing
+from pai_install.components.source import Source
+from pai_install.components.store import default_cache
+from pai_install.components.upstream import mirrored
+from pai_install.errors import PaiError
+from pai_install.findings import Finding, Verdict
+from pai_install.preflight.model import BOX
+from pai_install.site import Site
+
+CHECK = "component-source"
+_TIMEOUT_S = 5.0
+Probe = Callable[[str], str]
+
+
+def answer_problem(url: str) -> str:
+    """Why a server does not answer at all, empty when it does, be it with an error of its own."""
+    try:
+        request = urllib.request.Request(url, method="HEAD")  # noqa: S310 - http and https only, see _servers
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S):  # noqa: S310
+            return ""
+    except urllib.error.HTTPError as error:
+        return f"the proxy answers {error.code} {error.reason}" if error.code == 407 else ""
+    except (OSError, ValueError) as error:
+        return str(getattr(error, "reason", error))
+
+
+def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answer_problem) -> Finding:
+    """One finding about this box: every component is in the cache, or could be fetched."""
+    settings = site.settings
+    catalogue = load_catalogue()
+    try:
+        selection, source = choose(
+            catalogue,
+            settings.component_source,
+            settings.kubernetes_version,
+            mirror_url=settings.component_mirror_url or "",
+            bundle=settings.component_bundle,
+        )
+        wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
+        if wanted and settings.component_source != "bundle":
+            _require_means(wanted, source, cache)
+    except PaiError as error:
+        return Finding(CHECK, Verdict.FAIL, BOX, error.message, error.details, "the components", error.remedy)
+    if not wanted:
+        return Finding(
+            CHECK, Verdict.PASS, BOX, "every component is in the cache", f"{len(selection.picks)} components"
+        )
+    return _reachable(site, catalogue, wanted, probe)
+
+
+def _require_means(wanted: Sequence[Pick], source: Source, cache: Path | None) -> None:
+    """Raises PaiError when this box lacks the packages or the disk to make what is not in the cache."""
+    lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
+    if lacking:
+        raise PaiError(
+            f"this box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            remedy=f"sudo apt-get install {' '.join(lacking)}",
+        )
+    check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))
+
+
+def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[Pick], probe: Probe) -> Finding:
+    servers = sorted(set(_servers(site, catalogue, wanted)))
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        problems = {server: why for server, why in zip(servers, pool.map(probe, servers), strict=True) if why}
+    missing_words = f"{len(wanted)} components to fetch from {', '.join(servers)}" if servers else "from the bundle"
+    if not problems:
+        return Finding(CHECK, Verdict.PASS, BOX, "the component source answers", missing_words)
+    return Finding(
+        CHECK,
+        Verdict.FAIL,
+        BOX,
+        "the component source does not answer",
+        "; ".join(f"{server}: {why}" for server, why in problems.items()),
+        missing_words,
+        "look at network and proxy of this box, or take another component_source (mirror, bundle) in config.yaml",
+    )
+
+
+def _servers(site: Site, catalogue: Catalogue, wanted: Iterable[Pick]) -> Iterable[str]:
+    """The servers that the missing components come from, as SCHEME://HOST/."""
+    settings = site.settings
+    if settings.component_source == "bundle":
+        return
+    if settings.component_source == "modules":
+        yield from (_server(url) for url in proxies(os.environ)[:1] if url.startswith("http"))
+        return
+    mirror = settings.component_mirror_url if settings.component_source == "mirror" else None
+    for pick in wanted:
+        component = catalogue.components[pick.component]
+        urls = [url for name, spec in component.files.items() for url in spec.downloads(name).values()]
+        urls += [f"https://{image.from_}" for image in component.images.values()]
+        yield from (_server(mirrored(url, mirror or "")) for url in urls if url.startswith("http"))
+
+
+def _server(url: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].replace("docker.io", "registry-1.docker.io")
+    return f"{parts.scheme}://{host}/"

@@ -1,0 +1,110 @@
+"""The verb preflight on a scripted engine: from argv to exit code."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.cli.main import run
+from pai_install.engine.base import Event
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict
+from tests.unit.cli.stub_wiring import World
+from tests.unit.preflight.machines import NAMES, good, write_site
+from tests.unit.runs import done, event
+
+SOURCE = Finding("component-source", Verdict.PASS, "this box", "every component is in the cache")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write_site(tmp_path / "cluster")
+
+
+@pytest.fixture
+def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def put(*events: Event) -> World:
+        world = World(script={"preflight.yml": done(*events)})
+        monkeypatch.setattr("pai_install.apply.wiring.product_wiring", world.wiring)
+        monkeypatch.setattr("pai_install.preflight.source.source_finding", lambda _site: SOURCE)
+        return world
+
+    return put
+
+
+def answers(**hostnames: str) -> list[Event]:
+    """Every machine answers; a keyword gives one the host name it has itself."""
+    found = []
+    for name in NAMES:
+        seen = good(name)
+        seen["identity"]["hostname"] = hostnames.get(name, name)
+        seen["clock"] = {"began": time.time() - 1, "ended": time.time()}
+        found.append(event("ok", name, evidence=seen))
+    return found
+
+
+def test_ready(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(*answers())
+    assert run(["preflight", "--site", str(site)]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert out.splitlines()[-1].startswith("ready to install: 3 machines looked at")
+    assert "PASS " not in out.split("\n\n", 1)[1]
+
+
+def test_in_the_way(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(*answers(worker1="gpu-07"))
+    assert run(["preflight", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    out = capsys.readouterr().out
+    assert "FAIL the machine calls itself gpu-07, the layout worker1 [hostname]" in out
+    assert "what to do: sudo hostnamectl set-hostname worker1" in out
+    assert out.splitlines()[-1].startswith("not ready: 1 failures (hostname)")
+
+
+def test_forced(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(*answers(worker1="gpu-07"))
+    words = ["preflight", "--site", str(site), "--force-check", "hostname", "--format", "json"]
+    assert run(words) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    assert report["forced"] == ["hostname"]
+    assert report["machines"]["worker1"] == "WARN"
+    assert report["findings"][0]["subject"] == "this box"
+
+
+def test_report_is_kept_for_the_owner(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(*answers())
+    run(["preflight", "--site", str(site), "--format", "json"])
+    kept = list(site.glob(".pai/runs/*/preflight.json"))
+    assert len(kept) == 1
+    assert kept[0].stat().st_mode & 0o777 == 0o600
+    assert json.loads(kept[0].read_text()) == json.loads(capsys.readouterr().out)
+
+
+def test_a_machine_that_is_off(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(*answers()[:2], event("unreachable", "worker2", msg="port 22: No route to host"))
+    assert run(["preflight", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    assert "FAIL The machine does not answer" in capsys.readouterr().out
+
+
+def test_limit_and_all(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(*answers(worker2="other"))
+    assert run(["preflight", "--site", str(site), "--limit", "worker1", "--all"]) == ExitCode.OK
+    assert world.engine.requests[0].limit == ("master", "worker1")
+    assert "PASS it calls itself as the layout does [hostname]" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--force-check", "nonsense"], ["--limit", "worker9"]])
+def test_wrong_words(site: Path, in_world: Any, capsys: Any, words: list[str]) -> None:
+    world = in_world()
+    assert run(["preflight", "--site", str(site), *words]) == ExitCode.USAGE
+    assert words[1] in capsys.readouterr().err
+    assert world.engine.requests == []
+
+
+def test_checks_are_listed_without_a_site(capsys: Any) -> None:
+    assert run(["preflight", "--list-checks"]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert all(word in out for word in ("component-source", "hostname", "swap", "packet-size", "reachable"))

@@ -1,0 +1,293 @@
+"""The probes as they run on a machine: what they read, that they end in time, and that they leave no trace."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from pai_install.preflight.evidence import Evidence, parse_evidence
+
+SHARED = Path(__file__).parents[3] / "playbooks" / "module_utils"
+
+
+@pytest.fixture(scope="module")
+def parts() -> dict[str, ModuleType]:
+    """pai_probe, pai_probe_machine and pai_probe_network, loaded under the names that Ansible gives them."""
+    found = {}
+    for name in ("pai_managed", "pai_probe", "pai_probe_machine", "pai_probe_network"):
+        full = f"ansible.module_utils.{name}"
+        if full not in sys.modules:
+            spec = importlib.util.spec_from_file_location(full, SHARED / f"{name}.py")
+            assert spec is not None
+            assert spec.loader is not None
+            sys.modules[full] = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(sys.modules[full])
+        found[name] = sys.modules[full]
+    return found
+
+
+@pytest.fixture
+def probe(parts: dict[str, ModuleType]) -> Any:
+    return parts["pai_probe"]
+
+
+@pytest.fixture
+def machine(parts: dict[str, ModuleType]) -> Any:
+    return parts["pai_probe_machine"]
+
+
+@pytest.fixture
+def network(parts: dict[str, ModuleType]) -> Any:
+    return parts["pai_probe_network"]
+
+
+def test_a_probe_that_fails_or_hangs_costs_only_itself(probe: Any) -> None:
+    never = threading.Event()
+
+    def broken() -> None:
+        raise OSError("no such thing")
+
+    began = time.monotonic()
+    found, problems = probe.gather({"good": lambda: 1, "broken": broken, "hanging": never.wait}, 0.3)
+    assert found == {"good": 1}
+    assert problems == {"broken": "OSError: no such thing", "hanging": "no answer within 0.3 s"}
+    assert time.monotonic() - began < 5
+    never.set()
+
+
+def test_commands_are_bounded(probe: Any) -> None:
+    assert probe.command(["printf", "seen"]) == (0, "seen")
+    assert probe.command(["a-program-that-nobody-has"]) == (127, "")
+    began = time.monotonic()
+    assert probe.command(["sleep", "30"], timeout=0.2) == (124, "")
+    assert time.monotonic() - began < 10
+
+
+def test_logins_never_leave_the_machine(probe: Any) -> None:
+    assert probe.without_login("http://me:word@proxy:3128/x") == "http://proxy:3128/x"
+    assert probe.without_login("http://proxy:3128") == "http://proxy:3128"
+
+
+def test_reading_what_is_not_there(probe: Any, tmp_path: Path) -> None:
+    assert probe.read(str(tmp_path / "none")) == ""
+    assert probe.names_in(str(tmp_path / "none")) == []
+    assert (probe.number("12"), probe.number("x")) == (12, None)
+
+
+def test_everything_on_this_box_is_evidence(machine: Any, network: Any, probe: Any) -> None:
+    """The shape that the modules give is the shape that the verdicts read, part by part."""
+    probes = {
+        "identity": machine.identity,
+        "system": machine.system,
+        "hardware": machine.hardware,
+        "mounts": lambda: machine.mounts(["/", "/var/lib/containerd"]),
+        "swap": machine.swap,
+        "time": machine.timekeeping,
+        "modules": lambda: machine.kernel_modules(["overlay", "no_such_module"]),
+        "cgroups": machine.cgroups,
+        "packages": machine.packages,
+        "docker": machine.docker,
+        "kubernetes": machine.kubernetes,
+        "routes": network.routes,
+        "listeners": network.listeners,
+        "names": lambda: network.names(""),
+        "firewall": network.firewall,
+        "proxies": network.proxies,
+        "servers": lambda: network.servers([]),
+        "peers": lambda: network.peers([]),
+    }
+    found, problems = probe.gather(probes, 30)
+    assert problems == {}
+    evidence = parse_evidence(found)
+    assert evidence.problems == {}
+    for name in probes:
+        assert getattr(evidence, name) is not None, name
+        for field in _fields(found[name]):
+            assert field in _known(name), f"{name}.{field} is gathered and read by nobody"
+
+
+def _fields(value: Any) -> set[str]:
+    return set(value) if isinstance(value, dict) else {key for entry in value for key in entry}
+
+
+def _known(part: str) -> set[str]:
+    annotation = Evidence.model_fields[part].annotation
+    for inner in (annotation, *getattr(annotation, "__args__", ())):
+        for model in (inner, *getattr(inner, "__args__", ())):
+            if hasattr(model, "model_fields"):
+                return set(model.model_fields)
+    return set(_Anything())
+
+
+class _Anything(set[str]):
+    """A mapping whose keys are names of things."""
+
+    def __contains__(self, _item: object) -> bool:
+        return True
+
+
+def test_a_missing_folder_is_measured_where_it_would_be(machine: Any, tmp_path: Path) -> None:
+    assert machine.existing(str(tmp_path / "not" / "yet")) == str(tmp_path)
+    [found] = machine.mounts([str(tmp_path / "not" / "yet")])
+    space = os.statvfs(tmp_path)
+    assert found["total_bytes"] == space.f_blocks * space.f_frsize
+    assert found["path"] == str(tmp_path / "not" / "yet")
+    assert not (tmp_path / "not").exists()
+
+
+def test_measuring_a_disk_leaves_no_trace(machine: Any, tmp_path: Path) -> None:
+    before = tmp_path.stat().st_mtime_ns
+    found = machine.write_latency(str(tmp_path), 0.1)
+    assert found["samples"] == 0 or 0 < found["median_ms"] <= found["p99_ms"] <= found["max_ms"]
+    assert list(tmp_path.iterdir()) == []
+    assert tmp_path.stat().st_mtime_ns == before
+
+
+def test_mount_of_the_deepest_one(machine: Any) -> None:
+    table = [["/dev/a", "/", "ext4"], ["proc", "/proc", "proc"], ["/dev/b", "/pro", "xfs"]]
+    assert machine.mount_of("/proc/1", table)["mount_point"] == "/proc"
+    assert machine.mount_of("/", table)["filesystem"] == "ext4"
+
+
+def test_addresses_of_the_kernel(network: Any) -> None:
+    assert network.readable("0100007F") == "127.0.0.1"
+    assert network.readable("00000000000000000000000001000000") == "::1"
+    assert network.readable("0B501EAC") == "172.30.80.11"
+
+
+@pytest.fixture
+def listener() -> Iterator[int]:
+    """A port of this box on which somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_listeners_are_found_with_their_program(network: Any, listener: int) -> None:
+    [found] = [entry for entry in network.listeners() if entry["port"] == listener and entry["protocol"] == "tcp"]
+    assert found["address"] == "127.0.0.1"
+    assert found["program"].endswith(f"({os.getpid()})")
+
+
+def test_answers_of_a_port(network: Any, listener: int) -> None:
+    assert network.tcp_answer("127.0.0.1", listener) == "open"
+    assert network.connect_problem("127.0.0.1", listener) == ""
+    assert network.tcp_answer("127.0.0.1", 1) == "refused"
+    assert "refused" in network.servers(["127.0.0.1:1"])["127.0.0.1:1"]
+
+
+def test_a_datagram_is_answered_where_nobody_listens(network: Any) -> None:
+    assert network.datagram_answer("127.0.0.1", 64) is True
+    assert network.path_mtu("127.0.0.1") > 1400
+    answers = network.peers([{"name": "me", "address": "127.0.0.1", "tcp": [1]}])
+    assert answers["me"]["tcp"] == {"1": "refused"}
+    assert answers["me"]["small"] is True
+
+
+def test_a_datagram_that_somebody_takes_is_not_answered(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "ANSWER_TIMEOUT", 0.1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taker:
+        taker.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(network, "TRACE_PORT", taker.getsockname()[1])
+        assert network.datagram_answer("127.0.0.1", 64) is False
+
+
+NFT = """\
+table inet filter {
+	chain input {
+		type filter hook input priority filter; policy drop;
+	}
+	chain forward {
+		type filter hook forward priority filter; policy drop;
+	}
+}
+table ip kube-proxy {
+	chain services {
+	}
+	chain nat-prerouting {
+		type nat hook prerouting priority dstnat; policy accept;
+	}
+}
+"""
+
+
+def test_chains_that_drop_by_default(network: Any) -> None:
+    assert network.dropping_chains(NFT) == ["inet filter input"]
+    assert network.dropping_chains("") == []
+
+
+@pytest.mark.parametrize(
+    ("url", "server"),
+    [
+        ("http://deb.debian.org/debian", ["deb.debian.org:80"]),
+        ("https://me:word@mirror.example:8443/x", ["mirror.example:8443"]),
+        ("https://download.docker.com/linux", ["download.docker.com:443"]),
+        ("file:/srv/packages", []),
+        ("cdrom:[Debian]", []),
+    ],
+)
+def test_servers_of_package_sources(network: Any, url: str, server: list[str]) -> None:
+    assert network.server_of(url) == server
+
+
+def test_interfaces_as_ip_tells_them(network: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = """[{"ifname":"lo","link_type":"loopback","mtu":65536},
+      {"ifname":"eth0","link_type":"ether","address":"52:54:00:00:00:01","mtu":1500,"operstate":"UP",
+       "addr_info":[{"family":"inet","local":"10.0.0.1","prefixlen":24},{"family":"inet6","local":"fe80::1"}]}]"""
+    monkeypatch.setattr(network, "command", lambda _argv: (0, told))
+    [found] = network.interfaces()
+    assert found == {"name": "eth0", "mac": "52:54:00:00:00:01", "mtu": 1500, "up": True, "addresses": ["10.0.0.1/24"]}
+    monkeypatch.setattr(network, "command", lambda _argv: (127, ""))
+    with pytest.raises(OSError, match="does not work"):
+        network.interfaces()
+
+
+def test_swap_that_would_come_back(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {
+        "/etc/fstab": "UUID=1 / ext4 defaults 0 1\n# /old none swap sw 0 0\n/swapfile none swap sw 0 0\n",
+        "/proc/swaps": "Filename Type Size Used Priority\n/dev/sda3 partition 1 0 -2\n",
+        "/etc/systemd/zram-generator.conf": "# nothing here\n",
+        "/usr/lib/systemd/zram-generator.conf": "[zram0]\n",
+    }
+    units = "dev-sda3.swap loaded active active Swap\nold.swap masked inactive dead Old\n"
+    monkeypatch.setattr(machine, "read", lambda path: files.get(path, "").strip())
+    monkeypatch.setattr(machine, "command", lambda _argv: (0, units))
+    monkeypatch.setattr(machine, "active_units", lambda _units: [])
+    monkeypatch.setattr(machine.glob, "glob", lambda _pattern: [])
+    assert machine.swap() == {
+        "active": ["/dev/sda3"],
+        "fstab": ["/swapfile none swap sw 0 0"],
+        "units": ["dev-sda3.swap"],
+        "zram": ["/usr/lib/systemd/zram-generator.conf"],
+    }
+
+
+def test_a_docker_that_does_not_run_is_not_asked(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(machine, "active_units", lambda _units: [])
+    monkeypatch.setattr(machine, "command", asked.append)
+    monkeypatch.setattr(machine, "read", lambda _path: '{"data-root": "/data"}')
+    assert machine.docker()["data_root"] == "/data"
+    assert asked == []
+    monkeypatch.setattr(machine, "read", lambda _path: "{broken")
+    assert "Expecting" in machine.docker()["daemon_json"]
+    monkeypatch.setattr(machine, "read", lambda _path: "[]")
+    assert machine.docker()["daemon_json"] == "it is not a mapping"
+
+
+def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    info = '{"ServerVersion":"26.1","ContainersRunning":3,"DockerRootDir":"/data","LiveRestoreEnabled":true}'
+    monkeypatch.setattr(machine, "active_units", lambda _units: ["docker"])
+    monkeypatch.setattr(machine, "command", lambda _argv: (0, info))
+    monkeypatch.setattr(machine, "read", lambda _path: "")
+    found = machine.docker()
+    assert (found["version"], found["containers"], found["data_root"]) == ("26.1", 3, "/data")

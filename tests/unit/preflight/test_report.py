@@ -1,0 +1,114 @@
+"""What is printed: exit code, JSON as published, text that groups and names."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from pai_install.errors import ExitCode
+from pai_install.findings import Finding, Verdict
+from pai_install.preflight.judge import judge
+from pai_install.preflight.report import PreflightReport, check_table, counts, text
+from pai_install.preflight.schema import schema
+from pai_install.site import Site
+from tests.unit.preflight.machines import fleet
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "preflight.schema.json"
+FULL = Finding("disk-space", Verdict.FAIL, "one", "too little", "0 B", "10 GiB", "free some")
+WARM = Finding("cgroups", Verdict.WARN, "one", "version 1", "1", "2", "boot otherwise")
+FINE = Finding("sudo", Verdict.PASS, "two", "can act as root")
+SOURCE = Finding("component-source", Verdict.PASS, "this box", "every component is in the cache")
+
+
+def report(*findings: Finding, forced: tuple[str, ...] = ()) -> PreflightReport:
+    return PreflightReport("cluster", findings, forced, 3.21)
+
+
+@pytest.mark.parametrize(
+    ("findings", "code"),
+    [
+        ((), ExitCode.OK),
+        ((FINE, WARM), ExitCode.OK),
+        ((Finding("swap", Verdict.UNKNOWN, "one", "no evidence"),), ExitCode.OK),
+        ((FINE, FULL, WARM), ExitCode.PREFLIGHT_FAILED),
+    ],
+)
+def test_exit_code(findings: tuple[Finding, ...], code: ExitCode) -> None:
+    assert report(*findings).exit_code is code
+    assert report(*findings).as_json()["exit_code"] == code
+
+
+def test_json() -> None:
+    data = report(SOURCE, FULL, WARM, FINE, forced=("hostname",)).as_json()
+    assert data["machines"] == {"one": "FAIL", "two": "PASS"}
+    assert data["verdicts"] == {"FAIL": 1, "UNKNOWN": 0, "WARN": 1, "PASS": 2, "SKIP": 0}
+    assert data["forced"] == ["hostname"]
+    assert data["duration_s"] == 3.21
+    assert [finding["id"] for finding in data["findings"]] == ["component-source", "disk-space", "cgroups", "sudo"]
+
+
+def test_json_is_as_published(site: Site) -> None:
+    check = jsonschema.Draft202012Validator(schema())
+    check.check_schema(schema())
+    for one in (report(), report(SOURCE, FULL, WARM, FINE), report(*judge(site, fleet(), {}))):
+        check.validate(json.loads(json.dumps(one.as_json())))
+    with pytest.raises(jsonschema.ValidationError):
+        check.validate({**report().as_json(), "more": 1})
+
+
+def test_published_file_is_the_codes() -> None:
+    words = json.dumps(schema(), indent=2) + "\n"
+    if "PAI_RECORD" in os.environ:
+        REFERENCE.write_text(words)
+    assert words == REFERENCE.read_text()
+
+
+def test_text() -> None:
+    assert text(report(SOURCE, WARM, FULL, FINE)) == (
+        "this box  PASS     1 PASS\n"
+        "one       FAIL     1 FAIL, 1 WARN\n"
+        "two       PASS     1 PASS\n"
+        "\n"
+        "FAIL too little [disk-space]\n"
+        "  one: 0 B (expected: 10 GiB)\n"
+        "  what to do: free some\n"
+        "\n"
+        "WARN version 1 [cgroups]\n"
+        "  one: 1 (expected: 2)\n"
+        "  what to do: boot otherwise\n"
+        "\n"
+        "not ready: 1 failures (disk-space), 2 machines looked at in 3 s;"
+        " `--force-check ID` lets one pass, at your own risk\n"
+    )
+
+
+def test_text_of_everything_shows_what_is_right() -> None:
+    assert "can act as root" not in text(report(FINE))
+    assert "PASS can act as root [sudo]\n  two\n" in text(report(FINE), everything=True)
+    assert text(report(FINE)).endswith("ready to install: 1 machine looked at in 3 s, 0 warnings\n")
+
+
+def test_alike_findings_are_told_once_and_cut() -> None:
+    many = [Finding("swap", Verdict.WARN, f"m{number}", "swap is on", "/dev/sda3") for number in range(9)]
+    told = text(report(*many))
+    assert told.count("swap is on") == 1
+    assert "  m4: /dev/sda3\n  and 4 more\n" in told
+
+
+def test_forced_checks_are_named() -> None:
+    told = text(report(FINE, forced=("hostname", "swap")))
+    assert "forced by you, no longer in the way: hostname, swap" in told
+
+
+def test_counts_of_nothing() -> None:
+    assert counts([]) == dict.fromkeys(("FAIL", "UNKNOWN", "WARN", "PASS", "SKIP"), 0)
+
+
+def test_check_table_is_sorted_and_complete(site: Site) -> None:
+    table = dict(check_table())
+    assert list(table) == sorted(table)
+    assert {finding.id for finding in judge(site, fleet(), {})} <= set(table)

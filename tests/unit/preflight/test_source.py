@@ -1,0 +1,111 @@
+"""Where components come from: cache, then what the site says; nothing is fetched to find out."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pai_install.findings import Verdict
+from pai_install.preflight import source
+from pai_install.preflight.source import answer_problem, source_finding
+from tests.unit.preflight.machines import CONFIG, read_site
+
+MIRROR = "component_source: mirror\ncomponent_mirror_url: http://me:word@mirror.internal:8080/files\n"
+
+
+@pytest.fixture(autouse=True)
+def _able_box(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A box with every package and enough disk; what this one has is not the matter here."""
+    monkeypatch.setattr(source, "missing", lambda _packages: ())
+    monkeypatch.setattr(source, "check_disk", lambda _folder, _needed: None)
+
+
+def test_upstream_servers_are_asked(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def fine(url: str) -> str:
+        asked.append(url)
+        return ""
+
+    site = read_site(tmp_path / "s", config=CONFIG + "component_source: upstream\n")
+    found = source_finding(site, cache=tmp_path / "cache", probe=fine)
+    assert (found.verdict, found.subject) == (Verdict.PASS, "this box")
+    assert {"https://dl.k8s.io/", "https://github.com/", "https://registry-1.docker.io/"} <= set(asked)
+    assert len(asked) == len(set(asked))
+
+
+def test_a_mirror_stands_for_all_without_its_login(tmp_path: Path) -> None:
+    site = read_site(tmp_path / "s", config=CONFIG + MIRROR)
+    found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "timed out")
+    assert found.verdict is Verdict.FAIL
+    assert found.value == "http://mirror.internal:8080/: timed out"
+    assert "component_source" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("proxies", "asked"),
+    [("https://proxy.example.org,direct", ["https://proxy.example.org/"]), ("off", []), ("direct", [])],
+)
+def test_modules_come_through_the_first_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proxies: str, asked: list[str]
+) -> None:
+    monkeypatch.setenv("GOPROXY", proxies)
+    seen: list[str] = []
+    site = read_site(tmp_path / "s", config=CONFIG + "component_source: modules\n")
+    found = source_finding(site, cache=tmp_path / "cache", probe=lambda url: seen.append(url) or "")  # type: ignore[func-returns-value]
+    assert found.verdict is Verdict.PASS
+    assert seen == asked
+
+
+def test_what_this_box_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "missing", lambda _packages: ("gcc", "libc6-dev"))
+    site = read_site(tmp_path / "s", config=CONFIG + "component_source: modules\n")
+    found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")
+    assert found.verdict is Verdict.FAIL
+    assert "gcc, libc6-dev" in found.message
+    assert found.remedy == "sudo apt-get install gcc libc6-dev"
+
+
+def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
+    site = read_site(tmp_path / "s", config=CONFIG + "component_source: bundle\ncomponent_bundle: gone.tar\n")
+    found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")
+    assert found.verdict is Verdict.FAIL
+    assert "gone.tar" in found.message
+
+
+class _Answer(http.server.BaseHTTPRequestHandler):
+    def do_HEAD(self) -> None:
+        self.send_response(int(self.path.strip("/") or 200))
+        self.end_headers()
+
+    def log_message(self, *words: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server that answers with the status in the path."""
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Answer) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"), [(200, ""), (404, ""), (403, ""), (500, ""), (407, "the proxy answers 407")]
+)
+def test_any_answer_of_the_server_itself_will_do(server: str, status: int, problem: str) -> None:
+    assert answer_problem(f"{server}/{status}").startswith(problem)
+    assert bool(answer_problem(f"{server}/{status}")) == bool(problem)
+
+
+def test_no_answer(server: str) -> None:
+    del server
+    assert "refused" in answer_problem("http://127.0.0.1:1/")
+    assert answer_problem("nonsense")
