@@ -46,7 +46,7 @@ class Output:
     "--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge saved evidence again."
 )
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
-@click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image with all GPUs in each runtime.")
+@click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image in Docker, containerd, a pod.")
 @click.option("--act", type=click.Choice(["cordon"]), help="Cordon machines that FAIL; release those that recovered.")
 @click.option("--max-cordoned", default=0.2, show_default=True, type=click.FloatRange(0, 1), help="Share of nodes.")
 @click.pass_context

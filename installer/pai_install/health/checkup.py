@@ -15,16 +15,19 @@ from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health import evidence_file
 from pai_install.health.catalogues import load_catalogue, load_limits
-from pai_install.health.collect import CollectorOptions, collect, health_inventory, kubectl
+from pai_install.health.collect import CollectorOptions, collect, health_inventory
 from pai_install.health.cordon import NODES_QUERY, Cordoning, parse_nodes, plan_cordons
 from pai_install.health.evaluate import Knowledge, evaluate, machine_view
 from pai_install.health.evidence import parse_evidence
 from pai_install.health.expect import expectations
 from pai_install.health.facts import baseline_of
 from pai_install.health.limits import Limits
+from pai_install.health.nodes import kubectl
+from pai_install.health.pod import try_pods
 from pai_install.health.report import HealthReport
 from pai_install.health.snapshot import Baseline
 from pai_install.health.store import HealthStore
+from pai_install.plan.model import Inventory
 from pai_install.site.model import Site
 
 THRESHOLDS_FILE = "health.yml"
@@ -94,8 +97,8 @@ class Checkup:
         with self._engine() as engine:
             nodes = parse_nodes(kubectl(engine, inventory, [NODES_QUERY])[0])
             plan = plan_cordons(nodes, report, max_share)
-            if plan.commands:
-                kubectl(engine, inventory, plan.commands)
+            if plan.calls:
+                kubectl(engine, inventory, plan.calls)
         return plan
 
     def _documents(self, request: Request) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
@@ -109,9 +112,23 @@ class Checkup:
             raise PaiError(f"the site has no machine {', '.join(unknown)}", exit_code=ExitCode.USAGE)
         hosts = request.limit or tuple(machine.hostname for machine in self._site.present_machines)
         options = CollectorOptions(request.redact, request.deep_image)
+        inventory = health_inventory(self._site)
         with self._engine() as engine:
-            collection = collect(engine, health_inventory(self._site), hosts, options)
+            collection = collect(engine, inventory, hosts, options)
+            if request.deep_image:
+                self._add_pods(engine, inventory, collection.documents, request.deep_image)
         return list(collection.documents.items()), collection.missed
+
+    def _add_pods(
+        self, engine: Engine, inventory: Inventory, documents: Mapping[str, dict[str, Any]], image: str
+    ) -> None:
+        """Tries a pod on every GPU worker that answered, where the site has a cluster."""
+        assert self._site is not None  # noqa: S101 - the caller has one
+        expected = expectations(self._site)
+        devices = {name: expected[name].device for name in documents if expected[name].nvidia and expected[name].worker}
+        if devices and any("kubernetes_nodes" in document["commands"] for document in documents.values()):
+            for machine, result in try_pods(engine, inventory, devices, image).items():
+                documents[machine]["commands"]["pod_gpu"] = result
 
     def _knowledge(self) -> Knowledge:
         limits = load_limits()

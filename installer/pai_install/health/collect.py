@@ -1,8 +1,8 @@
-"""Sends the collector to the machines and brings their evidence back; tells the cluster about its nodes."""
+"""Sends the collector to the machines and brings their evidence back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from pai_install.plan.model import Inventory
 from pai_install.site.model import Site
 
 PLAYBOOK = "health.yml"
-NODES_PLAYBOOK = "health-nodes.yml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,26 +81,3 @@ def _take(event: Event, documents: dict[str, dict[str, Any]], missed: dict[str, 
             documents[event.host] = unpack(str(event.result["stdout"]))
         except PaiError as error:
             missed[event.host] = f"{error.message}: {error.details[:200]}"
-
-
-def kubectl(engine: Engine, inventory: Inventory, commands: Sequence[Sequence[str]]) -> list[str]:
-    """Runs kubectl on the first control plane, once per command; returns their outputs.
-
-    Raises PaiError when one fails or the control plane is out of reach.
-    """
-    request = RunRequest(NODES_PLAYBOOK, inventory, extra_vars={"pai_health_kubectl": [list(row) for row in commands]})
-    outputs: list[str] = []
-    for event in engine.run(request):
-        if event.kind in (EventKind.FAILED, EventKind.UNREACHABLE):
-            raise PaiError(f"kubectl failed on {event.host}", details=_why(event))
-        if event.host and isinstance(results := event.result.get("results"), list):
-            outputs = [str(result.get("stdout", "")) for result in results]
-    if len(outputs) != len(commands):
-        raise PaiError("the control plane gave no answer", remedy="pai-install verify")
-    return outputs
-
-
-def _why(event: Event) -> str:
-    rows = event.result.get("results")
-    texts = [row.get("stderr") or row.get("msg") for row in rows if row.get("failed")] if isinstance(rows, list) else []
-    return str(next(iter(texts), None) or event.result.get("msg") or event.kind.value)[:400]

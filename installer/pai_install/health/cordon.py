@@ -6,16 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pai_install.findings import Verdict
+from pai_install.health.nodes import KubectlCall
 from pai_install.health.report import HealthReport
 
 LABEL = "pai-install/cordoned-by-health"
-NODES_QUERY = (
-    "get",
-    "nodes",
-    "-o",
-    'jsonpath={range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}'
-    "{.metadata.labels['" + LABEL + '\']}{"\\n"}{end}',
-)
+_COLUMNS = '{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}' + "{.metadata.labels['" + LABEL + "']}"
+NODES_QUERY = KubectlCall(("get", "nodes", "-o", "jsonpath={range .items[*]}" + _COLUMNS + '{"\\n"}{end}'))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +32,18 @@ class Cordoning:
     refused: tuple[str, ...]
 
     @property
-    def commands(self) -> list[list[str]]:
-        """The kubectl commands, in order.
+    def calls(self) -> list[KubectlCall]:
+        """What to tell kubectl, in order.
 
         A node is labelled before it is cordoned and unlabelled after it is released: a crash in between must not
         leave a cordon that looks like a person's.
         """
-        found = []
+        found: list[tuple[str, ...]] = []
         for name, check in self.cordon.items():
-            found += [["label", "node", name, f"{LABEL}={check}", "--overwrite"], ["cordon", name]]
+            found += [("label", "node", name, f"{LABEL}={check}", "--overwrite"), ("cordon", name)]
         for name in self.release:
-            found += [["uncordon", name], ["label", "node", name, f"{LABEL}-"]]
-        return found
+            found += [("uncordon", name), ("label", "node", name, f"{LABEL}-")]
+        return [KubectlCall(words) for words in found]
 
 
 def parse_nodes(text: str) -> tuple[ClusterNode, ...]:

@@ -20,13 +20,15 @@ from pai_install.errors import PaiError
 from pai_install.findings import Verdict
 from pai_install.health import evidence_file
 from pai_install.health.checkup import Checkup, Request
-from pai_install.health.collect import NODES_PLAYBOOK, PLAYBOOK, CollectorOptions, collect, health_inventory, kubectl
+from pai_install.health.collect import PLAYBOOK, CollectorOptions, collect, health_inventory
 from pai_install.health.expect import expectations
+from pai_install.health.nodes import NODES_PLAYBOOK, KubectlCall, kubectl
+from pai_install.health.pod import results, try_pods
 from pai_install.health.store import HealthStore
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 
-from .machines import NOW, Box, change, gpu_change, h100, healthy
+from .machines import NOW, Box, change, gpu_change, h100, healthy, uuid
 
 LAYOUT = """
 machine-sku:
@@ -217,7 +219,7 @@ class NodesEngine:
         self.done: list[list[str]] = []
 
     def run(self, request: RunRequest) -> Generator[Event]:
-        rows = request.extra_vars["pai_health_kubectl"]
+        rows = [row["argv"] for row in request.extra_vars["pai_health_kubectl"]]
         self.done += [row for row in rows if row[0] != "get"]
         yield nodes_answer(*[self.table if row[0] == "get" else "" for row in rows])
 
@@ -249,10 +251,51 @@ def test_kubectl_that_fails_is_named(site: Site) -> None:
         EventKind.FAILED, host="master", result={"msg": "x", "results": [{"failed": True, "stderr": "Forbidden"}]}
     )
     with pytest.raises(PaiError, match="kubectl failed on master") as error:
-        kubectl(ReplayEngine({NODES_PLAYBOOK: (failed,)}), health_inventory(site), [["get", "nodes"]])
+        kubectl(ReplayEngine({NODES_PLAYBOOK: (failed,)}), health_inventory(site), [KubectlCall(("get", "nodes"))])
     assert error.value.details == "Forbidden"
     with pytest.raises(PaiError, match="no answer"):
-        kubectl(ReplayEngine({NODES_PLAYBOOK: ()}), health_inventory(site), [["get", "nodes"]])
+        kubectl(ReplayEngine({NODES_PLAYBOOK: ()}), health_inventory(site), [KubectlCall(("get", "nodes"))])
+
+
+# A pod on each machine
+
+PODS = "pai-health-gpu-01\tSucceeded\t\npai-health-gpu-02\tPending\t0/3 nodes: Insufficient nvidia.com/gpu\n"
+LOGS = f"[pod/pai-health-gpu-01/gpu] GPU 0: H100 (UUID: {uuid(1)})\nsomething else\n"
+
+
+def test_pods_become_evidence() -> None:
+    found = results(["gpu-01", "gpu-02", "gpu-03"], PODS + "pai-health-gpu-03\tFailed\tStartError\n", LOGS)
+    assert (found["gpu-01"]["rc"], found["gpu-01"]["stdout"]) == (0, f"GPU 0: H100 (UUID: {uuid(1)})")
+    assert found["gpu-02"]["timed_out"]
+    assert (found["gpu-03"]["rc"], found["gpu-03"]["stderr"]) == (1, "StartError")
+    assert results(["x"], "", "")["x"]["stderr"] == "the pod is gone"
+
+
+def test_pods_are_made_and_removed_by_one_run(site: Site) -> None:
+    answers = Event(
+        EventKind.OK, host="master", result={"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
+    )
+    engine = ReplayEngine({NODES_PLAYBOOK: (answers,)})
+    devices = {"gpu-01": "nvidia.com/gpu", "gpu-02": "nvidia.com/gpu"}
+    assert set(try_pods(engine, health_inventory(site), devices, "cuda:13")) == set(devices)
+    calls = engine.requests[0].extra_vars["pai_health_kubectl"]
+    assert [call["argv"][0] for call in calls] == ["delete", "create", "wait", "get", "logs", "delete"]
+    pod = json.loads(calls[1]["stdin"])["items"][0]
+    assert pod["spec"]["runtimeClassName"] == "nvidia"
+    assert pod["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "gpu-01"}
+    assert pod["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+
+
+def test_deep_run_tries_pods_where_there_is_a_cluster(checkup: Make) -> None:
+    good = healthy(2, "gpu-01").output("kubernetes_nodes", "")
+    answers = {"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
+    machines, engine = checkup(
+        answer("gpu-01", document(good)), nodes=(Event(EventKind.OK, host="master", result=answers),)
+    )
+    report = machines.run(Request(limit=("gpu-01",), deep_image="cuda:13"))
+    finding = next(item for item in report.findings if item.check == "container-gpu-pod")
+    assert finding.verdict is Verdict.PASS
+    assert [request.playbook for request in engine.requests] == [PLAYBOOK, NODES_PLAYBOOK]
 
 
 def test_without_a_site_there_is_nothing_to_ask() -> None:

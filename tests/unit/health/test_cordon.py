@@ -23,7 +23,7 @@ def node(name: str, *, cordoned: bool = False, ours: bool = False) -> ClusterNod
 def test_nodes_are_read() -> None:
     text = "a\ttrue\tgpu-xid\nb\t\t\nc\ttrue\t\nbroken\n"
     assert parse_nodes(text) == (node("a", cordoned=True, ours=True), node("b"), node("c", cordoned=True))
-    assert LABEL in NODES_QUERY[-1]
+    assert LABEL in NODES_QUERY.argv[-1]
 
 
 def test_sick_nodes_are_cordoned_with_their_reason() -> None:
@@ -70,9 +70,11 @@ def test_a_released_node_makes_room() -> None:
 
 def test_label_comes_before_the_cordon_and_goes_after_it() -> None:
     nodes = [node("a", cordoned=True, ours=True), node("b"), node("c"), node("d")]
-    assert plan_cordons(nodes, report(bad="b", good="acd"), 0.5).commands == [
-        ["label", "node", "b", f"{LABEL}=gpu-remap-failed", "--overwrite"],
-        ["cordon", "b"],
-        ["uncordon", "a"],
-        ["label", "node", "a", f"{LABEL}-"],
+    calls = plan_cordons(nodes, report(bad="b", good="acd"), 0.5).calls
+    assert [call.argv for call in calls] == [
+        ("label", "node", "b", f"{LABEL}=gpu-remap-failed", "--overwrite"),
+        ("cordon", "b"),
+        ("uncordon", "a"),
+        ("label", "node", "a", f"{LABEL}-"),
     ]
+    assert not any(call.may_fail for call in calls)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -136,6 +139,19 @@ def test_page_is_self_contained_and_holds_every_machine() -> None:
     assert {len(word) for word in letters.values()} == {len(TEXTS) + 1}
     assert "F" in letters["sick"]
     assert "F" not in letters["good"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the page's script")
+def test_page_draws_the_machines_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(html(REPORT, title="x"))
+    command = ["node", str(Path(__file__).parent / "page.js"), str(tmp_path / "page.html")]
+    drawn = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert drawn["bad"] == ["silent", "sick", "warned"]
+    assert drawn["all"] == ["silent", "good", "sick", "warned"]
+    assert drawn["found"] == ["warned"]
+    assert "ssh: &lt;connection&gt; refused" in drawn["first"]
+    assert "FAIL gpu-remap-failed" in drawn["clicked"]
+    assert "run the field diagnostic and replace the card" in drawn["clicked"]
 
 
 def test_page_cannot_be_broken_by_a_value() -> None:

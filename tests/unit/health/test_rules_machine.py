@@ -287,6 +287,16 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         FAIL,
         Action.CONFIG,
     ),
+    (output("pod_gpu", f"GPU 0: H100 (UUID: {uuid(1)})\n"), "container-gpu-pod", PASS, Action.NONE),
+    (output("pod_gpu", "GPU 0: H100 (UUID: GPU-deadbeef)\n"), "container-gpu-pod", FAIL, Action.CONFIG),
+    (output("pod_gpu", "no devices"), "container-gpu-pod", FAIL, Action.CONFIG),
+    (
+        lambda box: box.command("pod_gpu", CommandResult(rc=1, stderr="StartError")),
+        "container-gpu-pod",
+        FAIL,
+        Action.CONFIG,
+    ),
+    (lambda box: box.command("pod_gpu", CommandResult(timed_out=True)), "container-gpu-pod", UNKNOWN, Action.NONE),
     (lambda box: box.fact("disks", None), "host-evidence", WARN, Action.NONE),
 ]
 

@@ -20,6 +20,7 @@ from pai_install.health.model import (
 from pai_install.health.parse.host import parse_json_object, parse_units
 from pai_install.health.view import MachineView
 
+_MIG = re.compile(r"MIG-[0-9a-fA-F]")
 _UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
 
 
@@ -99,6 +100,23 @@ def _containerd_gpu(machine: MachineView) -> Judgement:
     return _in_container(machine, "containerd_gpu", "containerd")
 
 
+def _pod_gpu(machine: MachineView) -> Judgement:
+    result = machine.result("pod_gpu")
+    if result is None:
+        return skipped("not asked for; `health --deep-image IMAGE` runs it, where there is a cluster")
+    if result.timed_out:
+        return unknown(f"the pod was not started in time: {result.stderr[:160]}")
+    if result.rc != 0:
+        return failed("a pod with one GPU did not run", result.text[-200:], "runs")
+    host = {gpu.peek(fields.UUID).text for gpu in machine.gpus} if machine.smi else set()
+    inside = set(_UUID.findall(result.stdout))
+    if not inside:
+        return failed("a pod with one GPU sees none", 0, 1)
+    if not inside <= host and not _MIG.search(result.stdout):
+        return failed("a pod sees a GPU that is not the machine's", ", ".join(sorted(inside)), "one of the machine's")
+    return passed(f"{len(inside)} GPU", "1 GPU")
+
+
 def _text(
     name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.CONFIG
 ) -> CheckText:
@@ -176,6 +194,18 @@ CHECKS = (
             "check the CDI file",
         ),
         _containerd_gpu,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "container-gpu-pod",
+            "A pod with one GPU runs through RuntimeClass nvidia",
+            "a pod that runs nvidia-smi -L (only with --deep-image)",
+            "FAIL when it fails or sees no GPU of the machine; UNKNOWN when it is not started, as when all are in use",
+            "GOP validator",
+            "look at the device plugin's pod, RuntimeClass nvidia and the CDI file",
+        ),
+        _pod_gpu,
         gpus_only=True,
     ),
 )
