@@ -154,12 +154,16 @@ def _finding_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
 
 
 def _unknown_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
-    """One line per check and reason: what could not be judged is much where a driver hangs."""
-    alike: dict[tuple[str, str], list[str]] = {}
+    """One line per reason and machines, with all checks it is about: much is unknown where a driver hangs."""
+    reasons: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        alike.setdefault((finding.check, finding.message.splitlines()[0]), []).append(finding.subject)
+        reasons.setdefault((finding.check, finding.message.splitlines()[0]), []).append(finding.subject)
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for (check, message), subjects in reasons.items():
+        alike.setdefault((message, tuple(subjects)), []).append(check)
     if alike:
         yield ""
-    for (check, message), subjects in alike.items():
-        more = f" and {len(subjects) - 2} more" if len(subjects) > 2 else ""
-        yield f"UNKNOWN {check}: {message} ({', '.join(subjects[:2])}{more})"
+    for (message, about), checks in alike.items():
+        names = ", ".join(checks[:3]) + (f" and {len(checks) - 3} more" if len(checks) > 3 else "")
+        more = f" and {len(about) - 2} more" if len(about) > 2 else ""
+        yield f"UNKNOWN {names}: {message} ({', '.join(about[:2])}{more})"

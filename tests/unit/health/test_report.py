@@ -71,8 +71,11 @@ def test_text_shows_alike_findings_once() -> None:
 
 def test_text_of_a_hung_machine_is_short() -> None:
     box: Box = healthy(1, "h")
-    hung = box.command("nvidia_smi_xml", None)
-    assert max(len(line) for line in text(HealthReport((hung.report(),))).splitlines()) < 200
+    shown = text(HealthReport((box.command("nvidia_smi_xml", None).report(),)))
+    assert max(len(line) for line in shown.splitlines()) < 200
+    (line,) = [line for line in shown.splitlines() if "no GPU could be asked" in line]
+    assert line.startswith("UNKNOWN gpu-recovery-action, gpu-lost, gpu-readable and ")
+    assert len(shown.splitlines()) < 25
 
 
 def test_json_has_what_is_wrong_and_counts_what_is_right() -> None:

@@ -239,6 +239,7 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (file("/sys/devices/system/edac/mc/mc0/ue_count", "?"), "host-edac", UNKNOWN, Action.NONE),
     (file("/proc/swaps", "Filename Type\n/swapfile file 1 0 -2"), "host-swap", FAIL, Action.CONFIG),
     (file("/sys/fs/cgroup/cgroup.controllers", "cpu"), "host-cgroups", FAIL, Action.CONFIG),
+    (file("/sys/fs/cgroup/cgroup.controllers", None), "host-cgroups", WARN, Action.CONFIG),
     # processes
     (output("ps", "  9 D 1 4000 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", FAIL, Action.REBOOT),
     (output("ps", "  9 D 1 40 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", WARN, Action.NONE),

@@ -49,7 +49,8 @@ def _responds(machine: MachineView) -> Judgement:
     if result is None:
         return unknown("nvidia-smi was not run")
     if result.missing:
-        return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG)
+        remedy = "install the NVIDIA driver, or correct the layout: it says that this machine has NVIDIA GPUs"
+        return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG, remedy=remedy)
     if result.timed_out:
         stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
         after = " and could not be killed" if result.unkillable else ""

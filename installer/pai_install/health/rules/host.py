@@ -126,7 +126,9 @@ def _swap(machine: MachineView) -> Judgement:
 
 
 def _cgroups(machine: MachineView) -> Judgement:
-    text = machine.file("/sys/fs/cgroup/cgroup.controllers", missing=Verdict.UNKNOWN)
+    text = machine.files("/sys/fs/cgroup/", "files_host").get("/sys/fs/cgroup/cgroup.controllers")
+    if text is None:
+        return warned("the machine uses cgroup v1, which Kubernetes gives up", "v1", "v2", action=Action.CONFIG)
     missing = {"cpu", "memory", "pids"} - set(text.split())
     if missing:
         return failed("cgroup v2 lacks controllers", ", ".join(sorted(missing)), "cpu, memory, pids")
@@ -307,7 +309,7 @@ CHECKS = tuple(
                 "host-cgroups",
                 "cgroup v2 has what Kubernetes needs",
                 "/sys/fs/cgroup/cgroup.controllers",
-                "FAIL when cpu, memory or pids is missing",
+                "FAIL when cpu, memory or pids is missing; WARN for cgroup v1",
                 "Kubernetes",
                 "boot with systemd.unified_cgroup_hierarchy=1",
             ),
