@@ -1,0 +1,139 @@
+"""The documentation says what the code does, and its links and examples hold."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import pytest
+import yaml
+
+from pai_install.cli.main import VERBS, cli
+from pai_install.errors import ExitCode
+from tests.docs.markdown import BEGIN, END, page, table, with_generated
+from tests.docs.pages import ROOT, pages
+from tests.docs.roles import ROLES, specification
+
+PAGES = pages()
+WRITTEN = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")]
+)
+
+
+def text_of(name: str) -> str:
+    """A page as it is."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_generated_page_is_fresh(name: str) -> None:
+    assert text_of(name) == PAGES[name], "run `make docs`"
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_links_lead_somewhere(name: str) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text_of(name)):
+        if "://" not in target:
+            assert ((ROOT / name).parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_links_inside_pages_lead_to_headings(name: str) -> None:
+    for path, anchor in re.findall(r"\]\(([^)#\s]*\.md|)#([^)]+)\)", text_of(name)):
+        target = (ROOT / name).parent / path if path else ROOT / name
+        headings = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+        assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_every_guide_is_in_the_index() -> None:
+    index = text_of("docs/README.md")
+    guides = [path.name for path in (ROOT / "docs").glob("*.md") if path.name != "README.md"]
+    assert [name for name in guides if f"({name})" not in index] == []
+
+
+def commands(text: str) -> Iterator[list[str]]:
+    """The words of each `pai-install` command line in a page's code."""
+    fenced = re.findall(r"^```.*?\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    indented = re.findall(r"^ {4}.*$", text, re.MULTILINE)
+    for line in "\n".join([*fenced, *indented]).splitlines():
+        if found := re.match(r"\s*(?:\./)?pai-install (.*)", line):
+            yield shlex.split(found.group(1), comments=True)
+
+
+def is_operator(word: str) -> bool:
+    """Whether the shell's own part of the line begins."""
+    return word in {"|", ">", "&&", ";", "2>"} or word.startswith((">", "|"))
+
+
+@pytest.mark.parametrize("name", [name for name in WRITTEN if name != "docs/reference/cli.md"])
+def test_command_lines_are_ones_that_exist(name: str) -> None:
+    for words in commands(text_of(name)):
+        end = next((number for number, word in enumerate(words) if is_operator(word)), len(words))
+        known_options(words[:end], line=" ".join(words))
+
+
+def known_options(words: list[str], *, line: str) -> None:
+    """Fails when a command line names a verb or an option that does not exist."""
+    context = click.Context(cli)
+    command: click.Command = cli
+    own = words[: words.index("--")] if "--" in words else words
+    for word in own:
+        if word.startswith("-"):
+            options = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+            assert word.split("=")[0] in {*options, "--help", "-h"}, f"{word} in: {line}"
+        elif isinstance(command, click.Group) and (found := command.get_command(context, word)) is not None:
+            command = found
+    assert command is not cli or {"--help", "--version", "VERB"} & set(words), line
+
+
+@pytest.mark.parametrize("role", ROLES)
+class TestRolePage:
+    """README of one role."""
+
+    def test_says_what_belongs_there(self, role: str) -> None:
+        headings = re.findall(r"^#+ (.*)$", text_of(f"roles/{role}/README.md"), re.MULTILINE)
+        assert headings == [role, "What it changes on the machine", "When it runs again", "Variables", "Example"]
+
+    def test_the_example_gives_declared_variables_and_all_required_ones(self, role: str) -> None:
+        code = re.findall(r"```yaml\n(.*?)```", text_of(f"roles/{role}/README.md"), re.DOTALL)
+        play: dict[str, Any] = yaml.safe_load(code[0])[0]
+        assert [entry["role"] for entry in play["roles"]] == [role]
+        options = specification(ROOT, role)["options"]
+        given = set(play["roles"][0]["vars"])
+        assert given <= set(options)
+        assert {name for name, option in options.items() if option.get("required")} <= given
+
+
+def test_every_verb_and_code_has_its_place() -> None:
+    reference = PAGES["docs/reference/cli.md"]
+    assert [verb for verb in VERBS if f"\n## {verb}\n" not in reference] == []
+    assert [
+        code for code in ExitCode if f"\n| {int(code)} | `{code.name}` |" not in PAGES["docs/reference/exit-codes.md"]
+    ] == []
+
+
+class TestMarkdown:
+    """The pieces that pages are made of."""
+
+    def test_cells_stay_in_their_row(self) -> None:
+        assert list(table(("A", "B"), [("x|y", "two\n  lines")])) == ["| A | B |", "|---|---|", "| x\\|y | two lines |"]
+
+    def test_only_the_generated_part_is_replaced(self) -> None:
+        old = f"head\n{BEGIN}\nold\n{END}\ntail\n"
+        assert with_generated(old, ["new"]) == f"head\n{BEGIN}\nnew\n{END}\ntail\n"
+
+    def test_making_it_twice_changes_nothing(self) -> None:
+        once = with_generated(f"{BEGIN}\n{END}", ["a", "b"])
+        assert with_generated(once, ["a", "b"]) == once
+
+    @pytest.mark.parametrize("text", ["", f"{BEGIN}\n", f"{END}\n"])
+    def test_a_page_without_marks_is_refused(self, text: str) -> None:
+        with pytest.raises(ValueError, match="no marks"):
+            with_generated(text, [])
+
+    def test_a_page_ends_with_one_newline(self) -> None:
+        assert page("T", ["line", "", ""]).endswith("line\n")
