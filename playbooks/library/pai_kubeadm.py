@@ -73,6 +73,18 @@ def rendered_files() -> dict[str, str]:
     return {path: file_sha256(path) for pattern in RENDERED for path in sorted(glob.glob(pattern))}
 
 
+def written_at() -> dict[str, int]:
+    """Rendered files -> when they were written, in nanoseconds since the epoch."""
+    return {path: os.stat(path).st_mtime_ns for path in rendered_files()}
+
+
+def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
+    """Gives files that were rendered as they had been their old time: a younger one asks for a restart."""
+    for path, digest in rendered_files().items():
+        if before.get(path) == digest and os.stat(path).st_mtime_ns != written[path]:
+            os.utime(path, ns=(written[path], written[path]))
+
+
 def expectations() -> list[dict[str, Any]]:
     """The rendered files as they are now, for pai_record."""
     return [
@@ -293,7 +305,7 @@ class Member:
         """Renders a member's manifests and kubelet settings again. state: how it became a member."""
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
-        before = rendered_files()
+        before, written = rendered_files(), written_at()
         stale = self.kubelet_is_stale()
         if state != "join":
             self.refresh_manifests(state)
@@ -306,6 +318,7 @@ class Member:
             self.kubeadm("init", "phase", "upload-config", "all", "--config", self.config)
         if state != "init":
             self.kubeadm("upgrade", "node", "phase", "kubelet-config")
+        keep_times(before, written)
         self.settle(state, before, stale=stale)
 
     def settle(self, state: str, before: dict[str, str], *, stale: bool) -> None:

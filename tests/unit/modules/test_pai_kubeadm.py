@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -56,6 +57,21 @@ def test_what_joining_rendered_comes_back(kubeadm: Any, tmp_path: Path, monkeypa
     kubeadm.bring_back("join-control-plane")
     assert (tmp_path / "manifests" / "etcd.yaml").read_text() == "joined"
     assert flags.read_text() == "flags"
+
+
+def test_rendering_the_same_again_is_no_reason_to_restart(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubeadm, "RENDERED", (str(tmp_path / "manifests" / "*.yaml"),))
+    write(tmp_path, manifests_same="x", manifests_other="x")
+    for name in ("same", "other"):
+        os.utime(tmp_path / "manifests" / f"{name}.yaml", (1000, 1000))
+    before, written = kubeadm.rendered_files(), kubeadm.written_at()
+    write(tmp_path, manifests_same="x", manifests_other="changed", manifests_new="y")
+    kubeadm.keep_times(before, written)
+    times = {path.stem: path.stat().st_mtime for path in (tmp_path / "manifests").iterdir()}
+    assert times["same"] == 1000
+    assert min(times["other"], times["new"]) > 1000
 
 
 def test_the_marker_says_how_a_machine_came_in(kubeadm: Any) -> None:
