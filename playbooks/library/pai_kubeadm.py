@@ -58,6 +58,7 @@ KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 MARKER = STATE_DIR + "/kubeadm.json"
 COPIES = STATE_DIR + "/rendered"
 MANIFESTS = "/etc/kubernetes/manifests"
+KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 API_PORT = 6443
 # how long etcd may take to become whole again after another control plane was changed
 PATIENCE_S = 90
@@ -318,6 +319,8 @@ class Member:
             self.kubeadm("init", "phase", "upload-config", "all", "--config", self.config)
         if state != "init":
             self.kubeadm("upgrade", "node", "phase", "kubelet-config")
+            for backup in glob.glob(KUBELET_BACKUPS):  # one more with every run
+                shutil.rmtree(backup, ignore_errors=True)
         keep_times(before, written)
         self.settle(state, before, stale=stale)
 
