@@ -167,3 +167,101 @@ def test_driver_and_pci_files_are_read_where_they_are(tmp_path: Path, monkeypatc
     (tmp_path / "a" / "state").write_text("4: ACTIVE\n")
     found = collector.read_files("/*/state", str(tmp_path))
     assert found == {f"{tmp_path}/a/state": "4: ACTIVE"}
+
+
+def test_tables_name_each_command_once_and_can_be_started() -> None:
+    tables = (collector.COMMANDS, collector.AFTER_DRIVER, collector.DRIVER_REFUSED, collector.DEEP.format(image="x"))
+    jobs = [job for table in tables for job in collector.table_jobs(table)]
+    names = [job.name for job in jobs]
+    assert len(names) == len(set(names))
+    assert all(job.argv and 1 <= job.timeout <= 30 and job.cut >= 4096 for job in jobs)
+
+
+def test_nothing_that_is_run_changes_the_machine() -> None:
+    tables = (collector.COMMANDS, collector.AFTER_DRIVER, collector.DRIVER_REFUSED)
+    words = {word for table in tables for job in collector.table_jobs(table) for word in job.argv}
+    assert not words & {"restart", "start", "stop", "enable", "set", "--gpu-reset", "-r", "-pm", "-e=1", "modprobe"}
+
+
+def job(name: str, **result: object) -> collector.Job:
+    found = collector.Job(name, ["x"], 1, 1)
+    found.result.update(result)
+    return found
+
+
+def test_the_driver_s_first_answer_decides_what_follows() -> None:
+    def following(**result: object) -> set[str]:
+        return {item.name for item in collector.next_jobs(job("nvidia_smi_xml", **result), "")}
+
+    fine = following(rc=0, stdout="<pid>77</pid>")
+    assert {"nvidia_smi_list", "nvidia_smi_nvlink", "gpu_processes"} <= fine
+    assert "nvidia_smi_table" not in fine
+    assert {"nvidia_smi_text", "nvidia_smi_table"} <= following(rc=9, stdout="")
+    assert following(rc=None, timed_out=True, stdout="") == set()
+    deep = {item.name for item in collector.next_jobs(job("nvidia_smi_xml", rc=0, stdout=""), "cuda:13; rm -rf /")}
+    assert {"docker_gpu", "containerd_gpu"} <= deep
+
+
+def test_image_name_stays_one_word() -> None:
+    jobs = collector.next_jobs(job("nvidia_smi_xml", rc=0, stdout=""), "cuda 13; rm")
+    docker = next(item for item in jobs if item.name == "docker_gpu")
+    assert "cuda 13; rm" in docker.argv
+
+
+def test_every_disk_that_smartctl_finds_is_asked() -> None:
+    found = collector.next_jobs(job("smart_scan", rc=0, stdout="/dev/sda -d scsi\n/dev/nvme0 -d nvme\n# no\n"), "")
+    assert [item.name for item in found] == ["smart:/dev/sda", "smart:/dev/nvme0"]
+    assert collector.next_jobs(job("smart_scan", rc=1, stdout="/dev/sda"), "") == []
+    many = "\n".join(f"/dev/sd{number} -d scsi" for number in range(90))
+    assert len(collector.next_jobs(job("smart_scan", rc=0, stdout=many), "")) == 24
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("NVRM: Xid (PCI:0000:18:00): 79", True),
+        ("pcieport 0000:17:00.0: AER: Corrected error", True),
+        ("EXT4-fs error (device sda1)", True),
+        ("task python blocked for more than 120 seconds", True),
+        ("mlx5_core 0000:5e:00.0: device's health compromised", True),
+        ("usb 1-1: new high-speed USB device", False),
+        ("", False),
+    ],
+)
+def test_kernel_lines_that_a_check_may_ask_for_are_kept(line: str, kept: bool) -> None:
+    assert bool(collector.keep_kernel_lines(line)) is kept
+
+
+def test_long_kernel_log_keeps_its_end() -> None:
+    text = "\n".join(f"NVRM: line {number}" for number in range(100_000))
+    kept = collector.keep_kernel_lines(text)
+    assert len(kept) <= 524288
+    assert kept.endswith("line 99999")
+
+
+def test_processes_of_a_gpu_are_looked_up() -> None:
+    found = collector.read_gpu_processes([str(os.getpid()), "999999999"])
+    assert found[str(os.getpid())]["name"]
+    assert found["999999999"] == {"name": "", "cgroup": ""}
+
+
+def test_reader_that_breaks_costs_only_itself() -> None:
+    def broken() -> object:
+        raise OSError("no")
+
+    jobs = [collector.Job("bad", broken, 5, 1000), collector.Job("good", lambda: {"a": 1}, 5, 1000)]
+    done = collector.run_jobs(jobs, time.monotonic() + 10, lambda _: [])
+    assert done["bad"].result["rc"] == 1
+    assert json.loads(str(done["good"].result["stdout"])) == {"a": 1}
+
+
+def test_reader_that_hangs_costs_its_own_timeout() -> None:
+    start = time.monotonic()
+    done = collector.run_jobs([collector.Job("slow", lambda: time.sleep(20), 0.3, 1000)], start + 10, lambda _: [])
+    assert done["slow"].result["timed_out"] is True
+    assert time.monotonic() - start < 5
+
+
+def test_state_of_a_process() -> None:
+    assert collector.process_state(os.getpid()) in set("RSD")
+    assert collector.process_state(999_999_999) == ""
