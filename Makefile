@@ -44,7 +44,7 @@ test: lint ## everything: linters, then all tests with the lab's end-to-end runs
 	pytest -v tests
 
 bench: venv ## measurements as JSON; PAI_BENCH_SITE=DIR adds those of a running cluster
-	python -m tests.perf.bench
+	@python -m tests.perf.bench
 
 docs: venv ## regenerate docs/reference from the code
 	python -m tests.docs
