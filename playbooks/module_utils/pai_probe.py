@@ -16,6 +16,7 @@ from typing import Any, Callable
 
 Probe = Callable[[], Any]
 COMMAND_TIMEOUT = 5.0
+PROGRAM_MISSING, TOOK_TOO_LONG = 127, 124  # as a shell and timeout(1) say it
 _ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
@@ -60,9 +61,9 @@ def command(argv: Iterable[str], timeout: float = COMMAND_TIMEOUT) -> tuple[int,
             check=False,
         )
     except OSError:
-        return 127, ""
+        return PROGRAM_MISSING, ""
     except subprocess.TimeoutExpired:
-        return 124, ""
+        return TOOK_TOO_LONG, ""
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 

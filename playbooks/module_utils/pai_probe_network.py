@@ -13,7 +13,7 @@ import socket
 import struct
 from typing import Any
 
-from ansible.module_utils.pai_probe import active_units, command, names_in, read, without_login
+from ansible.module_utils.pai_probe import PROGRAM_MISSING, active_units, command, names_in, read, without_login
 
 RESOLV_CONF = "/etc/resolv.conf"
 RESOLVED_CONF = "/run/systemd/resolve/resolv.conf"
@@ -40,7 +40,6 @@ def interface(entry: dict[str, Any]) -> dict[str, Any]:
         "name": entry.get("ifname", ""),
         "mac": entry.get("address", ""),
         "mtu": entry.get("mtu"),
-        "up": entry.get("operstate") in ("UP", "UNKNOWN"),
         "addresses": [
             f"{info['local']}/{info['prefixlen']}"
             for info in entry.get("addr_info", [])
@@ -118,11 +117,9 @@ def names(kubelet_file: str) -> dict[str, Any]:
     kubelet_file: the file that the site gives to the kubelet; empty: kubeadm chooses.
     """
     files = [path for path in (RESOLV_CONF, RESOLVED_CONF, kubelet_file) if path]
-    search = re.findall(r"^\s*search\s+(.+)$", read(RESOLV_CONF), re.MULTILINE)
     return {
         "files": {path: nameservers(path) for path in files if os.path.exists(path)},
         "resolved": bool(active_units(["systemd-resolved"])),
-        "search": search[-1].split() if search else [],
     }
 
 
@@ -133,18 +130,28 @@ def nameservers(path: str) -> list[str]:
 
 def firewall() -> dict[str, Any]:
     """What filters what comes in: ufw, firewalld, chains of the kernel that drop by default."""
+    return {
+        "ufw": bool(re.search(r"^ENABLED=yes", read("/etc/ufw/ufw.conf"), re.MULTILINE)),
+        "firewalld": bool(active_units(["firewalld"])),
+        "chains": kernel_chains(),
+    }
+
+
+def kernel_chains() -> list[str] | None:
+    """The kernel's chains for incoming packets that drop by default; None where only root may ask.
+
+    Asked only where a filter is loaded already, as asking would load it.
+    """
     chains = []
-    if os.path.isdir("/sys/module/nf_tables"):  # asking would load it
-        said = command(["nft", "list", "chains"])[1]
+    if os.path.isdir("/sys/module/nf_tables"):
+        status, said = command(["nft", "list", "chains"])
+        if status not in (0, PROGRAM_MISSING):
+            return None
         chains = ["nftables " + name for name in dropping_chains(said)]
     if "filter" in read("/proc/net/ip_tables_names").split():
         policy = command(["iptables-legacy", "--list-rules", "INPUT"])[1]
         chains += ["iptables INPUT"] if re.search(r"^-P INPUT DROP", policy, re.MULTILINE) else []
-    return {
-        "ufw": bool(re.search(r"^ENABLED=yes", read("/etc/ufw/ufw.conf"), re.MULTILINE)),
-        "firewalld": bool(active_units(["firewalld"])),
-        "chains": chains,
-    }
+    return chains
 
 
 def dropping_chains(text: str) -> list[str]:

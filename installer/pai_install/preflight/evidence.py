@@ -38,11 +38,10 @@ class System(_Part):
 
 
 class PciDevice(_Part):
-    """A display controller or accelerator; vendor, device and revision in hexadecimal."""
+    """A display controller or accelerator; vendor and revision in hexadecimal."""
 
     address: str
     vendor: str
-    device: str = ""
     revision: str = ""
 
 
@@ -86,7 +85,6 @@ class Timekeeping(_Part):
     services: tuple[str, ...] = ()
     synchronised: bool | None = None
     chrony: str = ""
-    chrony_offset: float | None = None
 
 
 class KernelModules(_Part):
@@ -146,7 +144,6 @@ class Interface(_Part):
     name: str
     mac: str = ""
     mtu: int | None = None
-    up: bool = True
     addresses: tuple[str, ...] = ()
 
 
@@ -176,15 +173,14 @@ class Names(_Part):
 
     files: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     resolved: bool = False
-    search: tuple[str, ...] = ()
 
 
 class Firewall(_Part):
-    """What filters incoming packets."""
+    """What filters incoming packets. chains: those of the kernel that drop by default; None where only root may see."""
 
     ufw: bool = False
     firewalld: bool = False
-    chains: tuple[str, ...] = ()
+    chains: tuple[str, ...] | None = ()
 
 
 class PeerAnswer(_Part):

@@ -75,10 +75,11 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
 
 def preflight_inventory(site: Site) -> Inventory:
     """Connections and questions only. Whether to become root is the playbook's to say: it tries both."""
+    asked = questions(site)
     hosts = {
         machine.hostname: {
             **{name: value for name, value in connection(machine).items() if name != "ansible_become"},
-            **questions(site, machine),
+            **asked[machine.hostname],
         }
         for machine in site.present_machines
     }

@@ -38,25 +38,26 @@ def judge(
     unreachable: Mapping[str, str],
     *,
     hosts: Collection[str] | None = None,
+    architecture: str = "",
 ) -> tuple[Finding, ...]:
     """Every verdict, machine by machine in the order of the layout.
 
     unreachable: machine -> the words of what failed. hosts: only these are judged, the others are only compared
-    with; None: all.
+    with; None: all. architecture: this box's, by the kernel's name for it; empty: any will do.
     """
-    fleet = Fleet(site, evidence)
+    fleet = Fleet(site, evidence, architecture)
     names = [machine.hostname for machine in site.present_machines if hosts is None or machine.hostname in hosts]
-    return tuple(finding for name in names for finding in _machine(site, fleet, name, unreachable))
+    return tuple(finding for name in names for finding in _machine(fleet, name, unreachable))
 
 
-def _machine(site: Site, fleet: Fleet, name: str, unreachable: Mapping[str, str]) -> Iterator[Finding]:
+def _machine(fleet: Fleet, name: str, unreachable: Mapping[str, str]) -> Iterator[Finding]:
     seen = fleet.evidence.get(name)
     if seen is None:
         if name in unreachable:
             yield no_contact(name, unreachable[name])
         return
     yield Finding(REACHABLE, Verdict.PASS, name, "it answers over SSH")
-    case = Case(site, site.machine(name), seen, fleet)
+    case = Case(fleet.site, fleet.machines[name], seen, fleet)
     for check in CHECKS:
         ruling = _ask(check, case)
         if ruling is not None:

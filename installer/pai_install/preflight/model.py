@@ -57,10 +57,19 @@ def unknown(reason: str, *, remedy: str = "") -> Ruling:
 
 @dataclass(frozen=True)
 class Fleet:
-    """All machines that gave evidence: what one machine's verdict needs of the others."""
+    """All machines that gave evidence: what one machine's verdict needs of the others.
+
+    architecture: this box's, by the kernel's name for it; empty when it does not matter.
+    """
 
     site: Site
     evidence: Mapping[str, Evidence]
+    architecture: str = ""
+
+    @cached_property
+    def machines(self) -> Mapping[str, Machine]:
+        """Every machine of the site by its name."""
+        return {machine.hostname: machine for machine in self.site.machines}
 
     @cached_property
     def hostnames(self) -> Mapping[str, list[str]]:
@@ -80,7 +89,7 @@ class Fleet:
     @cached_property
     def macs(self) -> Mapping[str, list[str]]:
         """MAC address of the interface with the site's address -> machines that have it."""
-        return self._sharing(lambda name, seen: [own.mac for own in own_interfaces(self.site.machine(name), seen)])
+        return self._sharing(lambda name, seen: [own.mac for own in own_interfaces(self.machines[name], seen)])
 
     @cached_property
     def usual_mtu(self) -> int | None:
@@ -88,12 +97,12 @@ class Fleet:
         counted = Counter(
             own.mtu
             for name, seen in self.evidence.items()
-            for own in own_interfaces(self.site.machine(name), seen)
+            for own in own_interfaces(self.machines[name], seen)
             if own.mtu
         )
         return counted.most_common(1)[0][0] if counted else None
 
-    @property
+    @cached_property
     def first(self) -> str:
         """The first control plane."""
         return self.site.control_planes[0].hostname

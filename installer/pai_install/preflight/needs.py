@@ -30,13 +30,17 @@ _TIME_PROGRAMS = ("chronyd", "ntpd", "ntpsec", "openntpd")
 
 @dataclass(frozen=True, slots=True)
 class PortNeed:
-    """A port of ours. programs: who holds it once installed (empty: the kernel); tolerated: who may hold it before."""
+    """A port of ours. programs: who holds it once installed (empty: the kernel); tolerated: who may hold it before.
+
+    local: only the machine itself connects to it.
+    """
 
     port: int
     purpose: str
     programs: tuple[str, ...] = ()
     protocol: str = "tcp"
     tolerated: tuple[str, ...] = ()
+    local: bool = False
 
     def __str__(self) -> str:
         return f"{self.port}/{self.protocol}"
@@ -46,10 +50,10 @@ def ports(site: Site, machine: Machine) -> tuple[PortNeed, ...]:
     """Every port that must be free on a machine, or be held by what we put there."""
     found = [
         PortNeed(10250, "kubelet", ("kubelet",)),
-        PortNeed(10248, "kubelet", ("kubelet",)),
-        PortNeed(10249, "kube-proxy", ("kube-proxy",)),
-        PortNeed(10256, "kube-proxy", ("kube-proxy",)),
-        PortNeed(PROXY_PORT, "the way to the API", ("haproxy",)),
+        PortNeed(10248, "kubelet", ("kubelet",), local=True),
+        PortNeed(10249, "kube-proxy", ("kube-proxy",), local=True),
+        PortNeed(10256, "kube-proxy", ("kube-proxy",), local=True),
+        PortNeed(PROXY_PORT, "the way to the API", ("haproxy",), local=True),
     ]
     if site.settings.flannel_backend == "vxlan":
         found.append(PortNeed(VXLAN_PORT, "pod network", protocol="udp"))
@@ -58,9 +62,9 @@ def ports(site: Site, machine: Machine) -> tuple[PortNeed, ...]:
             PortNeed(API_PORT, "Kubernetes API", ("kube-apiserver",)),
             PortNeed(2379, "etcd", ("etcd",)),
             PortNeed(2380, "etcd", ("etcd",)),
-            PortNeed(2381, "etcd", ("etcd",)),
-            PortNeed(10257, "kube-controller-manager", ("kube-controller-manager",)),
-            PortNeed(10259, "kube-scheduler", ("kube-scheduler",)),
+            PortNeed(2381, "etcd", ("etcd",), local=True),
+            PortNeed(10257, "kube-controller-manager", ("kube-controller-manager",), local=True),
+            PortNeed(10259, "kube-scheduler", ("kube-scheduler",), local=True),
             PortNeed(123, "time", ("chronyd",), "udp", _TIME_PROGRAMS),
         ]
     if is_store(site, machine):
@@ -70,7 +74,12 @@ def ports(site: Site, machine: Machine) -> tuple[PortNeed, ...]:
 
 def is_store(site: Site, machine: Machine) -> bool:
     """Whether the machine serves the components: the first control plane does."""
-    return machine.hostname == site.control_planes[0].hostname
+    return machine.hostname == first_control_plane(site).hostname
+
+
+def first_control_plane(site: Site) -> Machine:
+    """The control plane that the others join."""
+    return next(machine for machine in site.machines if machine.control_plane and not machine.absent)
 
 
 def kernel_modules(site: Site) -> tuple[str, ...]:
@@ -89,17 +98,19 @@ def space(site: Site, machine: Machine) -> dict[str, tuple[int, int]]:
     return {path: (least * GIB, enough * GIB) for path, (least, enough) in wanted.items()}
 
 
-def peers(site: Site, machine: Machine) -> dict[str, tuple[int, ...]]:
-    """Other machines that this one must reach -> TCP ports there: the control planes and a few neighbours.
+def peers(site: Site) -> dict[str, dict[str, tuple[int, ...]]]:
+    """Machine -> the machines that it must reach -> TCP ports there: the control planes and a few neighbours.
 
     The neighbours are the next ones in machine-list, so that every machine is somebody's neighbour and the
     number of connections grows with the number of machines only.
     """
-    present = site.present_machines
-    start = next(index for index, other in enumerate(present) if other.hostname == machine.hostname)
-    ring = [present[(start + step) % len(present)] for step in range(1, NEIGHBOURS + 1)]
-    others = {other.hostname: other for other in (*site.control_planes, *ring) if other.hostname != machine.hostname}
-    return {name: peer_ports(site, machine, other) for name, other in others.items()}
+    present, masters = site.present_machines, site.control_planes
+    found = {}
+    for index, machine in enumerate(present):
+        ring = [present[(index + step) % len(present)] for step in range(1, NEIGHBOURS + 1)]
+        others = {other.hostname: other for other in (*masters, *ring) if other is not machine}
+        found[machine.hostname] = {name: peer_ports(site, machine, other) for name, other in others.items()}
+    return found
 
 
 def peer_ports(site: Site, machine: Machine, other: Machine) -> tuple[int, ...]:
@@ -127,8 +138,23 @@ def proxy_servers(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def questions(site: Site, machine: Machine) -> dict[str, Any]:
-    """The variables of preflight.yml for one machine."""
+def questions(site: Site) -> dict[str, dict[str, Any]]:
+    """Machine -> the variables of preflight.yml for it."""
+    addresses = {machine.hostname: machine.hostip for machine in site.machines}
+    asked = peers(site)
+    return {
+        machine.hostname: {
+            **_own_questions(site, machine),
+            "preflight_peers": [
+                {"name": name, "address": addresses[name], "tcp": list(wanted)}
+                for name, wanted in asked[machine.hostname].items()
+            ],
+        }
+        for machine in site.present_machines
+    }
+
+
+def _own_questions(site: Site, machine: Machine) -> dict[str, Any]:
     resolver = site.settings.kubelet_config.get("resolvConf")
     return {
         "preflight_become": machine.become,
@@ -137,8 +163,4 @@ def questions(site: Site, machine: Machine) -> dict[str, Any]:
         "preflight_etcd": "/var/lib/etcd" if machine.control_plane else "",
         "preflight_resolv_conf": resolver if isinstance(resolver, str) else "",
         "preflight_servers": list(proxy_servers(site)),
-        "preflight_peers": [
-            {"name": name, "address": site.machine(name).hostip, "tcp": list(wanted)}
-            for name, wanted in peers(site, machine).items()
-        ],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Callable, Collection
 
@@ -35,7 +36,8 @@ def run(
     _require_present(site, hosts)
     began = clock()
     gathered = gather(engine, site, _watched(site, hosts))
-    findings = (*more, *judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None))
+    judged = judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None, architecture=platform.machine())
+    findings = (*more, *judged)
     masked = _masked(force(findings, forced), site)
     return PreflightReport(site.directory.name, masked, tuple(dict.fromkeys(forced)), clock() - began)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,7 +79,7 @@ def good(name: str) -> dict[str, Any]:
             "id": "debian",
             "version_id": "12",
             "name": "Debian GNU/Linux 12 (bookworm)",
-            "architecture": "x86_64",
+            "architecture": platform.machine(),
             "kernel": "6.1.0-18-amd64",
             "pid_max": 4194304,
             "threads_max": 500000,
@@ -93,7 +94,7 @@ def good(name: str) -> dict[str, Any]:
         },
         "mounts": [mount(path) for path in paths],
         "swap": {"active": [], "fstab": [], "units": [], "zram": []},
-        "time": {"services": ["systemd-timesyncd"], "synchronised": True, "chrony": "", "chrony_offset": None},
+        "time": {"services": ["systemd-timesyncd"], "synchronised": True, "chrony": ""},
         "modules": {"there": ["overlay", "vxlan"], "missing": [], "tree": True, "other_trees": []},
         "cgroups": {"version": 2, "controllers": ["cpuset", "cpu", "io", "memory", "pids"]},
         "packages": {},
@@ -105,7 +106,7 @@ def good(name: str) -> dict[str, Any]:
             {"network": "10.0.0.0/24", "interface": "eth0"},
         ],
         "listeners": [{"protocol": "tcp", "address": "10.0.0.1", "port": 22, "program": "sshd (700)"}],
-        "names": {"files": {"/etc/resolv.conf": ["10.0.0.53"]}, "resolved": False, "search": []},
+        "names": {"files": {"/etc/resolv.conf": ["10.0.0.53"]}, "resolved": False},
         "firewall": {"ufw": False, "firewalld": False, "chains": []},
         "proxies": {},
         "package_sources": {"deb.debian.org:80": ""},
@@ -118,7 +119,7 @@ def good(name: str) -> dict[str, Any]:
 
 def interface(*addresses: str, name: str = "eth0", mac: str = "52:54:00:00:00:09", mtu: int = 1500) -> dict[str, Any]:
     """A network card with these addresses."""
-    return {"name": name, "mac": mac, "mtu": mtu, "up": True, "addresses": list(addresses)}
+    return {"name": name, "mac": mac, "mtu": mtu, "addresses": list(addresses)}
 
 
 def peer(**changes: Any) -> dict[str, Any]:

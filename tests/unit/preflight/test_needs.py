@@ -26,7 +26,7 @@ def large(folder: Path, masters: int, workers: int) -> Site:
 
 def test_connections_grow_with_the_machines_only(tmp_path: Path) -> None:
     site = large(tmp_path / "large", masters=3, workers=300)
-    asked = {machine.hostname: needs.peers(site, machine) for machine in site.machines}
+    asked = needs.peers(site)
     assert max(len(found) for found in asked.values()) <= 3 + needs.NEIGHBOURS
     reached = {other for name, found in asked.items() if name.startswith("w") for other in found}
     assert reached >= {"m0", "m1", "m2"}
@@ -37,8 +37,8 @@ def test_connections_grow_with_the_machines_only(tmp_path: Path) -> None:
 def test_no_machine_asks_itself(tmp_path: Path) -> None:
     for masters, workers in ((1, 1), (1, 2), (3, 1), (3, 4)):
         site = large(tmp_path / f"{masters}-{workers}", masters, workers)
-        for machine in site.machines:
-            assert machine.hostname not in needs.peers(site, machine)
+        for name, others in needs.peers(site).items():
+            assert name not in others
 
 
 def test_ports_between_machines(tmp_path: Path) -> None:
@@ -85,11 +85,11 @@ def test_proxy_servers(tmp_path: Path, config: str, servers: tuple[str, ...]) ->
 
 
 def test_questions(site: Site) -> None:
-    asked = needs.questions(site, site.machine("worker1"))
+    asked = needs.questions(site)["worker1"]
     assert asked["preflight_become"] is True
     assert asked["preflight_etcd"] == ""
     assert asked["preflight_peers"] == [
         {"name": "master", "address": "10.0.0.1", "tcp": [22, 6443, 5080]},
         {"name": "worker2", "address": "10.0.0.3", "tcp": [22]},
     ]
-    assert needs.questions(site, site.machine("master"))["preflight_etcd"] == "/var/lib/etcd"
+    assert needs.questions(site)["master"]["preflight_etcd"] == "/var/lib/etcd"

@@ -225,6 +225,16 @@ def test_chains_that_drop_by_default(network: Any) -> None:
     assert network.dropping_chains("") == []
 
 
+@pytest.mark.parametrize(("status", "chains"), [(0, ["nftables inet filter input"]), (1, None), (127, [])])
+def test_chains_that_only_root_may_see(
+    network: Any, monkeypatch: pytest.MonkeyPatch, status: int, chains: list[str] | None
+) -> None:
+    monkeypatch.setattr(network.os.path, "isdir", lambda _path: True)
+    monkeypatch.setattr(network, "read", lambda _path: "")
+    monkeypatch.setattr(network, "command", lambda _argv: (status, "" if status else NFT))
+    assert network.kernel_chains() == chains
+
+
 @pytest.mark.parametrize(
     ("url", "server"),
     [
@@ -245,7 +255,7 @@ def test_interfaces_as_ip_tells_them(network: Any, monkeypatch: pytest.MonkeyPat
        "addr_info":[{"family":"inet","local":"10.0.0.1","prefixlen":24},{"family":"inet6","local":"fe80::1"}]}]"""
     monkeypatch.setattr(network, "command", lambda _argv: (0, told))
     [found] = network.interfaces()
-    assert found == {"name": "eth0", "mac": "52:54:00:00:00:01", "mtu": 1500, "up": True, "addresses": ["10.0.0.1/24"]}
+    assert found == {"name": "eth0", "mac": "52:54:00:00:00:01", "mtu": 1500, "addresses": ["10.0.0.1/24"]}
     monkeypatch.setattr(network, "command", lambda _argv: (127, ""))
     with pytest.raises(OSError, match="does not work"):
         network.interfaces()

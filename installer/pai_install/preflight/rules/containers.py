@@ -29,6 +29,11 @@ def cluster(case: Case) -> Ruling | None:
         return failed(
             "/var/lib/etcd is not empty", value=f"{seen.etcd_entries} entries", expected="empty", remedy=remedy
         )
+    packaged = "kubelet" in (case.evidence.packages or {})
+    if (packaged or seen.kubelet_running) and not seen.marker:
+        remedy = "sudo apt-get remove kubelet kubeadm on this machine: ours comes from the component store"
+        value = "package kubelet" if packaged else "a kubelet runs"
+        return warned("another kubelet is installed; ours takes its place", value=value, expected="none", remedy=remedy)
     return _membership(case)
 
 

@@ -1,4 +1,4 @@
-"""How the machine lets itself be worked on: sudo, Python, operating system."""
+"""How the machine lets itself be worked on: sudo, Python, operating system, architecture."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed
 from pai_install.preflight.needs import SUPPORTED_SYSTEMS
 
 _OLDEST_PYTHON = (3, 9)
+_ARCHITECTURES = ("x86_64", "aarch64")
 # in order; the words that sudo and Ansible say, and what they mean
 _SUDO = (
     (
@@ -86,8 +87,26 @@ def operating_system(case: Case) -> Ruling | None:
     return failed(f"{seen} is not supported", value=seen, expected=supported, remedy=remedy)
 
 
+def architecture(case: Case) -> Ruling | None:
+    """The programs that this box has fetched run there."""
+    seen, box = had(case.evidence.system, "system").architecture, case.fleet.architecture
+    if seen not in _ARCHITECTURES:
+        expected = " or ".join(_ARCHITECTURES)
+        remedy = "take the machine out of the site"
+        return failed(f"{seen or 'its architecture'} is not supported", value=seen, expected=expected, remedy=remedy)
+    if not box or seen == box:
+        return passed("the components run on its architecture", seen)
+    return failed(
+        "components are fetched for this box's architecture, and the machine has another one",
+        value=seen,
+        expected=box,
+        remedy=f"run pai-install on a box with {seen}; all machines of a site have one architecture",
+    )
+
+
 CHECKS = (
     Check("sudo", "The login user can become root", sudo),
     Check("python", "Python 3.9 or newer", python),
+    Check("architecture", "x86_64 or aarch64, as this box", architecture),
     Check("operating-system", "Debian 12 or 13, Ubuntu 22.04 or 24.04, with systemd", operating_system),
 )

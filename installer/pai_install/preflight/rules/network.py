@@ -17,6 +17,7 @@ from pai_install.preflight.model import (
     own_interfaces,
     passed,
     skipped,
+    unknown,
     warned,
 )
 
@@ -93,7 +94,7 @@ def peers(case: Case) -> Ruling | None:
 
 def _filtered(case: Case, name: str, answer: PeerAnswer) -> Iterator[str]:
     """Ports of one peer at which nothing came back although the peer lives."""
-    ssh = case.site.machine(name).ssh.port
+    ssh = case.fleet.machines[name].ssh.port
     for port, how in answer.tcp.items():
         if how in ("silent", "rejected") and port != str(ssh):
             yield f"{port}/tcp of {name} is {how}"
@@ -122,10 +123,12 @@ def firewall(case: Case) -> Ruling | None:
     """No firewall on the machine, or one that lets the cluster through."""
     seen = had(case.evidence.firewall, "firewall")
     active = [name for name, on in (("ufw", seen.ufw), ("firewalld", seen.firewalld)) if on]
-    active += [f"a chain that drops by default: {name}" for name in seen.chains if not active]
+    active += [f"a chain that drops by default: {name}" for name in seen.chains or () if not active]
+    if not active and seen.chains is None:
+        return unknown("only root may see the kernel's filters")
     if not active:
         return passed("no firewall of its own")
-    ports = ", ".join(str(need) for need in needs.ports(case.site, case.machine) if need.port not in _LOCAL)
+    ports = ", ".join(str(need) for need in needs.ports(case.site, case.machine) if not need.local)
     pods = case.site.settings.pod_cidr
     return warned(
         f"a firewall is on: {', '.join(active)}",
@@ -134,8 +137,6 @@ def firewall(case: Case) -> Ruling | None:
         remedy=f"allow these ports from the site's machines, and everything from and to the pods ({pods})",
     )
 
-
-_LOCAL = {10248, 2381, 10257, 10259, needs.PROXY_PORT}
 
 CHECKS = (
     Check("mtu", "One MTU on all machines", mtu),

@@ -104,3 +104,11 @@ def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: s
 def test_our_own_docker_may_be_busy(site: Site) -> None:
     busy = {"worker1": {"docker": {"containers": 40, "data_root": "/elsewhere"}}}
     assert findings_of(site, "docker", busy, installed)["worker1"].verdict is Verdict.PASS
+
+
+@pytest.mark.parametrize("changes", [{"packages": {"kubelet": "1.30"}}, {"kubernetes": {"kubelet_running": True}}])
+def test_another_kubelet(site: Site, changes: dict[str, Any]) -> None:
+    found = findings_of(site, "kubernetes", {"worker1": changes})["worker1"]
+    assert found.verdict is Verdict.WARN
+    assert "another kubelet" in found.message
+    assert findings_of(site, "kubernetes", {"worker1": changes}, installed)["worker1"].verdict is Verdict.PASS

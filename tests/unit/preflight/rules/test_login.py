@@ -68,3 +68,21 @@ def test_operating_system(site: Site, system: dict[str, Any], verdict: str) -> N
     assert found.verdict == verdict
     assert found.value
     assert bool(found.remedy) == (verdict == "FAIL")
+
+
+@pytest.mark.parametrize(
+    ("seen", "box", "verdict"),
+    [
+        ("x86_64", "x86_64", "PASS"),
+        ("aarch64", "aarch64", "PASS"),
+        ("aarch64", "", "PASS"),
+        ("aarch64", "x86_64", "FAIL"),
+        ("ppc64le", "ppc64le", "FAIL"),
+        ("", "x86_64", "FAIL"),
+    ],
+)
+def test_architecture(site: Site, seen: str, box: str, verdict: str) -> None:
+    found = judge(site, fleet({"worker1": {"system": {"architecture": seen}}}), {}, architecture=box)
+    told = {finding.subject: finding for finding in found if finding.id == "architecture"}
+    assert told["worker1"].verdict == verdict
+    assert told["worker1"].value == seen

@@ -31,9 +31,7 @@ STUB, REAL = "/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"
     ],
 )
 def test_resolvers(site: Site, names: dict[str, Any], verdict: str) -> None:
-    found = findings_of(site, "resolvers", {"worker1": {"names": {"search": [], "resolved": False, **names}}})[
-        "worker1"
-    ]
+    found = findings_of(site, "resolvers", {"worker1": {"names": {"resolved": False, **names}}})["worker1"]
     assert found.verdict == verdict
 
 

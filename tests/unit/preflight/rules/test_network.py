@@ -112,3 +112,10 @@ def test_firewall(site: Site, seen: dict[str, Any], names: str) -> None:
 def test_a_worker_opens_less(site: Site) -> None:
     found = findings_of(site, "firewall", {"worker1": {"firewall": {"ufw": True}}})["worker1"]
     assert "6443" not in found.expected
+
+
+def test_a_firewall_that_only_root_may_see(site: Site) -> None:
+    unseen = {"worker1": {"firewall": {"chains": None}}}
+    assert findings_of(site, "firewall", unseen)["worker1"].verdict is Verdict.UNKNOWN
+    named = {"worker1": {"firewall": {"ufw": True, "chains": None}}}
+    assert findings_of(site, "firewall", named)["worker1"].verdict is Verdict.WARN
