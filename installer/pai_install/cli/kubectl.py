@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-import socket
+import ssl
+import urllib.request
 from collections.abc import Callable, Sequence
+from http import HTTPStatus
 from pathlib import Path
 
 import click
@@ -36,7 +38,7 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
         )
     site = load_site(site_dir).site
     kubectl = site_components(site, lambda line: click.echo(line, err=True)).file("kubectl").path
-    where = server_words([machine.hostip for machine in site.control_planes], accepts)
+    where = server_words([machine.hostip for machine in site.control_planes], ready)
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     os.execve(kubectl, ["kubectl", *where, *words], environment)  # noqa: S606 - kubectl takes this process's place
 
@@ -52,10 +54,14 @@ def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tu
     return (f"--server=https://{found}:{API_PORT}",) if found else ()
 
 
-def accepts(address: str) -> bool:
-    """Whether something takes connections where a control plane serves the API."""
+def ready(address: str) -> bool:
+    """Whether the API server there says that it is ready: one that has just started takes connections before."""
+    # No secret is sent, and kubectl checks the certificate of whom it then talks to.
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
-        with socket.create_connection((address, API_PORT), timeout=PATIENCE_S):
-            return True
+        with opener.open(f"https://{address}:{API_PORT}/readyz", timeout=PATIENCE_S) as answer:
+            return bool(answer.status == HTTPStatus.OK)
     except OSError:
         return False

@@ -28,8 +28,10 @@ def test_a_single_control_plane_is_not_asked_first() -> None:
     assert kubectl.server_words(THREE[:1], lambda _address: pytest.fail("asked")) == ()
 
 
-def test_answering_is_accepting_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_taking_a_connection_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is frozen, or whose API server has just started, does that too."""
+    monkeypatch.setattr(kubectl, "PATIENCE_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         monkeypatch.setattr(kubectl, "API_PORT", server.getsockname()[1])
-        assert kubectl.accepts("127.0.0.1")
-    assert not kubectl.accepts("127.0.0.1")
+        assert not kubectl.ready("127.0.0.1")
+    assert not kubectl.ready("127.0.0.1")
