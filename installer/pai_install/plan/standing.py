@@ -34,7 +34,7 @@ def _judge(
                 "cluster",
                 "the API does not answer on any control plane",
                 value=str(cluster["error"]),
-                remedy="journalctl --unit kubelet on a control plane; crictl or ctr shows whether kube-apiserver runs",
+                remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
             ),
         )
     nodes = {node["name"]: node for node in cluster.get("nodes", [])}

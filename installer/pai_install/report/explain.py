@@ -84,7 +84,7 @@ _TABLE = (
         r"|python[0-9.]*: command not found"
         r"|ansible-core requires a minimum of Python|Failed to locate python|unsupported Python",
         "The machine has no Python 3.9 or newer for Ansible to use.",
-        "Install python3 there; on an older system set python-interpreter for the machine.",
+        "Install python3 (3.9 or newer) there.",
     ),
     _Known(
         "package-lock",
@@ -149,7 +149,7 @@ _TABLE = (
         r"ImagePullBackOff|ErrImagePull|failed to pull( and unpack)? image|pull access denied|manifest unknown"
         r"|manifest for .* not found|http: server gave HTTP response to HTTPS client",
         "An image could not be pulled.",
-        "Check that the registry is reachable from the machine and has the image: `crictl pull IMAGE` there.",
+        "Check that the registry is reachable from the machine and has the image; `journalctl -u containerd` has more.",
     ),
     _Known(
         "checksum",
@@ -164,7 +164,7 @@ _TABLE = (
         r"|kubelet.*healthz.*(connection refused|deadline)|timed out waiting for the condition.*kubelet"
         r"|wait-control-plane",
         "The kubelet or a control plane container did not come up.",
-        "Read `journalctl -u kubelet -n 50` and `crictl ps -a` on the machine.",
+        "Read `journalctl -u kubelet -n 50` and `ctr -n k8s.io containers ls` on the machine.",
     ),
     _Known(
         "swap-on",
@@ -191,7 +191,7 @@ _TABLE = (
         r"connection to the server .* was refused|dial tcp .*:6443: (connect: connection refused|i/o timeout)"
         r"|Unable to connect to the server",
         "The Kubernetes API does not answer.",
-        "Check kube-apiserver on the control planes: `crictl ps -a --name kube-apiserver`.",
+        "Check kube-apiserver on the control planes: `ctr -n k8s.io tasks ls`, `journalctl -u kubelet`.",
     ),
     _Known(
         "kernel-module",

@@ -241,7 +241,7 @@ CHECKS = tuple(
                 "statvfs of /, /var, kubelet, containerd and Docker folders",
                 "FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
                 "GPUD, NHC; OpenPAI NodeFilesystemUsage",
-                "delete images and logs: crictl rmi --prune, journalctl --vacuum-size=1G",
+                "delete images and logs: docker image prune, journalctl --vacuum-size=1G",
             ),
             _disk_space,
         ),
