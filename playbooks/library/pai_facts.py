@@ -92,12 +92,18 @@ def roles() -> dict[str, dict[str, Any]]:
     return found
 
 
-def default_mtu() -> int:
-    """MTU of the interface with the default route; 1500 when there is none."""
+def default_mtu(module: AnsibleModule) -> int:
+    """MTU of the interface with the default route; 1500 when there is none.
+
+    Asked of the kernel by `ip`: /sys/class/net of a container may be that of its host.
+    """
     for line in read("/proc/net/route").splitlines()[1:]:
         words = line.split()
         if words[1] == "00000000":
-            return int(read(f"/sys/class/net/{words[0]}/mtu") or 1500)
+            found = re.search(
+                r" mtu (\d+) ", module.run_command(["ip", "-oneline", "link", "show", "dev", words[0]])[1]
+            )
+            return int(found.group(1)) if found else 1500
     return 1500
 
 
@@ -168,7 +174,7 @@ def main() -> None:
         "cgroup_version": cgroup_version(),
         "sys_resource": has_capability(CAP_SYS_RESOURCE),
         "bridge_netfilter": os.path.isdir("/proc/sys/net/bridge"),
-        "mtu": default_mtu(),
+        "mtu": default_mtu(module),
         "memory_bytes": memory_bytes(),
         "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),

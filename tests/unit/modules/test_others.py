@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -92,3 +93,14 @@ def test_os_release_and_memory_of_this_box(library: Library) -> None:
     assert facts.os_release()["id"]
     assert facts.memory_bytes() > 1 << 28
     assert facts.cgroup_version() in (1, 2)
+
+
+def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container's /sys/class/net is its host's: the two may differ."""
+    facts = library("pai_facts")
+    monkeypatch.setattr(facts, "read", lambda _path: "Iface Destination Gateway\neth0 00000000 0101A8C0\n")
+    said = "2: eth0@if9: <BROADCAST,UP> mtu 9000 qdisc noqueue state UP mode DEFAULT"
+    asked = SimpleNamespace(run_command=lambda argv: (0, said if argv[-1] == "eth0" else "", ""))
+    assert facts.default_mtu(asked) == 9000
+    monkeypatch.setattr(facts, "read", lambda _path: "Iface Destination Gateway\n")
+    assert facts.default_mtu(asked) == 1500
