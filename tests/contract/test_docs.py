@@ -78,7 +78,7 @@ def test_command_lines_are_ones_that_exist(name: str) -> None:
 
 def known_options(words: list[str], *, line: str) -> None:
     """Fails when a command line names a verb or an option that does not exist."""
-    context = click.Context(cli)
+    context = click.Context(cli, **cli.context_settings)
     command: click.Command = cli
     own = words[: words.index("--")] if "--" in words else words
     for word in own:

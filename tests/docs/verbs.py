@@ -24,7 +24,7 @@ def _lines() -> Iterator[str]:
     yield "What a verb returns: [exit codes](exit-codes.md)."
     yield ""
     yield from table(("Verb", ""), ((f"[`{verb}`](#{verb})", line) for verb, line in VERBS.items()))
-    context = click.Context(cli, info_name=PROGRAM)
+    context = click.Context(cli, info_name=PROGRAM, **cli.context_settings)
     for verb in VERBS:
         command = cli.get_command(context, verb)
         assert command is not None

@@ -25,6 +25,7 @@ from pai_install.report.data import report_data
 from pai_install.report.diffs import changes_text
 from pai_install.report.model import Outcome
 from pai_install.report.planned import plan_text
+from pai_install.site.pending import pending
 from pai_install.site.problem import text_lines
 
 
@@ -93,6 +94,8 @@ def tell_beginning(session: Session) -> None:
     """Says what is worth knowing first: the site's warnings, and a run that never ended."""
     for line in text_lines(session.loaded.problems):
         say(line)
+    for line in pending(session.site):
+        say(f"not yet: {line}")
     before = session.interrupted
     if before is not None:
         where = f" in phase {before.phase} ({', '.join(before.hosts)})" if before.phase else ""

@@ -13,6 +13,7 @@ from pai_install.errors import ExitCode
 from pai_install.site.annotate import annotate
 from pai_install.site.load import Reading, read_site
 from pai_install.site.model import Site
+from pai_install.site.pending import pending
 from pai_install.site.problem import printable, text_lines
 from pai_install.site.summary import headline, machine_table, meanings, site_json
 
@@ -40,6 +41,7 @@ def _report(reading: Reading) -> dict[str, object]:
         "ok": reading.site is not None,
         "problems": [problem.as_json() for problem in reading.problems],
         "site": site_json(reading.site) if reading.site is not None else None,
+        "pending": list(pending(reading.site)) if reading.site is not None else [],
     }
 
 
@@ -74,3 +76,5 @@ def _meaning(site: Site) -> Iterator[str]:
     yield ""
     for meaning in meanings(site):
         yield f"  {meaning.topic:<20}{meaning.value}{' (default)' if meaning.default else ''}"
+    for line in pending(site):
+        yield f"  not yet: {line}"

@@ -62,6 +62,7 @@ def _report() -> dict[str, Any]:
         "ok": {"type": "boolean"},
         "problems": {"type": "array", "items": _closed(problem)},
         "site": {"type": ["object", "null"]},
+        "pending": {"type": "array", "items": {"type": "string"}},
     }
     return {"title": "pai-install validate --format json", **_closed(properties)}
 
