@@ -356,7 +356,12 @@ class Member:
         wait_for_restart(changing, began)
 
     def require_quorum(self, changing: list[str]) -> None:
-        """Fails when etcd would lose its quorum while this control plane's pods restart; waits a while for it."""
+        """Fails when etcd would lose its quorum while this control plane's pods restart; waits a while for it.
+
+        A scheduler or controller manager that restarts takes nothing away.
+        """
+        if not set(changing) & {"etcd.yaml", "kube-apiserver.yaml"}:
+            return
         deadline = time.monotonic() + PATIENCE_S
         problem = self.quorum_problem()
         while problem and time.monotonic() < deadline:

@@ -174,6 +174,7 @@ def test_nothing_changes_while_etcd_cannot_spare_the_machine(kubeadm: Any, monke
     monkeypatch.setattr(member, "quorum_problem", lambda: "etcd of b: is silent")
     with pytest.raises(Stopped, match=r"etcd\.yaml must change.*etcd of b"):
         member.require_quorum(["etcd.yaml"])
+    member.require_quorum(["kube-scheduler.yaml"])
     monkeypatch.setattr(member, "quorum_problem", lambda: "")
     member.require_quorum(["etcd.yaml"])
 
