@@ -8,7 +8,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
 
-.PHONY: help venv lock format check lint unit test bench docs clean
+.PHONY: help venv lock format check lint unit test soak bench docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -41,7 +41,10 @@ unit: venv ## the fast tests alone
 	pytest -q tests/unit tests/golden tests/contract
 
 test: lint ## everything: linters, then all tests with the lab's end-to-end runs (root)
-	pytest -v tests
+	pytest -v tests -m "not soak"
+
+soak: venv ## long runs: three control planes, machines lost and found (root)
+	pytest -v tests -m soak
 
 bench: venv ## measurements as JSON; PAI_BENCH_SITE=DIR adds those of a running cluster
 	@python -m tests.perf.bench

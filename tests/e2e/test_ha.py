@@ -11,7 +11,7 @@ import pytest
 
 from .conftest import Cluster, lab_site, pai_install, traces
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 SUBNET = "172.30.81"
 MASTERS = ("ha-master1", "ha-master2", "ha-master3")
