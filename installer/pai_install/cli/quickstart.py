@@ -78,12 +78,17 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
+def _count(site: Site) -> str:
+    count = len(site.present_machines)
+    return "1 machine is" if count == 1 else f"{count} machines are"
+
+
 def _summary(site: Site, folder: Path, seconds: float) -> str:
     here = f"--site {folder}"
     return "\n".join(
         [
             "",
-            f"{len(site.present_machines)} machines are a verified Kubernetes cluster after {seconds / 60:.1f} min.",
+            f"{_count(site)} a verified Kubernetes cluster after {seconds / 60:.1f} min.",
             f"  ./pai-install kubectl {here} -- get nodes     look at it",
             f"  ./pai-install apply {here}                    again: changes nothing",
             f"  ./pai-install lab ssh {here} {site.control_planes[0].hostname}    go onto a machine",
