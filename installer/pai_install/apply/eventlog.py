@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
 from pai_install.report.notices import Notice, TaskFinished
+from pai_install.system.files import append_secret
 
 
 class EventLog:
@@ -20,8 +20,7 @@ class EventLog:
         self._file: TextIO | None = None
 
     def __enter__(self) -> Self:
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        self._file = append_secret(self._path)
         return self
 
     def __exit__(

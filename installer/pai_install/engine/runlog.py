@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import deque
 from pathlib import Path
@@ -10,6 +9,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from pai_install.redact import Redactor
+from pai_install.system.files import append_secret
 
 _TAIL_LINES = 30
 _TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -30,8 +30,7 @@ class RunLog:
     def __enter__(self) -> Self:
         if self._path is not None:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+            self._file = append_secret(self._path)
         return self
 
     def __exit__(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
+from typing import TextIO
 
 
 def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None:
@@ -27,3 +28,8 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
 def write_secret(path: Path, content: str | bytes) -> None:
     """As `write_atomic`, readable by the owner only (0600)."""
     write_atomic(path, content, mode=0o600)
+
+
+def append_secret(path: Path) -> TextIO:
+    """Opens a text file to add to, made readable by the owner only (0600) when it is new."""
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8")
