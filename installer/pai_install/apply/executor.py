@@ -24,8 +24,14 @@ from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, Ru
 
 CONTROL_PLANE_GROUP = "control_plane"
 
-# Looks at the cluster from this box after a phase; gives what it found.
-Gate = Callable[[], Sequence[Finding]]
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A look from this box after a phase. check: is given the hosts for which the phase ended well; gives findings."""
+
+    name: str
+    title: str
+    check: Callable[[Sequence[str]], Sequence[Finding]]
 
 
 def execute(
@@ -34,7 +40,7 @@ def execute(
     observers: Sequence[Observer],
     *,
     check: bool = False,
-    before: PhaseResult | None = None,
+    before: Sequence[PhaseResult] = (),
     gates: Mapping[str, Gate] | None = None,
     findings: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
@@ -42,17 +48,15 @@ def execute(
     """Runs the plan and says what came of it; a Ctrl-C is reported in the Outcome, not raised.
 
     check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
-    what an earlier phase would have made. before: the observation that the plan was made from, so that the
-    outcome counts its tasks and names the hosts that did not answer. gates: phase name -> checks after it;
-    one that FAILs holds back the phases that need this one. findings: what the observation already showed.
+    what an earlier phase would have made. before: the phases that only looked, the observation that the plan was
+    made from and preflight, so that the outcome counts their tasks and names the hosts that did not answer or were
+    refused. gates: phase name -> the look after it; a FAIL there holds back the phases that need this one.
+    findings: what is known already.
     """
     redactor = Redactor(secret_values(plan.inventory.as_ansible()))
     stage = Stage(engine, tuple(observers), redactor, clock)
     run = _Run(plan, stage, check=check, gates=gates or {}, findings=list(findings))
-    if before is not None:
-        run.phases.append(before)
-        run.observing_s = before.duration_s
-    run.drop_unobserved(observed=before)
+    run.begin_after(before)
     return run.all_phases()
 
 
@@ -70,22 +74,37 @@ class _Run:
     gate_failed: set[str] = field(default_factory=set)
     interrupted: bool = False
     engine_failed: bool = False
-    observing_s: float = 0.0
+    looking_s: float = 0.0
+    number: int = 0
 
-    def drop_unobserved(self, *, observed: PhaseResult | None) -> None:
-        """Leaves out the hosts that did not answer; names them where no observation does."""
+    def begin_after(self, before: Sequence[PhaseResult]) -> None:
+        """Leaves out the hosts that did not answer or were refused; names the former where no observation does."""
+        self.phases.extend(before)
+        self.looking_s = sum(phase.duration_s for phase in before)
         self.dropped.update({host: f"not reached: {why}" for host, why in self.plan.unreachable.items()})
-        if observed is None and self.plan.unreachable:
+        refused = {
+            host: f"refused: {result.why}"
+            for phase in before
+            for host, result in phase.hosts.items()
+            if result.status is HostStatus.REFUSED
+        }
+        self.dropped.update(refused)
+        if not before and self.plan.unreachable:
             self.phases.append(unreachable_hosts(self.plan.unreachable))
+
+    @property
+    def total(self) -> int:
+        """How many phases and gates there are to go through."""
+        return len(self.plan.phases) + (0 if self.check else sum(p.name in self.gates for p in self.plan.phases))
 
     def all_phases(self) -> Outcome:
         began = self.stage.clock()
         planned = tuple((phase.name, _hosts(phase)) for phase in self.plan.phases)
         self.stage.tell(RunStarted(planned, check=self.check))
-        for number, phase in enumerate(self.plan.phases, start=1):
-            self._phase(phase, number)
+        for phase in self.plan.phases:
+            self._phase(phase)
         outcome = Outcome(
-            duration_s=round(self.stage.clock() - began + self.observing_s, 3),
+            duration_s=round(self.stage.clock() - began + self.looking_s, 3),
             phases=tuple(self.phases),
             findings=tuple(self.findings),
             interrupted=self.interrupted,
@@ -94,13 +113,14 @@ class _Run:
         self.stage.tell(RunFinished(outcome))
         return outcome
 
-    def _phase(self, phase: PlannedPhase, number: int) -> None:
+    def _phase(self, phase: PlannedPhase) -> None:
+        self.number += 1
         blocked = self._blocked(phase)
         hosts = tuple(host for host in _hosts(phase) if host not in self.dropped)
         if blocked or not hosts:
             self._finish(phase, {}, blocked=blocked)
             return
-        self.stage.tell(PhaseStarted(phase.name, phase.title, hosts, number, len(self.plan.phases)))
+        self.stage.tell(PhaseStarted(phase.name, phase.title, hosts, self.number, self.total))
         request = RunRequest(phase.playbook, self.plan.inventory, limit=hosts, check=self.check)
         self._take(phase, run_phase(phase, request, self.stage))
         self._judge(phase)
@@ -117,13 +137,22 @@ class _Run:
 
     def _judge(self, phase: PlannedPhase) -> None:
         gate = self.gates.get(phase.name)
-        if gate is None or self.check or self.interrupted or self.engine_failed:
+        hosts = tuple(host for host, result in self.phases[-1].hosts.items() if result.status.good)
+        if gate is None or self.check or self.interrupted or self.engine_failed or not hosts:
             return
+        self.number += 1
+        self.stage.tell(PhaseStarted(gate.name, gate.title, hosts, self.number, self.total))
+        began, status = self.stage.clock(), HostStatus.OK
+        found: tuple[Finding, ...] = ()
         try:
-            found = tuple(gate())
+            found = tuple(gate.check(hosts))
         except KeyboardInterrupt:
-            self.interrupted = True
-            return
+            self.interrupted, status = True, HostStatus.INTERRUPTED
+        looked = PhaseResult(
+            gate.name, gate.title, round(self.stage.clock() - began, 3), dict.fromkeys(hosts, HostResult(status))
+        )
+        self.phases.append(looked)
+        self.stage.tell(PhaseFinished(looked))
         self.findings.extend(found)
         if worst(found) is Verdict.FAIL:
             self.gate_failed.add(phase.name)

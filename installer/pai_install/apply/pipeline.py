@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from pai_install.apply.admission import TITLE, Admission, admission
 from pai_install.apply.eventlog import EventLog
 from pai_install.apply.executor import execute
 from pai_install.apply.journal import Interrupted, Journal, interrupted_run
@@ -26,13 +28,14 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.findings import Finding
 from pai_install.plan.model import Plan
 from pai_install.plan.phases import VERIFY
+from pai_install.preflight.report import PreflightReport
 from pai_install.redact import Redactor, secret_values
 from pai_install.report.data import report_data
 from pai_install.report.diffs import ChangeCollector, FileChange
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
-from pai_install.report.model import Outcome
-from pai_install.report.notices import Observer
+from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
+from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import moved, plan_data
 from pai_install.site.load import LoadedSite
 from pai_install.site.model import Site
@@ -41,12 +44,16 @@ from pai_install.system.files import write_atomic
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for. phases and limit narrow it; empty means everything."""
+    """What was asked for. phases and limit narrow it; empty means everything.
+
+    forced_checks: ids of preflight checks that must not stop anything.
+    """
 
     site_dir: Path
     phases: tuple[str, ...] = ()
     limit: tuple[str, ...] = ()
     accept_new_host_keys: bool = False
+    forced_checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +81,28 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The plan and the observation that it was made from. standing: what that observation says of the cluster."""
+    """The plan and the observation that it was made from.
+
+    standing: what that observation says of the cluster. preflight: of the machines that were never touched before,
+    and admission which of them may be; both None where there are none.
+    """
 
     plan: Plan
     observation: Observation
+    observed: Mapping[str, Any]
     standing: tuple[Finding, ...] = ()
+    preflight: PreflightReport | None = None
+    admission: Admission | None = None
+
+    @property
+    def looked(self) -> tuple[PhaseResult, ...]:
+        """The phases that have only looked so far."""
+        return (self.observation.phase, *((self.admission.phase,) if self.admission else ()))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Machine -> why preflight refuses it."""
+        return self.admission.refused if self.admission else {}
 
 
 @contextmanager
@@ -123,7 +147,24 @@ def prepare(session: Session) -> Prepared:
         limit=request.limit,
     )
     save_plan(session, plan)
-    return Prepared(plan, observation, wiring.judge(site, inventory, observed))
+    return Prepared(plan, observation, observed, wiring.judge(site, inventory, observed))
+
+
+def admit(session: Session, prepared: Prepared) -> Prepared:
+    """Looks for what is in the way on machines that a run would touch for the first time; changes nothing there.
+
+    Writes preflight.json into the run's folder. Raises PaiError for an unknown check, KeyboardInterrupt on Ctrl-C.
+    """
+    looked_at = session.wiring.newcomers(prepared.plan, prepared.observed)
+    if not looked_at:
+        return prepared
+    stage = Stage(session.engine, session.observers)
+    stage.tell(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
+    report = session.wiring.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
+    found = admission(report, looked_at=looked_at, planned=prepared.plan.hosts, lead=prepared.plan.lead)
+    stage.tell(PhaseFinished(found.phase))
+    write_atomic(session.run.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
+    return replace(prepared, preflight=report, admission=found)
 
 
 def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileChange, ...]]:
@@ -138,7 +179,7 @@ def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileCh
         session.engine,
         (*session.observers, collector),
         check=True,
-        before=prepared.observation.phase,
+        before=prepared.looked,
     )
     save_plan(session, prepared.plan, collector.changes)
     return outcome, collector.changes
@@ -151,13 +192,21 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             prepared.plan,
             session.engine,
             (*session.observers, journal),
-            before=prepared.observation.phase,
-            gates=session.wiring.gates(session.site, session.state),
-            # a run with work to do proves the cluster at its end; one without says how the cluster stands
-            findings=prepared.standing if prepared.plan.empty else (),
+            before=prepared.looked,
+            gates=session.wiring.gates(session.site, session.state, session.engine),
+            findings=_known(prepared),
         )
     write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
     return outcome
+
+
+def _known(prepared: Prepared) -> tuple[Finding, ...]:
+    """What is to be said before anything ran: a run with work to do proves the cluster at its end, one without
+    says how the cluster stands.
+    """
+    if prepared.plan.empty:
+        return prepared.standing
+    return prepared.admission.findings if prepared.admission else ()
 
 
 def require_unmoved(saved: Path, plan: Plan) -> None:

@@ -60,6 +60,11 @@ class StateFolder:
         return self.path / "work"
 
     @property
+    def health(self) -> Path:
+        """History and accepted baselines of the machines' health."""
+        return self.path / "health"
+
+    @property
     def known_hosts(self) -> Path:
         """SSH host keys of the site's machines."""
         return self.path / "known_hosts"

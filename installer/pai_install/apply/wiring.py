@@ -15,6 +15,7 @@ from pai_install.components.source import Source
 from pai_install.engine.base import Engine
 from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan
+from pai_install.preflight.report import PreflightReport
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
 
@@ -41,7 +42,9 @@ class Wiring:
     """One function for each thing that a run needs from another room.
 
     inventory: fetches the components that it names; its last argument takes lines of progress.
-    parse: the fact module's result -> what the planner compares. gates: the checks after phases.
+    parse: the fact module's result -> what the planner compares. gates: phase name -> the look after it.
+    newcomers: the machines that a plan would touch for the first time. preflight: judges those; its last argument
+    are the checks that must not stop anything.
     judge: what the observation says of the cluster.
     engine: a context manager that holds the connections; its last argument is whether to accept new host keys.
     """
@@ -51,14 +54,16 @@ class Wiring:
     parse: Callable[[Mapping[str, Any]], Any]
     plan: MakePlan
     engine: Callable[[StateFolder, RunFolder, bool], AbstractContextManager[Engine]]
-    gates: Callable[[Site, StateFolder], Mapping[str, Gate]]
+    gates: Callable[[Site, StateFolder, Engine], Mapping[str, Gate]]
+    newcomers: Callable[[Plan, Mapping[str, Any]], tuple[str, ...]]
+    preflight: Callable[[Engine, Site, tuple[str, ...], tuple[str, ...]], PreflightReport]
     judge: Callable[[Site, Inventory, Mapping[str, Any]], tuple[Finding, ...]]
 
 
 def product_wiring() -> Wiring:
     """The real parts. Imports them only now: `--help` must not load Ansible."""
     from pai_install.plan.observed import parse_observed  # noqa: PLC0415
-    from pai_install.plan.planner import make_plan  # noqa: PLC0415
+    from pai_install.plan.planner import make_plan, newcomers  # noqa: PLC0415
 
     return Wiring(
         load=load_site,
@@ -66,7 +71,9 @@ def product_wiring() -> Wiring:
         parse=parse_observed,
         plan=make_plan,
         engine=_ansible,
-        gates=_no_gates,
+        gates=_health_at_the_end,
+        newcomers=newcomers,
+        preflight=_preflight,
         judge=_standing,
     )
 
@@ -122,9 +129,17 @@ def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractCo
     return RunnerEngine(content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new)
 
 
-def _no_gates(site: Site, state: StateFolder) -> Mapping[str, Gate]:
-    del site, state
-    return {}
+def _health_at_the_end(site: Site, state: StateFolder, engine: Engine) -> Mapping[str, Gate]:
+    from pai_install.health.gate import health_gate  # noqa: PLC0415
+    from pai_install.plan.phases import VERIFY  # noqa: PLC0415
+
+    return {VERIFY.name: Gate("health", "Check the health of the machines", health_gate(site, state.health, engine))}
+
+
+def _preflight(engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
+    from pai_install.preflight.run import run  # noqa: PLC0415
+
+    return run(engine, site, hosts=hosts, forced=forced)
 
 
 def _standing(site: Site, inventory: Inventory, observed: Mapping[str, Any]) -> tuple[Finding, ...]:

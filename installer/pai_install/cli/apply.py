@@ -8,18 +8,23 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.pipeline import Request, Session, open_session, perform, prepare, preview, require_unmoved
-from pai_install.apply.wiring import Wiring, product_wiring
-from pai_install.cli.options import (
-    accept_new_option,
-    format_option,
-    limit_option,
-    phase_option,
-    site_option,
-    yes_option,
+from pai_install.apply.pipeline import (
+    Prepared,
+    Request,
+    Session,
+    admit,
+    open_session,
+    perform,
+    prepare,
+    preview,
+    require_unmoved,
 )
+from pai_install.apply.wiring import Wiring, product_wiring
+from pai_install.cli.options import format_option, yes_option
+from pai_install.cli.run_options import run_options
 from pai_install.errors import ExitCode, PaiError
-from pai_install.plan.model import Plan
+from pai_install.preflight.report import last_line
+from pai_install.preflight.report import text as preflight_text
 from pai_install.report.console import progress, show_outcome
 from pai_install.report.data import report_data
 from pai_install.report.diffs import changes_text
@@ -30,10 +35,8 @@ from pai_install.site.problem import text_lines
 
 
 @click.command
-@site_option
+@run_options
 @yes_option
-@limit_option
-@phase_option
 @click.option("--check", is_flag=True, help="Only show what would change, with file differences.")
 @click.option(
     "--plan",
@@ -41,25 +44,14 @@ from pai_install.site.problem import text_lines
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Go on only if the plan is still the one in this file (written by `plan --format json`).",
 )
-@accept_new_option
 @format_option
-def command(
-    *,
-    site_dir: Path,
-    yes: bool,
-    limit: tuple[str, ...],
-    phases: tuple[str, ...],
-    check: bool,
-    plan_file: Path | None,
-    accept_new: bool,
-    output_format: str,
-) -> int:
+def command(*, request: Request, yes: bool, check: bool, plan_file: Path | None, output_format: str) -> int:
     """Make the machines what the site says, and prove it.
 
-    Machines that already are as the site says are left alone. One that fails or does not answer stops none of
-    the others; running the same command again continues. Reports are kept below SITE/.pai/runs.
+    Machines that already are as the site says are left alone; those that were never touched before go through
+    preflight first. One that is refused there, fails or does not answer stops none of the others; running the same
+    command again continues. At the end the machines' health is checked. Reports are kept below SITE/.pai/runs.
     """
-    request = Request(site_dir, phases, limit, accept_new)
     return apply(request, product_wiring(), yes=yes, check=check, plan_file=plan_file, as_json=output_format == "json")
 
 
@@ -73,13 +65,15 @@ def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file
         prepared = prepare(session)
         if plan_file is not None:
             require_unmoved(plan_file, prepared.plan)
+        prepared = admit(session, prepared)
+        tell_preflight(prepared)
         if not as_json:
             say(plan_text(prepared.plan))
         if check:
             outcome, changes = preview(session, prepared)
             click.echo(changes_text(changes), nl=False, err=as_json)
         else:
-            _confirm(prepared.plan, yes=yes)
+            _confirm(prepared, yes=yes)
             outcome = perform(session, prepared)
         _show(outcome, session, as_json=as_json, check=check)
         return outcome.exit_code
@@ -102,13 +96,26 @@ def tell_beginning(session: Session) -> None:
         say(f"the run {before.run} was cut off{where}; looking at the machines again")
 
 
-def _confirm(plan: Plan, *, yes: bool) -> None:
-    if yes or plan.empty:
+def tell_preflight(prepared: Prepared) -> None:
+    """Says what preflight found: all of it where a machine is refused, else one line."""
+    report = prepared.preflight
+    if report is None:
+        return
+    if not report.ok:
+        say(preflight_text(report))
+    else:
+        say(f"{last_line(report)}{'; `pai-install preflight` shows them' if report.warnings else ''}")
+
+
+def _confirm(prepared: Prepared, *, yes: bool) -> None:
+    plan, refused = prepared.plan, prepared.refused
+    hosts = [host for host in plan.hosts if host not in refused]
+    if yes or not hosts:
         return
     if not sys.stdin.isatty():
         raise PaiError("there is nobody to ask whether to go on", remedy="add --yes", exit_code=ExitCode.USAGE)
-    hosts = {step.host for phase in plan.phases for step in phase.hosts}
-    click.confirm(f"run {len(plan.phases)} phases on {len(hosts)} machines?", abort=True, err=True)
+    without = f", leaving out {', '.join(refused)}" if refused else ""
+    click.confirm(f"run {len(plan.phases)} phases on {len(hosts)} machines{without}?", abort=True, err=True)
 
 
 def _show(outcome: Outcome, session: Session, *, as_json: bool, check: bool) -> None:

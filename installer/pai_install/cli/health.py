@@ -79,7 +79,7 @@ def _checkup(options: dict[str, Any]) -> Checkup:
 
     site = load_site(site_dir).site
     state = open_state(site_dir)
-    return Checkup(site, state.path / "health", _engine(state, accept_new=options["accept_new"]))
+    return Checkup(site, state.health, _engine(state, accept_new=options["accept_new"]))
 
 
 def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type

@@ -29,6 +29,9 @@ accept_new_option = click.option(
     is_flag=True,
     help="Record the SSH host keys of machines that have none in the site's known_hosts yet.",
 )
+force_check_option = click.option(
+    "--force-check", "forced", multiple=True, metavar="ID", help="Let this preflight check's failures pass; repeatable."
+)
 
 
 def _names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

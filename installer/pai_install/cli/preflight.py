@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pai_install.apply.state import open_state
-from pai_install.cli.options import accept_new_option, format_option, limit_option, site_option
+from pai_install.cli.options import accept_new_option, force_check_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.preflight.judge import require_known
 from pai_install.preflight.report import PreflightReport, check_table, text
@@ -19,9 +19,7 @@ from pai_install.system.files import write_atomic
 @click.command
 @site_option
 @limit_option
-@click.option(
-    "--force-check", "forced", multiple=True, metavar="ID", help="Let this check's failures pass; repeatable."
-)
+@force_check_option
 @click.option("--all", "everything", is_flag=True, help="Show also what is right and what was skipped.")
 @click.option("--list-checks", is_flag=True, help="Only list the checks and what each wants.")
 @accept_new_option

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -12,13 +12,12 @@ from pai_install.health.checkup import Checkup, Request
 from pai_install.site.model import Site
 
 
-def health_gate(
-    site: Site, folder: Path, engine: Engine, limit: tuple[str, ...] = ()
-) -> Callable[[], tuple[Finding, ...]]:
+def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[str]], tuple[Finding, ...]]:
     """A gate for `apply`: GPU checks where there are GPUs, machine checks everywhere, on an engine that is open.
 
-    folder: where history and baselines of the site are. Called, it gives every FAIL, WARN and UNKNOWN, and one PASS
-    per machine without any. It changes nothing on the machines. Raises PaiError when the engine cannot run.
+    folder: where history and baselines of the site are. Called with machines, it gives every FAIL, WARN and UNKNOWN,
+    and one PASS per machine without any. It changes nothing on the machines. Raises PaiError when the engine cannot
+    run.
     """
     checkup = Checkup(site, folder, lambda: nullcontext(engine))
-    return lambda: checkup.run(Request(limit=limit)).neutral()
+    return lambda machines: checkup.run(Request(limit=tuple(machines))).neutral()

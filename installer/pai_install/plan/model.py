@@ -58,12 +58,18 @@ class Inventory:
 class Plan:
     """Ordered phases with work, and the hosts that could not be observed.
 
-    unreachable: host -> why; nothing is planned for these.
+    unreachable: host -> why; nothing is planned for these. lead: the control plane that the others join through.
     """
 
     phases: tuple[PlannedPhase, ...]
     inventory: Inventory
     unreachable: Mapping[str, str] = field(default_factory=dict)
+    lead: str = ""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts with work, in the order in which phases name them."""
+        return tuple(dict.fromkeys(step.host for phase in self.phases for step in phase.hosts))
 
     @property
     def empty(self) -> bool:

@@ -36,7 +36,13 @@ def make_plan(
         hosts = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
         why = "asked for" if not planned else "after a change"
         planned.append(_phase(VERIFY, [HostStep(host, (why,)) for host in hosts]))
-    return Plan(tuple(planned), led_by(inventory, lead_of(site, observed)), dict(unreachable or {}))
+    lead = lead_of(site, observed)
+    return Plan(tuple(planned), led_by(inventory, lead), dict(unreachable or {}), lead)
+
+
+def newcomers(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
+    """The hosts with work on which no role has ever come to its end: they were never touched before."""
+    return tuple(host for host in plan.hosts if host in observed and not observed[host].roles)
 
 
 def _planned(

@@ -32,6 +32,11 @@ class PreflightReport:
         return not any(finding.verdict is Verdict.FAIL for finding in self.findings)
 
     @property
+    def warnings(self) -> int:
+        """How many checks warn."""
+        return sum(finding.verdict is Verdict.WARN for finding in self.findings)
+
+    @property
     def exit_code(self) -> ExitCode:
         """OK, or PREFLIGHT_FAILED when a check fails."""
         return ExitCode.OK if self.ok else ExitCode.PREFLIGHT_FAILED
@@ -78,7 +83,7 @@ def text(report: PreflightReport, *, everything: bool = False) -> str:
         lines += _verdict_lines([finding for finding in report.findings if finding.verdict is verdict])
     if report.forced:
         lines += ["", f"forced by you, no longer in the way: {', '.join(report.forced)}"]
-    return "\n".join([*lines, "", _last_line(report)]) + "\n"
+    return "\n".join([*lines, "", last_line(report)]) + "\n"
 
 
 def _machine_lines(report: PreflightReport) -> Iterator[str]:
@@ -106,12 +111,13 @@ def _verdict_lines(findings: Sequence[Finding]) -> Iterator[str]:
             yield f"  what to do: {remedy}"
 
 
-def _last_line(report: PreflightReport) -> str:
+def last_line(report: PreflightReport) -> str:
+    """The sentence that says whether the machines are ready."""
     number = counts(report.findings)
     machines = [name for name in report.subjects if name != BOX]
     checked = f"{len(machines)} machine{'' if len(machines) == 1 else 's'} looked at in {report.duration_s:.0f} s"
     if report.ok:
-        return f"ready to install: {checked}, {number['WARN']} warnings"
+        return f"ready to install: {checked}, {report.warnings} warnings"
     ids = dict.fromkeys(finding.id for finding in report.findings if finding.verdict is Verdict.FAIL)
     return (
         f"not ready: {number['FAIL']} failures ({', '.join(ids)}), {checked};"

@@ -30,6 +30,7 @@ _STYLES = {
     HostStatus.CHANGED: "yellow",
     HostStatus.FAILED: "bold red",
     HostStatus.UNREACHABLE: "bold red",
+    HostStatus.REFUSED: "bold red",
     HostStatus.LEFT: "dim",
     HostStatus.INTERRUPTED: "magenta",
 }

@@ -21,7 +21,7 @@ th, td { text-align: left; padding: .25rem .6rem; border-bottom: 1px solid #8884
 td.number { text-align: right; font-variant-numeric: tabular-nums; }
 .grid { overflow-x: auto; }
 .ok, .PASS { background: #2e7d3233; } .changed, .WARN { background: #f9a82544; }
-.failed, .unreachable, .FAIL { background: #c6282855; } .left, .SKIP { background: #8882; }
+.failed, .unreachable, .refused, .FAIL { background: #c6282855; } .left, .SKIP { background: #8882; }
 .interrupted, .UNKNOWN { background: #6a1b9a44; }
 .headline { font-size: 1.2rem; padding: .6rem 1rem; border-radius: .4rem; }
 pre { background: #8882; padding: .6rem; overflow-x: auto; white-space: pre-wrap; }

@@ -11,6 +11,7 @@ from pai_install.findings import Finding, Verdict
 
 SCHEMA_VERSION = 1
 OBSERVE = "observe"  # the name of the read-only phase before the plan
+PREFLIGHT = "preflight"  # and of the one before a machine is touched for the first time
 
 
 class HostStatus(StrEnum):
@@ -20,6 +21,7 @@ class HostStatus(StrEnum):
     CHANGED = "changed"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
+    REFUSED = "refused"  # preflight found something in the way; nothing was touched
     LEFT = "left"  # not run; the next apply does it
     INTERRUPTED = "interrupted"
 
@@ -104,7 +106,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Interrupted, else a failed step, else an unreachable host, else a failed check, else ok.
+        """Interrupted, else a failed step, an unreachable host, a refused one, a failed check, else ok.
 
         In check mode a failing task is no error: it may need what an earlier phase has yet to do.
         """
@@ -116,6 +118,8 @@ class Outcome:
             return ExitCode.STEP_FAILED
         if HostStatus.UNREACHABLE in statuses:
             return ExitCode.UNREACHABLE
+        if HostStatus.REFUSED in statuses:
+            return ExitCode.PREFLIGHT_FAILED
         if any(finding.verdict is Verdict.FAIL for finding in self.findings):
             return ExitCode.VERIFICATION_FAILED
         return ExitCode.OK

@@ -15,9 +15,12 @@ PLAN_SCHEMA_VERSION = 1
 _SHOWN_HOSTS = 10
 
 
-def plan_data(plan: Plan, changes: tuple[FileChange, ...] = ()) -> dict[str, Any]:
+def plan_data(
+    plan: Plan, changes: tuple[FileChange, ...] = (), refused: Mapping[str, str] | None = None
+) -> dict[str, Any]:
     """The published form of a plan; it holds no secret.
 
+    refused: machine -> why preflight keeps it out.
     inventory_digest: tells whether what Ansible would be given is still the same.
     """
     return {
@@ -34,6 +37,7 @@ def plan_data(plan: Plan, changes: tuple[FileChange, ...] = ()) -> dict[str, Any
             for phase in plan.phases
         ],
         "unreachable": dict(plan.unreachable),
+        "refused": dict(refused or {}),
         "inventory_digest": _digest(plan),
         "changes": [change.as_json() for change in changes],
     }

@@ -91,6 +91,7 @@ def _plan() -> _Schema:
         empty=_YES,
         phases=_list(phase),
         unreachable=_by_host(_TEXT),
+        refused=_by_host(_TEXT),
         inventory_digest=_TEXT,
         changes=_list(_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT)),
     )

@@ -11,6 +11,7 @@ from pai_install.report.model import HostStatus, Outcome, PhaseResult
 _GRAVITY = (
     HostStatus.FAILED,
     HostStatus.UNREACHABLE,
+    HostStatus.REFUSED,
     HostStatus.INTERRUPTED,
     HostStatus.LEFT,
     HostStatus.CHANGED,
@@ -56,6 +57,8 @@ def headline(outcome: Outcome) -> str:
         ExitCode.INTERRUPTED: f"interrupted after {time_word}; run the same command again to continue",
         ExitCode.UNREACHABLE: f"not complete after {time_word}: "
         f"{_names(outcome, HostStatus.UNREACHABLE)} did not answer",
+        ExitCode.PREFLIGHT_FAILED: f"not complete after {time_word}: preflight refused "
+        f"{_names(outcome, HostStatus.REFUSED)}",
         ExitCode.VERIFICATION_FAILED: f"done in {time_word}, but a check failed",
         ExitCode.STEP_FAILED: f"stopped after {time_word}: {outcome.error.message}"
         if outcome.error is not None

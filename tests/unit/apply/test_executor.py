@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from pai_install.apply.executor import execute
+from pai_install.apply.executor import Gate, execute
 from pai_install.errors import ExitCode, PaiError
 from pai_install.findings import Finding, Verdict
-from pai_install.report.model import Counts, HostStatus, PhaseResult
+from pai_install.report.model import Counts, HostResult, HostStatus, PhaseResult
 from pai_install.report.notices import PhaseStarted, RunFinished, RunStarted, TaskFinished
 
 ALL = ("master", "one", "two")
@@ -206,12 +207,10 @@ def test_unobserved_hosts_are_unreachable_and_left_out(kit: Any) -> None:
 
 
 def test_observation_counts_once(kit: Any) -> None:
-    from pai_install.report.model import HostResult  # noqa: PLC0415
-
     seen = PhaseResult("observe", "Look", 2.0, {"one": HostResult(HostStatus.OK, Counts(ok=1, tasks=1))})
     engine = kit.engine({"base.yml": kit.fine("one")})
     ticks = iter([10.0, 11.0, 14.0, 15.0])
-    outcome = execute(kit.plan(kit.phase("base", "one")), engine, [], before=seen, clock=lambda: next(ticks))
+    outcome = execute(kit.plan(kit.phase("base", "one")), engine, [], before=[seen], clock=lambda: next(ticks))
     assert outcome.counts["one"].tasks == 3
     assert outcome.duration_s == 7.0
     assert outcome.phases[1].duration_s == 3.0
@@ -262,21 +261,53 @@ def test_gate_holds_back_what_needs_its_phase(kit: Any) -> None:
         kit.phase("control", "master"), kit.phase("time", "one"), kit.phase("workers", "one", needs=("control",))
     )
     sick = Finding("api", Verdict.FAIL, "cluster", "does not answer")
-    outcome = execute(plan, engine, [], gates={"control": lambda: [sick]})
+    outcome = execute(plan, engine, [], gates={"control": Gate("look", "Look at it", lambda _hosts: [sick])})
     assert [request.playbook for request in engine.requests] == ["control.yml", "time.yml"]
-    assert outcome.phases[2].hosts["one"].why == "a check after phase control failed"
+    assert [phase.name for phase in outcome.phases] == ["control", "look", "time", "workers"]
+    assert outcome.phases[3].hosts["one"].why == "a check after phase control failed"
     assert outcome.findings == (sick,)
 
 
 def test_gate_is_not_asked_in_check_mode_and_ctrl_c_in_it_counts(kit: Any) -> None:
-    def interrupted() -> list[Finding]:
+    def interrupted(hosts: Sequence[str]) -> list[Finding]:
         raise KeyboardInterrupt
+
+    gate = Gate("look", "Look at it", interrupted)
 
     script = {"control.yml": kit.fine("master")}
     plan = kit.plan(kit.phase("control", "master"))
-    assert execute(plan, kit.engine(script), [], check=True, gates={"control": interrupted}).ok
-    outcome = execute(plan, kit.engine(script), [], gates={"control": interrupted})
+    assert execute(plan, kit.engine(script), [], check=True, gates={"control": gate}).ok
+    outcome = execute(plan, kit.engine(script), [], gates={"control": gate})
     assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert outcome.phases[-1].hosts["master"].status is HostStatus.INTERRUPTED
+
+
+def test_gate_looks_at_the_hosts_that_came_through_and_is_told_like_a_phase(kit: Any) -> None:
+    seen: list[Sequence[str]] = []
+
+    def look(hosts: Sequence[str]) -> list[Finding]:
+        seen.append(hosts)
+        return []
+
+    script = {"verify.yml": kit.done(*kit.fine("one")[:-1], kit.event("failed", "two"), failures=["two"], rc=2)}
+    listener = kit.listener()
+    plan = kit.plan(kit.phase("verify", "one", "two"))
+    execute(plan, kit.engine(script), [listener], gates={"verify": Gate("health", "Check the health", look)})
+    assert seen == [("one",)]
+    assert [(notice.name, notice.number, notice.total) for notice in listener.of(PhaseStarted)] == [
+        ("verify", 1, 2),
+        ("health", 2, 2),
+    ]
+
+
+def test_refused_host_is_never_touched(kit: Any) -> None:
+    hosts = {"one": HostResult(HostStatus.REFUSED, why="swap is on [swap]"), "two": HostResult(HostStatus.OK)}
+    looked = PhaseResult("preflight", "Look", 1.0, hosts)
+    engine = kit.engine({"base.yml": kit.fine("two")})
+    outcome = execute(kit.plan(kit.phase("base", "one", "two")), engine, [], before=[looked])
+    assert engine.requests[0].limit == ("two",)
+    assert outcome.phases[1].hosts["one"].why == "refused: swap is on [swap]"
+    assert outcome.exit_code is ExitCode.PREFLIGHT_FAILED
 
 
 def test_observers_are_told_in_order_and_without_secrets(kit: Any) -> None:

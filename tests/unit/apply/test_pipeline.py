@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pai_install.apply.executor import Gate
 from pai_install.apply.lock import holder, site_lock
 from pai_install.apply.pipeline import Request, open_session, perform, prepare, preview, require_unmoved, write_reports
 from pai_install.apply.state import open_state
@@ -74,7 +75,7 @@ def test_gates_of_the_wiring_are_asked(site: Path, kit: Any) -> None:
 
     world = World((phase("base", "one"),), {"base.yml": done(event("ok", "one"))})
     sick = Finding("api", Verdict.FAIL, "cluster", "silent")
-    wiring = replace(world.wiring(), gates=lambda *_: {"base": lambda: [sick]})
+    wiring = replace(world.wiring(), gates=lambda *_: {"base": Gate("look", "Look", lambda _: [sick])})
     with open_session(Request(site), wiring, verb="apply", progress=kit.listener(), say=print) as session:
         outcome = perform(session, prepare(session))
     assert outcome.findings == (sick,)

@@ -13,6 +13,8 @@ from pai_install.apply.wiring import Wiring
 from pai_install.engine.base import Engine, Event
 from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan, PlannedPhase
+from pai_install.preflight.judge import force
+from pai_install.preflight.report import PreflightReport
 from pai_install.site.load import load_site
 from tests.unit.runs import SECRET, ScriptedEngine, done, event
 
@@ -30,11 +32,16 @@ machine-list:
 
 @dataclass
 class World:
-    """What the machines are like in a test. phases: what there is to do; script: playbook -> events."""
+    """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
+
+    newcomers: machines that no role was ever on; in_the_way: what preflight finds there.
+    """
 
     phases: tuple[PlannedPhase, ...] = ()
     script: dict[str, Sequence[Event | BaseException]] = field(default_factory=dict)
     standing: tuple[Finding, ...] = ()
+    newcomers: tuple[str, ...] = ()
+    in_the_way: tuple[Finding, ...] = ()
     asked: list[Mapping[str, Any]] = field(default_factory=list)
     engine: ScriptedEngine = field(init=False)
 
@@ -53,6 +60,8 @@ class World:
             plan=self._plan,
             engine=self._engine,
             gates=lambda *_: {},
+            newcomers=lambda *_: self.newcomers,
+            preflight=self._preflight,
             judge=lambda *_: self.standing,
         )
 
@@ -67,7 +76,12 @@ class World:
     def _plan(self, site: Any, inventory: Inventory, observed: Mapping[str, Any], **words: Any) -> Plan:
         del site
         self.asked.append({"observed": sorted(observed), **words})
-        return Plan(self.phases, inventory, dict(words["unreachable"] or {}))
+        return Plan(self.phases, inventory, dict(words["unreachable"] or {}), "master")
+
+    def _preflight(self, engine: Engine, site: Any, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
+        del engine
+        self.asked.append({"preflight": hosts, "forced": forced})
+        return PreflightReport(site.directory.name, force(self.in_the_way, forced), forced, 1.0)
 
     def _engine(self, state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractContextManager[Engine]:
         del state, run

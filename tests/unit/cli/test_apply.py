@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,47 @@ def test_dead_machine_is_named_and_the_others_are_done(site: Path, in_world: Any
     assert "two could not be looked at: No route to host" in err
     assert "two did not answer" in out
     assert "two: still to do: Look at the machines, Base, Workers" in out
+
+
+SWAP = Finding("swap", Verdict.FAIL, "two", "swap is on", remedy="swapoff")
+LOST = Finding("reachable", Verdict.FAIL, "one", "it did not answer")
+
+
+def test_refused_machine_is_left_as_it_is_and_the_others_are_done(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World(WORK, dict(FINE), newcomers=("one", "two"), in_the_way=(SWAP, LOST)))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
+    touched = {host for request in world.engine.requests[1:] for host in request.limit}
+    assert "two" not in touched
+    assert "one" in touched, "preflight's trouble to reach a machine must not keep it out"
+    out, err = capsys.readouterr()
+    assert "not ready: 2 failures (swap, reachable)" in err
+    assert "FAIL two: swap is on [swap]" in out
+    assert "preflight refused two" in out
+    assert json.loads((last_run(site) / "preflight.json").read_text())["ok"] is False
+
+
+def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World(WORK, dict(FINE), newcomers=("two",), in_the_way=(SWAP,)))
+    assert run(["apply", "--site", str(site), "--yes", "--force-check", "swap"]) == ExitCode.OK
+    assert {"preflight": ("two",), "forced": ("swap",)} in world.asked
+    assert "ready to install: 1 machine looked at in 1 s, 1 warnings" in capsys.readouterr().err
+    assert run(["apply", "--site", str(site), "--yes", "--force-check", "swop"]) == ExitCode.USAGE
+
+
+def test_refused_lead_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
+    swap = replace(SWAP, subject="master")
+    world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
+    assert run(["apply", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+    assert "master, which the others need, was refused" in (last_run(site) / "report.json").read_text()
+    del capsys
+
+
+def test_plan_says_who_is_refused(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(WORK, dict(FINE), newcomers=("two",), in_the_way=(SWAP,)))
+    assert run(["plan", "--site", str(site), "--no-diff", "--format", "json"]) == ExitCode.PREFLIGHT_FAILED
+    assert json.loads(capsys.readouterr().out)["refused"] == {"two": "swap is on [swap]"}
+    assert run(["plan", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
 
 
 def test_without_a_terminal_yes_is_needed(site: Path, in_world: Any, capsys: Any) -> None:

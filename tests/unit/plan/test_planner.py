@@ -14,7 +14,7 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.plan.phases import PHASE_NAMES, PHASES
-from pai_install.plan.planner import make_plan
+from pai_install.plan.planner import make_plan, newcomers
 from pai_install.site import Site
 
 from .conftest import CONFIG, ROLES, converged
@@ -43,6 +43,13 @@ def test_bare_machines_get_every_phase_in_order(site: Site, inventory: Inventory
 
 def test_converged_machines_get_nothing(site: Site, inventory: Inventory) -> None:
     assert make_plan(site, inventory, converged(inventory)).empty
+
+
+def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inventory) -> None:
+    seen = converged(inventory)
+    assert newcomers(make_plan(site, inventory, bare(site)), bare(site)) == ("master", "worker1", "worker2")
+    seen["worker2"] = Observed(hostname="worker2")
+    assert newcomers(make_plan(site, inventory, seen), seen) == ("worker2",)
 
 
 def test_drift_brings_one_phase_on_one_machine_and_the_proof(site: Site, inventory: Inventory) -> None:

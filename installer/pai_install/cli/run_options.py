@@ -1,0 +1,49 @@
+"""The options that say which run is meant: the same for `apply` and `plan`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+
+from pai_install.apply.pipeline import Request
+from pai_install.cli.options import (
+    accept_new_option,
+    force_check_option,
+    limit_option,
+    phase_option,
+    site_option,
+)
+
+
+def run_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options to a verb and gives it their values as one `request`.
+
+    The verb raises PaiError when --force-check names what is no check.
+    """
+
+    @functools.wraps(verb)  # with the options that the verb has of its own
+    def gathered(
+        *,
+        site_dir: Path,
+        limit: tuple[str, ...],
+        phases: tuple[str, ...],
+        forced: tuple[str, ...],
+        accept_new: bool,
+        **others: object,
+    ) -> int:
+        return verb(request=Request(site_dir, phases, limit, accept_new, _known(forced)), **others)
+
+    options = (site_option, limit_option, phase_option, force_check_option, accept_new_option)
+    command: Callable[..., int] = gathered
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _known(forced: tuple[str, ...]) -> tuple[str, ...]:
+    if forced:
+        from pai_install.preflight.judge import require_known  # noqa: PLC0415 - the rules load only when needed
+
+        require_known(forced)
+    return forced
