@@ -28,6 +28,7 @@ import re
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drift
 
 CAP_SYS_RESOURCE = 24
@@ -178,6 +179,7 @@ def main() -> None:
         "memory_bytes": memory_bytes(),
         "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),
+        "certificates": certificates(module.run_command),
         "roles": roles(),
     }
     if os.path.exists(ADMIN_CONF):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -147,4 +148,4 @@ def _standing(site: Site, inventory: Inventory, observed: Mapping[str, Any]) -> 
 
     first = inventory.host_vars[site.control_planes[0].hostname]
     version = {**inventory.shared_vars, **first}["control_plane_version"]
-    return standing_findings(site, version, observed)
+    return standing_findings(site, version, observed, now=time.time())

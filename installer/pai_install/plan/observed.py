@@ -27,6 +27,15 @@ class Membership(BaseModel):
     joined: bool = False
 
 
+class Certificate(BaseModel):
+    """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why."""
+
+    model_config = ConfigDict(frozen=True)
+    path: str
+    expires: int | None = None
+    problem: str = ""
+
+
 class Observed(BaseModel):
     """One machine, as module pai_facts saw it. memory_bytes: bytes. cluster: on a control plane only."""
 
@@ -43,6 +52,7 @@ class Observed(BaseModel):
     cpus: int = 0
     kubernetes: Membership = Membership()
     roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
+    certificates: tuple[Certificate, ...] = ()
     cluster: Mapping[str, Any] | None = None
 
 

@@ -1,17 +1,23 @@
-"""Is the cluster well, as the control plane tells it? Pure: for runs that have nothing to do."""
+"""Is the cluster well, as its machines tell it? Pure: for runs that have nothing to do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from pai_install.findings import Finding, Verdict
-from pai_install.plan.observed import Observed
+from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 
+RENEW_WITHIN_DAYS = 30
+_DAY_S = 86400
 
-def standing_findings(site: Site, version: str, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
-    """Nodes Ready at `version`, pods of the system running, from what the first answering control plane saw.
+
+def standing_findings(site: Site, version: str, observed: Mapping[str, Observed], *, now: float) -> tuple[Finding, ...]:
+    """Nodes Ready at `version`, pods of the system running, certificates valid; now: seconds since 1970.
+
+    Nodes and pods are what the first answering control plane saw.
 
     Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
     plane was observed, or none has a cluster yet. One control plane that reaches the API is enough.
@@ -20,7 +26,8 @@ def standing_findings(site: Site, version: str, observed: Mapping[str, Observed]
     views = [seen.cluster for seen in masters if seen.cluster is not None]
     if not views:
         return ()
-    return _judge(site, version, observed, next((view for view in views if not view.get("error")), views[0]))
+    view = next((view for view in views if not view.get("error")), views[0])
+    return (*_judge(site, version, observed, view), *_certificates(site, observed, now))
 
 
 def _judge(
@@ -76,3 +83,40 @@ def _pods(pods: list[Mapping[str, Any]], observed: set[str]) -> tuple[Finding, .
         )
         for pod in bad
     )
+
+
+def _certificates(site: Site, observed: Mapping[str, Observed], now: float) -> Iterator[Finding]:
+    for machine in site.present_machines:
+        seen = observed.get(machine.hostname)
+        if seen is None or not seen.certificates:
+            continue
+        unread = [entry for entry in seen.certificates if entry.expires is None]
+        yield from (_unread(machine.hostname, entry) for entry in unread)
+        dated = [(entry.expires, entry.path) for entry in seen.certificates if entry.expires is not None]
+        if dated:
+            yield _soonest(machine.hostname, *min(dated), now=now)
+
+
+def _unread(host: str, entry: Certificate) -> Finding:
+    message = f"until when {entry.path} is valid cannot be told"
+    return Finding("certificates", Verdict.UNKNOWN, host, message, entry.problem, remedy="openssl x509 -text there")
+
+
+def _soonest(host: str, expires: int, path: str, *, now: float) -> Finding:
+    """The certificate of a machine that ends first."""
+    date = datetime.fromtimestamp(expires, UTC).date().isoformat()
+    left = int((expires - now) // _DAY_S)
+    expected = f"more than {RENEW_WITHIN_DAYS} days left"
+    if expires <= now:
+        message = f"{path} has expired"
+        return Finding("certificates", Verdict.FAIL, host, message, date, expected, _renewal(path))
+    if left < RENEW_WITHIN_DAYS:
+        message = f"{path} expires in {left} days"
+        return Finding("certificates", Verdict.WARN, host, message, date, expected, _renewal(path))
+    return Finding("certificates", Verdict.PASS, host, f"certificates valid until {date}", date, expected)
+
+
+def _renewal(path: str) -> str:
+    if "kubelet" in path and "apiserver" not in path:
+        return "the kubelet should have renewed it: journalctl --unit kubelet; systemctl restart kubelet"
+    return "kubeadm certs renew all on this machine, then restart its control plane pods"

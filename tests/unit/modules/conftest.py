@@ -16,6 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 SHARED = "ansible.module_utils.pai_managed"
 ETCD = "ansible.module_utils.pai_etcd_members"
+CERTIFICATES = "ansible.module_utils.pai_certificates"
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -42,9 +43,15 @@ def etcd() -> Any:
 
 
 @pytest.fixture(scope="session")
-def library(managed: Any, etcd: Any) -> Callable[[str], Any]:
+def certificate_facts() -> Any:
+    """playbooks/module_utils/pai_certificates.py."""
+    return sys.modules.get(CERTIFICATES) or load(PLAYBOOKS / "module_utils" / "pai_certificates.py", CERTIFICATES)
+
+
+@pytest.fixture(scope="session")
+def library(managed: Any, etcd: Any, certificate_facts: Any) -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed, etcd
+    del managed, etcd, certificate_facts
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 from pai_install.findings import Verdict, worst
-from pai_install.plan.observed import Observed
+from pai_install.plan.observed import Certificate, Observed
 from pai_install.plan.standing import standing_findings
 from pai_install.site import Site
+
+NOW = 1_800_000_000.0
+DAY = 86400
 
 
 def node(name: str, **words: Any) -> dict[str, Any]:
@@ -35,7 +38,7 @@ NODES = [node("master"), node("worker1"), node("worker2")]
 
 
 def test_all_well(site: Site) -> None:
-    findings = standing_findings(site, "1.36.3", seen(site, NODES, [pod()]))
+    findings = standing_findings(site, "1.36.3", seen(site, NODES, [pod()]), now=NOW)
     assert worst(findings) is Verdict.PASS
     assert {finding.subject for finding in findings} == {"master", "worker1", "worker2", "cluster"}
 
@@ -52,30 +55,34 @@ def test_all_well(site: Site) -> None:
 def test_what_is_wrong_fails_by_name(
     site: Site, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], subject: str, words: str
 ) -> None:
-    failed = [entry for entry in standing_findings(site, "1.36.3", seen(site, nodes, pods)) if entry.verdict == "FAIL"]
+    failed = [
+        entry
+        for entry in standing_findings(site, "1.36.3", seen(site, nodes, pods), now=NOW)
+        if entry.verdict == "FAIL"
+    ]
     assert [entry.subject for entry in failed] == [subject]
     assert words in failed[0].message
 
 
 def test_cordoned_node_is_a_warning(site: Site) -> None:
     nodes = [*NODES[:2], node("worker2", cordoned=True)]
-    assert worst(standing_findings(site, "1.36.3", seen(site, nodes, [pod()]))) is Verdict.WARN
+    assert worst(standing_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)) is Verdict.WARN
 
 
 def test_silent_api_is_a_failure(site: Site) -> None:
-    findings = standing_findings(site, "1.36.3", seen(site, [], [], error="connection refused"))
+    findings = standing_findings(site, "1.36.3", seen(site, [], [], error="connection refused"), now=NOW)
     assert [(entry.id, entry.verdict, entry.value) for entry in findings] == [("api", "FAIL", "connection refused")]
 
 
 def test_machine_that_did_not_answer_is_not_judged_twice(site: Site) -> None:
     view = seen(site, [*NODES[:2], node("worker2", ready=False)], [pod(), pod(node="worker2", ready=False)])
     del view["worker2"]
-    assert worst(standing_findings(site, "1.36.3", view)) is Verdict.PASS
+    assert worst(standing_findings(site, "1.36.3", view, now=NOW)) is Verdict.PASS
 
 
 def test_nothing_is_said_before_there_is_a_cluster(site: Site) -> None:
     bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
-    assert standing_findings(site, "1.36.3", bare) == ()
+    assert standing_findings(site, "1.36.3", bare, now=NOW) == ()
 
 
 def test_one_control_plane_that_reaches_the_api_is_enough(make_site: Callable[..., Site]) -> None:
@@ -93,6 +100,34 @@ machine-list:
     observed["third"] = Observed(
         hostname="third", cluster={"error": "", "nodes": [node(name) for name in observed], "pods": [pod()]}
     )
-    assert worst(standing_findings(site, "1.36.3", observed)) is Verdict.PASS
+    assert worst(standing_findings(site, "1.36.3", observed, now=NOW)) is Verdict.PASS
     del observed["third"]
-    assert [finding.id for finding in standing_findings(site, "1.36.3", observed)] == ["api"]
+    assert [finding.id for finding in standing_findings(site, "1.36.3", observed, now=NOW)] == ["api"]
+
+
+@pytest.mark.parametrize(
+    ("days", "verdict", "words"),
+    [
+        (300, Verdict.PASS, "certificates valid until 2027-11-11"),
+        (29, Verdict.WARN, "/etc/kubernetes/pki/apiserver.crt expires in 29 days"),
+        (0, Verdict.FAIL, "/etc/kubernetes/pki/apiserver.crt has expired"),
+    ],
+)
+def test_certificate_that_ends_first_is_named(site: Site, days: int, verdict: Verdict, words: str) -> None:
+    view = seen(site, NODES, [pod()])
+    both = (
+        Certificate(path="/etc/kubernetes/pki/ca.crt", expires=int(NOW) + 3650 * DAY),
+        Certificate(path="/etc/kubernetes/pki/apiserver.crt", expires=int(NOW) + days * DAY),
+    )
+    view["master"] = view["master"].model_copy(update={"certificates": both})
+    found = [entry for entry in standing_findings(site, "1.36.3", view, now=NOW) if entry.id == "certificates"]
+    assert [(entry.subject, entry.verdict, entry.message) for entry in found] == [("master", verdict, words)]
+
+
+def test_certificate_that_cannot_be_read_is_unknown_and_not_good(site: Site) -> None:
+    view = seen(site, NODES, [pod()])
+    torn = Certificate(path="/var/lib/kubelet/pki/kubelet-client-current.pem", problem="openssl cannot read it")
+    view["worker1"] = view["worker1"].model_copy(update={"certificates": (torn,)})
+    found = standing_findings(site, "1.36.3", view, now=NOW)
+    assert worst(found) is Verdict.UNKNOWN
+    assert found[-1].value == "openssl cannot read it"
