@@ -44,12 +44,17 @@ class HealthReport:
         return ExitCode.VERIFICATION_FAILED if found else ExitCode.OK
 
     def neutral(self) -> tuple[Finding, ...]:
-        """What a run report of `apply` shows: FAIL, WARN and UNKNOWN each, and one PASS per good machine."""
-        bad = tuple(finding.as_finding() for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN))
+        """What a run report of `apply` shows: FAIL and WARN each, UNKNOWN once per machine and reason, and one PASS
+        per good machine.
+        """
+        bad = tuple(finding.as_finding() for finding in self.of(Verdict.FAIL, Verdict.WARN))
+        unknown = tuple(_unanswered(self.of(Verdict.UNKNOWN)))
         touched = {finding.machine for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)}
         good = [report for report in self.machines if report.name not in touched]
-        return bad + tuple(
-            Finding("health", Verdict.PASS, report.name, f"{len(report.findings)} checks") for report in good
+        return (
+            *bad,
+            *unknown,
+            *(Finding("health", Verdict.PASS, report.name, f"{len(report.findings)} checks") for report in good),
         )
 
     def as_json(self, *, everything: bool = False, strict: bool = False) -> dict[str, Any]:
@@ -62,6 +67,23 @@ class HealthReport:
             "unreachable": dict(self.missed),
             "machines": [_machine_json(report, everything=everything) for report in self.machines],
         }
+
+
+def _unanswered(findings: Iterable[HealthFinding]) -> Iterator[Finding]:
+    """UNKNOWN findings, those of one machine for one reason as one: a missing driver leaves much unanswered."""
+    alike: dict[tuple[str, str], list[HealthFinding]] = {}
+    for finding in findings:
+        alike.setdefault((finding.machine, finding.message.splitlines()[0]), []).append(finding)
+    for (machine, message), group in alike.items():
+        if len(group) == 1:
+            yield group[0].as_finding()
+            continue
+        checks = [finding.check for finding in group]
+        names = ", ".join(checks[:3]) + (f" and {len(checks) - 3} more" if len(checks) > 3 else "")
+        remedy = next((finding.remedy for finding in group if finding.remedy), "")
+        yield Finding(
+            group[0].check, Verdict.UNKNOWN, machine, f"{message}: {names} could not be answered", remedy=remedy
+        )
 
 
 def unreached(machine: str, why: str) -> HealthFinding:

@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from pai_install.errors import ExitCode
 from pai_install.findings import Verdict
 from pai_install.health.catalogues import load_catalogue
+from pai_install.health.evidence import CommandResult
 from pai_install.health.explain import all_checks, checks_markdown, explain, limits_markdown, xids_markdown
 from pai_install.health.html import html
 from pai_install.health.junit import junit
@@ -106,6 +107,18 @@ def test_neutral_findings_for_a_run_report() -> None:
     sick = next(item for item in found if item.id == "gpu-remap-failed")
     assert sick.subject == "sick 0000:18:00.0"
     assert sick.remedy.endswith("(action: rma)")
+
+
+def test_run_report_says_once_what_a_missing_driver_leaves_unanswered() -> None:
+    missing = CommandResult(missing=True)
+    machine = healthy(2, "bare").command("nvidia_smi_xml", missing).report()
+    found = [item for item in HealthReport((machine,)).neutral() if item.verdict is Verdict.UNKNOWN]
+    asked = [item for item in machine.findings if item.verdict is Verdict.UNKNOWN]
+    assert len(asked) > 30
+    assert len(found) < 10
+    assert any(
+        re.search(r"no GPU could be asked: .* and \d+ more could not be answered", item.message) for item in found
+    )
 
 
 class Page(HTMLParser):
