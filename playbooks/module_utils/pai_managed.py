@@ -15,11 +15,13 @@ An expectation is a dict with `kind` and what that kind needs:
   sysctl:  name, value                 kernel parameter
   noswap:                              nothing swaps
   object:  name, namespace, version    Kubernetes object (kind/name), seen from a control plane
+  node:    name, labels, taints        this machine's node, seen with its kubelet's login
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
@@ -172,6 +174,23 @@ def _check_noswap(_item: dict[str, Any]) -> str:
     return f"swap is on: {lines[0].split()[0]}" if lines else ""
 
 
+def _check_node(item: dict[str, Any]) -> str:
+    shown = _output([*KUBECTL_OF_KUBELET, "get", "node", item["name"], "--output", "json"])
+    if not shown:
+        return f"node {item['name']} cannot be seen in the cluster"
+    node = json.loads(shown)
+    labels = node["metadata"].get("labels", {})
+    lacking = [f"label {key}={value}" for key, value in item["labels"].items() if labels.get(key) != value]
+    taints = taint_words(node["spec"].get("taints", []))
+    lacking += [f"taint {word}" for word in item["taints"] if word not in taints]
+    return f"node {item['name']} lacks {', '.join(lacking)}" if lacking else ""
+
+
+def taint_words(taints: list[dict[str, str]]) -> list[str]:
+    """Taints as kubectl writes them: key[=value]:Effect."""
+    return [f"{it['key']}{'=' + it['value'] if it.get('value') else ''}:{it['effect']}" for it in taints]
+
+
 _CHECKS = {
     "file": _check_file,
     "block": _check_block,
@@ -180,6 +199,7 @@ _CHECKS = {
     "nomatch": _check_nomatch,
     "sysctl": _check_sysctl,
     "noswap": _check_noswap,
+    "node": _check_node,
 }
 
 
@@ -227,6 +247,11 @@ def _installed(names: list[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.endswith(" installed")}
 
 
+KUBECTL_OF_KUBELET = [
+    "/usr/local/bin/kubectl",
+    "--kubeconfig=/etc/kubernetes/kubelet.conf",
+    "--request-timeout=10s",
+]
 KUBECTL = ["/usr/local/bin/kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "--request-timeout=10s"]
 
 

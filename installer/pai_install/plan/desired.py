@@ -82,6 +82,8 @@ class Desired:
             found.append(self.control_plane(machine))
         elif machine.worker:
             found.append(self.worker(machine))
+        if machine.labels or machine.taints:
+            found.append(self.node_labels(machine))
         return tuple(found)
 
     def base(self, machine: Machine) -> rv.BaseVars:
@@ -224,6 +226,12 @@ class Desired:
             node_name=machine.hostname,
             endpoint=self.endpoint,
             token_from=self.first.hostname,
+        )
+
+    def node_labels(self, machine: Machine) -> rv.NodeLabelsVars:
+        """What the layout says of this node."""
+        return rv.NodeLabelsVars(
+            name=machine.hostname, labels=dict(machine.labels), taints=machine.taints, via=self.first.hostname
         )
 
     def network(self) -> rv.PodNetworkVars:

@@ -11,7 +11,7 @@ from pai_install.plan.observed import Observed
 from pai_install.site import Site
 
 # Role variables that name it. They are no settings: another one makes no difference to a machine.
-LED_BY = frozenset({"control_plane_first", "worker_token_from", "cluster_verify_via"})
+LED_BY = frozenset({"control_plane_first", "worker_token_from", "cluster_verify_via", "node_labels_via"})
 
 
 def lead_of(site: Site, observed: Mapping[str, Observed]) -> str:

@@ -75,6 +75,7 @@ PHASES: tuple[Phase, ...] = (
         needs=("control-plane",),
     ),
     Phase("workers", "Join the workers", "workers.yml", ("worker",), _joining_workers, needs=("control-plane",)),
+    Phase("labels", "Label the nodes", "labels.yml", ("node_labels",), _all, needs=("control-plane",)),
 )
 
 # Runs after any phase that had work, and alone on `pai-install verify`.

@@ -80,8 +80,13 @@ def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observe
     found: list[str] = []
     for role in phase.roles:
         record = seen.roles.get(role)
+        if record is None and role not in wanted:
+            continue  # nothing of this role is asked for here
         if record is None:
             found.append(f"{role} was never installed here")
+            continue
+        if record.settings and role not in wanted:
+            found.append(f"{role} is no longer asked for")
             continue
         found += changed_settings(wanted.get(role, {}), record.settings)
         found += record.drift

@@ -151,6 +151,16 @@ class WorkerVars(RoleVars):
     token_from: str
 
 
+class NodeLabelsVars(RoleVars):
+    """Labels and taints of a node; only machines that have any are given these. via: the control plane to ask."""
+
+    role = "node_labels"
+    name: str
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+    via: str
+
+
 class PodNetworkVars(RoleVars):
     """Packets between the pods of different machines."""
 
@@ -182,6 +192,7 @@ ROLE_MODELS: tuple[type[RoleVars], ...] = (
     ApiProxyVars,
     ControlPlaneVars,
     WorkerVars,
+    NodeLabelsVars,
     PodNetworkVars,
     ClusterVerifyVars,
 )

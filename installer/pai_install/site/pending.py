@@ -22,11 +22,5 @@ def _pending(site: Site) -> Iterator[str]:
         yield "docker_iptables_enabled is left alone: Docker keeps its own setting"
     if site.openpai_style and settings.enable_hived_scheduler:
         yield "HiveD and OpenPAI's services are not set up by this version: the cluster has Kubernetes' own scheduler"
-    for word, machines in (
-        ("labels", [machine.hostname for machine in site.present_machines if machine.labels]),
-        ("taints", [machine.hostname for machine in site.present_machines if machine.taints]),
-    ):
-        if machines:
-            yield f"{word} of {', '.join(machines[:5])} are not put on the nodes by this version"
     if site.services:
         yield f"services-configuration.yaml is checked only: {', '.join(sorted(site.services))}"

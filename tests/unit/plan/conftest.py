@@ -81,6 +81,7 @@ ROLES = (
     "api_proxy",
     "control_plane",
     "worker",
+    "node_labels",
     "pod_network",
     "cluster_verify",
 )

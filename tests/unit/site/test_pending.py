@@ -34,8 +34,6 @@ def test_plain_site_is_done_in_full(tmp_path: Path) -> None:
         ("docker_registry_username: x\ndocker_registry_password: y\n", "", "docker_registry_username"),
         ("docker_iptables_enabled: false\n", "", "docker_iptables_enabled"),
         ("docker_image_tag: v1.8.0\n", "", "HiveD"),
-        ("", ", labels: {example.com/rack: r1}", "labels of one"),
-        ("", ', taints: ["dedicated=training:NoSchedule"]', "taints of one"),
     ],
 )
 def test_what_is_not_done_is_named(tmp_path: Path, config: str, entry: str, words: str) -> None:

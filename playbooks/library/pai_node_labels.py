@@ -1,0 +1,141 @@
+#!/usr/bin/python
+"""Ansible module: labels and taints of one node, beside those of everybody else."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_node_labels
+short_description: Set a node's labels and taints, and take off those that it once set
+description:
+  - Runs on a control plane. What others set stays; an annotation on the node says what is ours.
+options:
+  name: {description: The node., type: str, required: true}
+  labels: {description: Label -> value., type: dict, default: {}}
+  taints: {description: "As kubectl takes them, key[=value]:Effect.", type: list, elements: str, default: []}
+  kubeconfig: {description: Which kubeconfig to use., type: path, default: /etc/kubernetes/admin.conf}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Label the node
+  pai_node_labels: {name: worker1, labels: {example.com/rack: r1}, taints: ["dedicated=training:NoSchedule"]}
+"""
+RETURN = r"""
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+import json
+import os
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import taint_words
+
+OWNED = "pai-install/owned"
+ATTEMPTS = 5
+
+Node = dict[str, Any]
+Taint = dict[str, str]
+
+
+def parse_taint(word: str) -> Taint:
+    """key[=value]:Effect as the API has it."""
+    marked, _, effect = word.rpartition(":")
+    key, equals, value = marked.partition("=")
+    return {"key": key, "effect": effect, **({"value": value} if equals and value else {})}
+
+
+def identity(taint: Taint) -> str:
+    """What makes two taints the same one: key and effect."""
+    return f"{taint['key']}:{taint['effect']}"
+
+
+def patch(node: Node, labels: dict[str, str], taints: list[str]) -> Node:
+    """The merge patch that makes the node as it should be; empty when it is."""
+    metadata = node["metadata"]
+    noted = metadata.get("annotations", {}).get(OWNED)
+    owned = json.loads(noted) if noted else {"labels": [], "taints": []}
+    wanted = {identity(taint): taint for taint in map(parse_taint, taints)}
+    now = {"labels": sorted(labels), "taints": sorted(wanted)}
+    note = json.dumps(now, sort_keys=True) if labels or taints else None
+
+    seen = metadata.get("labels", {})
+    changed: dict[str, str | None] = {key: value for key, value in labels.items() if seen.get(key) != value}
+    changed.update({key: None for key in owned["labels"] if key not in labels and key in seen})
+    old = node["spec"].get("taints", [])
+    kept = [taint for taint in old if identity(taint) not in owned["taints"] and identity(taint) not in wanted]
+    marks = [*kept, *wanted.values()]
+
+    found: Node = {}
+    if changed:
+        found["metadata"] = {"labels": changed}
+    if sorted(taint_words(old)) != sorted(taint_words(marks)):
+        found["spec"] = {"taints": marks}
+    if noted != note:
+        found.setdefault("metadata", {})["annotations"] = {OWNED: note}
+    return found
+
+
+def shown(node: Node) -> str:
+    """Labels and taints, for a diff."""
+    labels = [f"{key}={value}" for key, value in sorted(node["metadata"].get("labels", {}).items())]
+    taints = [f"taint {word}" for word in sorted(taint_words(node["spec"].get("taints", [])))]
+    return "".join(f"{line}\n" for line in labels + taints)
+
+
+def patched(node: Node, change: Node) -> Node:
+    """The node as the patch would leave it."""
+    labels = {**node["metadata"].get("labels", {}), **change.get("metadata", {}).get("labels", {})}
+    taints = change.get("spec", node["spec"]).get("taints", [])
+    kept = {key: value for key, value in labels.items() if value is not None}
+    return {"metadata": {"labels": kept}, "spec": {"taints": taints}}
+
+
+def kubectl(module: AnsibleModule, words: list[str]) -> tuple[int, str, str]:
+    """Runs kubectl; status, output, errors."""
+    argv = ["/usr/local/bin/kubectl", "--kubeconfig", module.params["kubeconfig"], "--request-timeout=30s", *words]
+    return module.run_command(argv)  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "name": {"type": "str", "required": True},
+            "labels": {"type": "dict", "default": {}},
+            "taints": {"type": "list", "elements": "str", "default": []},
+            "kubeconfig": {"type": "path", "default": "/etc/kubernetes/admin.conf"},
+        },
+        supports_check_mode=True,
+    )
+    name, taints = module.params["name"], module.params["taints"]
+    labels = {key: str(value) for key, value in module.params["labels"].items()}
+    marks = taint_words([parse_taint(word) for word in taints])
+    expected = {"kind": "node", "name": name, "labels": labels, "taints": marks}
+    managed = [expected] if labels or taints else []
+    if module.check_mode and not os.path.exists(module.params["kubeconfig"]):
+        module.exit_json(changed=True, managed=[], msg="there is no cluster yet")
+    errors = ""
+    for _attempt in range(ATTEMPTS):
+        status, out, errors = kubectl(module, ["get", "node", name, "--output", "json"])
+        if status != 0:
+            break
+        node = json.loads(out)
+        change = patch(node, labels, taints)
+        diff = {"before": shown(node), "after": shown(patched(node, change)), "before_header": f"node {name}"}
+        if not change or module.check_mode:
+            module.exit_json(changed=bool(change), managed=managed, diff=diff)
+        # with its version, so that what others change meanwhile is seen and not overwritten
+        change.setdefault("metadata", {})["resourceVersion"] = node["metadata"]["resourceVersion"]
+        status, _out, errors = kubectl(module, ["patch", "node", name, "--type=merge", "--patch", json.dumps(change)])
+        if status == 0:
+            module.exit_json(changed=True, managed=managed, diff=diff)
+        if "Conflict" not in errors and "has been modified" not in errors:
+            break
+    if module.check_mode:
+        # on a fresh machine there is no node yet to compare with
+        module.exit_json(changed=True, managed=[], msg=errors.strip())
+    module.fail_json(msg=f"node {name} could not be labelled: {errors.strip()}")
+
+
+if __name__ == "__main__":
+    main()
