@@ -12,12 +12,14 @@ from pai_install.cli.options import format_option, site_option, yes_option
 from pai_install.errors import ExitCode
 from pai_install.lab import (
     Fault,
+    GpuState,
     LabSpec,
     LabStatus,
     down_site,
     heal,
     inject,
     labs_of,
+    show,
     spec_of,
     ssh_command,
     state_dir_of,
@@ -132,4 +134,18 @@ def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
         click.echo(f"{name} is healed: {', '.join(heal(spec, machine)) or 'nothing was wrong'}")
     else:
         click.echo(inject(spec, machine, Fault(fault)))
+    return ExitCode.OK
+
+
+@command.command(name="gpu")
+@site_option
+@click.argument("name")
+@click.argument("state", type=click.Choice([state.value for state in GpuState]))
+def gpu_command(*, site_dir: Path, name: str, state: str) -> int:
+    """Have the stand-ins for GPUs of machine NAME show healthy or sick ones.
+
+    Machines whose type has nvidia.com/gpu have stand-ins for nvidia-smi and for what the kernel shows of GPUs.
+    """
+    spec = _spec(site_dir)
+    click.echo(show(spec, spec.machine(name), GpuState(state)))
     return ExitCode.OK

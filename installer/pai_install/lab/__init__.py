@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pai_install.lab.bringup import UpReport, heal, up
 from pai_install.lab.faults import Fault, inject
+from pai_install.lab.gpu_stand_in import GpuState, show
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.observe import LabStatus, MachineStatus, status
 from pai_install.lab.spec import LabMachine, LabSpec, spec_of, state_dir_of
@@ -11,6 +12,7 @@ from pai_install.lab.teardown import down, down_site, labs_of
 
 __all__ = [
     "Fault",
+    "GpuState",
     "LabMachine",
     "LabSpec",
     "LabStatus",
@@ -21,6 +23,7 @@ __all__ = [
     "heal",
     "inject",
     "labs_of",
+    "show",
     "spec_of",
     "ssh_command",
     "state_dir_of",

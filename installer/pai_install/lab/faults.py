@@ -7,8 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab import cgroups, disk, machine
+from pai_install.lab import cgroups, disk, gpu_stand_in, machine
 from pai_install.lab.box import box_hierarchies, require_root
+from pai_install.lab.gpu_stand_in import GpuState
 from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
@@ -50,7 +51,11 @@ def clear(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
         run(["tc", "qdisc", "del", "dev", names.veth, "root"])
         run(["tc", "-netns", names.netns, "qdisc", "del", "dev", "eth0", "root"], check=False)
     disk.filler(names).unlink(missing_ok=True)
-    return tuple(fault.value for fault in found)
+    shown = gpu_stand_in.shown(spec, one)
+    if shown is GpuState.HEALTHY:
+        return tuple(fault.value for fault in found)
+    gpu_stand_in.show(spec, one, GpuState.HEALTHY)
+    return (*(fault.value for fault in found), shown.value)
 
 
 def present_faults(spec: LabSpec, one: LabMachine) -> tuple[Fault, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 from pai_install.lab import cgroups
 from pai_install.lab.box import box_hierarchies
 from pai_install.lab.faults import present_faults
+from pai_install.lab.gpu_stand_in import GpuState, shown
 from pai_install.lab.machine import start_time
 from pai_install.lab.names import lab_names
 from pai_install.lab.record import read_record
@@ -22,7 +23,10 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class MachineStatus:
-    """One machine. state: running, stopped (its disk is kept) or absent. faults: made by `lab fault`, not healed."""
+    """One machine. state: running, stopped (its disk is kept) or absent.
+
+    faults: made by `lab fault` or shown by `lab gpu`, not healed.
+    """
 
     name: str
     address: str
@@ -65,9 +69,15 @@ def _machine_status(
     started = [ticks for pid in cgroups.members(folders[0]) if (ticks := start_time(pid)) is not None]
     if not recorded or not started:
         return MachineStatus(one.name, str(one.address), "stopped" if recorded else "absent")
-    faults = tuple(fault.value for fault in present_faults(spec, one))
     uptime = time.clock_gettime(time.CLOCK_BOOTTIME) - min(started) / os.sysconf("SC_CLK_TCK")
-    return MachineStatus(one.name, str(one.address), "running", _memory(folders), int(uptime), faults)
+    return MachineStatus(one.name, str(one.address), "running", _memory(folders), int(uptime), faults_of(spec, one))
+
+
+def faults_of(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
+    """What is wrong with a machine that runs, by name; what its stand-ins for GPUs show included."""
+    found = tuple(fault.value for fault in present_faults(spec, one))
+    gpus = shown(spec, one)
+    return found if gpus is GpuState.HEALTHY else (*found, gpus.value)
 
 
 def _memory(folders: Iterable[Path]) -> int | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.lab import disk, keys
+from pai_install.lab import disk, gpu_stand_in, keys
+from pai_install.lab.entry import Entry
 from pai_install.lab.names import DATA_DIRS, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.files import write_atomic
@@ -46,15 +46,6 @@ ExecStart=/usr/local/sbin/pai-lab-early
 JOURNAL = "[Journal]\nStorage=volatile\nRuntimeMaxUse=32M\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One file of a machine: content and mode, or, where `link` is set, a symbolic link to it."""
-
-    content: str = ""
-    mode: int = 0o644
-    link: str = ""
-
-
 def machine_entries(machine: LabMachine, user: str, resolver: str) -> Mapping[str, Entry]:
     """Files that make a copy of the base image this machine: path without leading slash -> entry."""
     unit = "etc/systemd/system"
@@ -72,7 +63,8 @@ def machine_entries(machine: LabMachine, user: str, resolver: str) -> Mapping[st
         f"{unit}/default.target": Entry(link="/usr/lib/systemd/system/multi-user.target"),
     }
     entries |= {f"{unit}/{name}": Entry(link="/dev/null") for name in MASKED_UNITS}
-    return entries | {f"etc/sysctl.d/{name}": Entry(link="/dev/null") for name in MASKED_SYSCTL}
+    entries |= {f"etc/sysctl.d/{name}": Entry(link="/dev/null") for name in MASKED_SYSCTL}
+    return entries | gpu_stand_in.entries(machine)
 
 
 def resolver_text(resolv_conf: str, uplink: str) -> str:

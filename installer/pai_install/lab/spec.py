@@ -7,16 +7,25 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site import Site
+from pai_install.site import Site, Sku
+
+
+@dataclass(frozen=True, slots=True)
+class LabGpus:
+    """The NVIDIA GPUs that a machine's SKU names, and stand-ins show: model as in the layout, and how many."""
+
+    model: str
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on."""
+    """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs."""
 
     name: str
     address: IPv4Address
     port: int = 22
+    gpus: LabGpus | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +101,16 @@ def spec_of(site: Site) -> LabSpec:
     if len(logins) > 1:
         raise _unfit("its machines differ in ssh user or key", "give all machines the same ssh settings")
     user, key_file = next(iter(logins), ("root", state_dir / "lab_ssh_key"))
-    found = tuple(LabMachine(one.hostname, IPv4Address(one.hostip), one.ssh.port) for one in machines)
+    found = tuple(
+        LabMachine(one.hostname, IPv4Address(one.hostip), one.ssh.port, _gpus_of(site.sku_of(one))) for one in machines
+    )
     networks = tuple(IPv4Network(word) for word in (site.settings.pod_cidr, site.settings.service_cidr))
     return checked(LabSpec(found, user, key_file, state_dir, networks))
+
+
+def _gpus_of(sku: Sku) -> LabGpus | None:
+    device = sku.device
+    return LabGpus(device.model, device.count) if device and device.type == "nvidia.com/gpu" else None
 
 
 def _unfit(what: str, remedy: str) -> PaiError:

@@ -13,7 +13,7 @@ import pytest
 from pai_install.cli import lab as verb
 from pai_install.cli.main import run
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab import Fault, LabSpec, LabStatus, MachineStatus, UpReport
+from pai_install.lab import Fault, GpuState, LabSpec, LabStatus, MachineStatus, UpReport
 from pai_install.lab.record import Record
 
 LAYOUT = """
@@ -190,3 +190,24 @@ def test_unknown_fault_is_a_usage_error(site: str) -> None:
 
 def test_a_site_that_is_wrong_is_named_before_the_lab_is_touched(tmp_path: Path) -> None:
     assert run(["lab", "up", "--site", str(tmp_path), "--yes"]) == ExitCode.SITE_INVALID
+
+
+@pytest.mark.parametrize("state", list(GpuState))
+def test_every_state_of_gpus_reaches_its_machine(
+    site: str, state: GpuState, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    made: list[tuple[str, GpuState]] = []
+
+    def show(_spec: LabSpec, machine: Any, what: GpuState) -> str:
+        made.append((machine.name, what))
+        return "b shows it"
+
+    monkeypatch.setattr(verb, "show", show)
+    assert run(["lab", "gpu", "--site", site, "b", state.value]) == ExitCode.OK
+    assert made == [("b", state)]
+    assert capsys.readouterr().out == "b shows it\n"
+
+
+def test_gpus_of_a_machine_without_any_is_a_usage_error(site: str, capsys: Any) -> None:
+    assert run(["lab", "gpu", "--site", site, "a", "gpu-lost"]) == ExitCode.USAGE
+    assert "a has no NVIDIA GPUs" in capsys.readouterr().err

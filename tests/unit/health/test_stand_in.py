@@ -1,4 +1,4 @@
-"""Collector and verdicts together, on this box, with a stand-in for nvidia-smi that plays a sick machine."""
+"""Collector and verdicts together, on this box, with the lab's stand-in for nvidia-smi that plays a sick machine."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,16 @@ from pai_install.findings import Verdict
 from pai_install.health import collector
 from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.evidence import parse_evidence
+from pai_install.health.rules import GPU_CHECKS
 from pai_install.health.snapshot import Expectation
+from pai_install.lab.gpu import PRODUCTS, STAND_IN_DIR, Product, gpu_xml, gpus_of
+from pai_install.lab.gpu import smi_xml as lab_smi_xml
+from pai_install.lab.gpu_stand_in import FOLDER, entries
+from pai_install.lab.spec import LabGpus, LabMachine
 
-from .machines import CATALOGUE, LIMITS, change, h100, smi_xml
+from .machines import CATALOGUE, LIMITS, change, h100, healthy, smi_xml
 
-STAND_IN = Path(__file__).parent / "stand_in" / "nvidia-smi"
+STAND_IN = STAND_IN_DIR / "nvidia-smi-stand-in"
 Play = Callable[..., MachineReport]
 
 
@@ -86,3 +92,27 @@ def test_driver_and_library_that_do_not_match(play: Play) -> None:
     assert gpu_failures(report) == {"driver-status": "reboot"}
     finding = next(item for item in report.findings if item.check == "driver-status")
     assert "upgraded under running work" in finding.message
+
+
+@pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.generation)
+def test_the_labs_answers_leave_nothing_open(product: Product) -> None:
+    machine = LabMachine("gpu-01", IPv4Address("10.0.0.1"), gpus=LabGpus(product.name, 2))
+    box = healthy().output("nvidia_smi_xml", lab_smi_xml(gpu_xml(gpu) for gpu in gpus_of(machine)))
+    own = {check.text.id for check in GPU_CHECKS} - {"gpu-model"}  # the model is the test machine's
+    calm = (Verdict.PASS, Verdict.SKIP)
+    findings = box.report().findings
+    assert [item for item in findings if item.check in own and item.verdict not in calm] == []
+    assert sum(item.check in own and item.verdict is Verdict.PASS for item in findings) > 30
+
+
+def test_a_lab_machine_is_healthy(play: Play, tmp_path: Path) -> None:
+    machine = LabMachine("here", IPv4Address("10.0.0.1"), gpus=LabGpus("H100", 2))
+    files = {name.removeprefix(f"{FOLDER}/"): entry.content for name, entry in entries(machine).items()}
+    for name in ("list.txt", "nvlink.txt", "nvlink-errors.txt", "p2p.txt"):
+        (tmp_path / name).write_text(files[name])
+    report = play(files["answer.xml"])
+    verdicts = {item.check: item.verdict for item in report.findings if item.check.startswith(("gpu", "nvlink"))}
+    assert verdicts["nvlink-links"] is Verdict.PASS
+    assert verdicts["gpu-peer-to-peer"] is Verdict.PASS
+    assert verdicts["gpu-model"] is Verdict.PASS
+    assert gpu_failures(report) == {}

@@ -13,8 +13,9 @@ import pytest
 
 from pai_install.errors import PaiError
 from pai_install.lab import disk, keys, rootfs
+from pai_install.lab.entry import Entry
 from pai_install.lab.names import MachineNames, machine_names
-from pai_install.lab.rootfs import Entry, account, machine_entries, resolver_text
+from pai_install.lab.rootfs import account, machine_entries, resolver_text
 from pai_install.lab.spec import LabMachine, LabSpec
 
 PASSWD = "root:x:0:0:root:/root:/bin/bash\npai:x:{uid}:{gid}::/home/pai:/bin/bash\n"

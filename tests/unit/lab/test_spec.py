@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab.spec import LabMachine, LabSpec, checked, spec_of, state_dir_of
+from pai_install.lab.spec import LabGpus, LabMachine, LabSpec, checked, spec_of, state_dir_of
 from pai_install.site import load_site
 
 LAYOUT = """
@@ -101,3 +101,21 @@ def test_the_shipped_lab_site_is_a_lab() -> None:
     found = spec_of(load_site(root / "layouts/lab").site)
     assert [machine.name for machine in found.machines] == ["lab-master", "lab-worker1", "lab-worker2"]
     assert found.key_file == root / "layouts/lab/.pai/lab_ssh_key"
+
+
+GPU_LAYOUT = """
+machine-sku:
+  small: {mem: 1Gi, cpu: {vcore: 1}}
+  big: {mem: 1Gi, cpu: {vcore: 1}, computing-device: {type: TYPE, model: A100, count: 4}}
+machine-list:
+  - {hostname: a, hostip: 172.30.79.11, machine-type: small, pai-master: "true"}
+  - {hostname: b, hostip: 172.30.79.12, machine-type: big, pai-worker: "true"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "gpus"), [("nvidia.com/gpu", LabGpus("A100", 4)), ("amd.com/gpu", None), ("nvidia.com/mig-1g.5gb", None)]
+)
+def test_nvidia_gpus_of_a_type_are_the_machines(tmp_path: Path, kind: str, gpus: LabGpus | None) -> None:
+    found = spec_of(load_site(write_site(tmp_path, GPU_LAYOUT.replace("TYPE", kind))).site)
+    assert [machine.gpus for machine in found.machines] == [None, gpus]

@@ -1,0 +1,1 @@
+"""Programs and texts that take the place of GPUs on the lab's machines."""
