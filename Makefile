@@ -8,7 +8,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
 
-.PHONY: help venv lock format check lint unit test soak bench docs clean
+.PHONY: help venv lock format check lint unit test molecule soak bench docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -42,6 +42,9 @@ unit: venv ## the fast tests alone
 
 test: lint ## everything: linters, then all tests with the lab's end-to-end runs (root)
 	pytest -v tests -m "not soak"
+
+molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
+	pytest -v tests/molecule $(if $(ROLE),-k "[$(ROLE)]")
 
 soak: venv ## long runs: three control planes, machines lost and found (root)
 	pytest -v tests -m soak
