@@ -41,6 +41,7 @@ class Tally:
         self._hosts = {host: _Host() for host in hosts}
         self._redactor = redactor
         self._done: Event | None = None
+        self._ignored: Event | None = None
         self.findings: list[Finding] = []
 
     def add(self, event: Event) -> None:
@@ -52,7 +53,9 @@ class Tally:
         host = self._hosts.setdefault(event.host, _Host())
         host.counts += _WEIGHTS[event.kind]
         self._collect_findings(event)
-        if event.kind is EventKind.CHANGED:
+        if event.kind is EventKind.IGNORED:
+            self._ignored = event
+        elif event.kind is EventKind.CHANGED:
             host.changes.append(
                 TaskRecord(self._redactor.text(event.task), event.task_path, round(event.duration_s, 3))
             )
@@ -73,6 +76,11 @@ class Tally:
             return HostResult(HostStatus.UNREACHABLE, counts, failure, changes)
         if host.failed is not None and self._counted("failures", name):
             return HostResult(HostStatus.FAILED, counts, failure_of(host.failed, self._redactor), changes)
+        if complete and self._ended_early():
+            failure = Failure(
+                name, message=f"Ansible ended the phase early: {self._ignored_message() or 'no reason given'}"
+            )
+            return HostResult(HostStatus.FAILED, counts, failure, changes)
         if complete and counts == Counts():
             return HostResult(HostStatus.LEFT, why="the phase ended before it was this machine's turn")
         # Ansible does not count it as failed: the play rescued it
@@ -80,6 +88,14 @@ class Tally:
         if not complete:
             return HostResult(HostStatus.INTERRUPTED, counts, changes=changes)
         return HostResult(HostStatus.CHANGED if counts.changed else HostStatus.OK, counts, changes=changes)
+
+    def _ended_early(self) -> bool:
+        """Whether Ansible ended with an error that it counts for no machine, as with run_once tasks."""
+        done = self._done
+        return done is not None and done.returncode != 0 and not any(done.result.get(k) for k in ("failures", "dark"))
+
+    def _ignored_message(self) -> str:
+        return _message(self._redactor.mapping(self._ignored.result)) if self._ignored else ""
 
     def _counted(self, name: str, host: str) -> bool:
         stats = self._done.result if self._done is not None else {}

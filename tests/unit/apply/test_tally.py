@@ -12,6 +12,7 @@ from pai_install.engine.base import EventKind
 from pai_install.engine.replay import load_stream
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, HostStatus
+from tests.unit.runs import done, event
 
 STREAMS = Path(__file__).parents[1] / "engine" / "streams"
 NOTHING = Redactor(())
@@ -19,8 +20,8 @@ NOTHING = Redactor(())
 
 def tally_of(stream: str) -> Tally:
     tally = Tally(("a", "b", "c"), NOTHING)
-    for event in load_stream(STREAMS / f"{stream}.jsonl"):
-        tally.add(event)
+    for step in load_stream(STREAMS / f"{stream}.jsonl"):
+        tally.add(step)
     return tally
 
 
@@ -54,6 +55,18 @@ def test_recorded_findings_are_collected() -> None:
 
 def test_second_run_is_unchanged_apart_from_the_loop() -> None:
     assert tally_of("again").results(complete=True)["a"].counts.changed == 1
+
+
+def test_phase_that_ended_early_for_no_machines_fault_is_no_success() -> None:
+    """An ignored error in a run_once task: Ansible stops, says 2, and counts no machine as failed."""
+    tally = Tally(("a", "b"), NOTHING)
+    for step in done(event("ok", "a"), event("ignored", "a", msg="no route to the lead"), rc=2):
+        tally.add(step)
+    results = tally.results(complete=True)
+    assert {result.status for result in results.values()} == {HostStatus.FAILED}
+    failure = results["b"].failure
+    assert failure is not None
+    assert failure.message == "Ansible ended the phase early: no route to the lead"
 
 
 def test_hosts_that_the_phase_never_came_to_are_left() -> None:
