@@ -47,6 +47,7 @@ class Output:
 )
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
 @click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image in Docker, containerd, a pod.")
+@click.option("--bandwidth-image", default="", metavar="IMAGE", help="Also run all_reduce_perf of this image in jobs.")
 @click.option("--act", type=click.Choice(["cordon"]), help="Cordon machines that FAIL; release those that recovered.")
 @click.option("--max-cordoned", default=0.2, show_default=True, type=click.FloatRange(0, 1), help="Share of nodes.")
 @click.pass_context
@@ -68,7 +69,14 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
 
 
 def _request(options: dict[str, Any]) -> Request:
-    return Request(options["limit"], options["source"], options["save"], options["deep_image"], options["redact"])
+    return Request(
+        options["limit"],
+        options["source"],
+        options["save"],
+        options["deep_image"],
+        options["bandwidth_image"],
+        options["redact"],
+    )
 
 
 def _checkup(options: dict[str, Any]) -> Checkup:

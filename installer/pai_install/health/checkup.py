@@ -14,8 +14,10 @@ from ruamel.yaml.error import YAMLError
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health import evidence_file
+from pai_install.health.bandwidth import measure, not_run, plan_run
 from pai_install.health.catalogues import load_catalogue, load_limits
 from pai_install.health.collect import CollectorOptions, collect, health_inventory
+from pai_install.health.collector import redact
 from pai_install.health.cordon import NODES_QUERY, Cordoning, parse_nodes, plan_cordons
 from pai_install.health.evaluate import Knowledge, evaluate, machine_view
 from pai_install.health.evidence import parse_evidence
@@ -23,6 +25,7 @@ from pai_install.health.expect import expectations
 from pai_install.health.facts import baseline_of
 from pai_install.health.limits import Limits
 from pai_install.health.nodes import kubectl
+from pai_install.health.parse.nccl import COMMAND as BANDWIDTH
 from pai_install.health.pod import try_pods
 from pai_install.health.report import HealthReport
 from pai_install.health.snapshot import Baseline
@@ -42,6 +45,7 @@ class Request:
     source: Path | None = None
     save: Path | None = None
     deep_image: str = ""
+    bandwidth_image: str = ""
     redact: bool = False
 
 
@@ -116,19 +120,43 @@ class Checkup:
         with self._engine() as engine:
             collection = collect(engine, inventory, hosts, options)
             if request.deep_image:
-                self._add_pods(engine, inventory, collection.documents, request.deep_image)
+                self._add_pods(engine, inventory, collection.documents, request)
+            if request.bandwidth_image:
+                self._add_bandwidth(engine, inventory, collection.documents, request.bandwidth_image)
         return list(collection.documents.items()), collection.missed
 
     def _add_pods(
-        self, engine: Engine, inventory: Inventory, documents: Mapping[str, dict[str, Any]], image: str
+        self, engine: Engine, inventory: Inventory, documents: Mapping[str, dict[str, Any]], request: Request
     ) -> None:
         """Tries a pod on every GPU worker that answered, where the site has a cluster."""
+        devices = self._gpu_workers(documents)
+        if devices and _has_cluster(documents):
+            for machine, result in try_pods(engine, inventory, devices, request.deep_image).items():
+                # the machine's own UUIDs are pseudonyms already: those that the pod saw must be the same words
+                documents[machine]["commands"]["pod_gpu"] = redact(result) if request.redact else result
+
+    def _add_bandwidth(
+        self, engine: Engine, inventory: Inventory, documents: Mapping[str, dict[str, Any]], image: str
+    ) -> None:
+        """Measures every GPU worker whose GPUs answered, where the site has a cluster; says why of the others."""
+        runs = {}
+        for machine, device in self._gpu_workers(documents).items():
+            commands = documents[machine]["commands"]
+            run = plan_run(device, str(commands.get("nvidia_smi_xml", {}).get("stdout", "")))
+            if run is not None and _has_cluster(documents):
+                runs[machine] = run
+                continue
+            why = "nvidia-smi did not name its GPUs" if run is None else "no control plane of this run has a cluster"
+            commands[BANDWIDTH] = not_run(why)
+        if runs:
+            for machine, result in measure(engine, inventory, runs, image).items():
+                documents[machine]["commands"][BANDWIDTH] = result
+
+    def _gpu_workers(self, documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:
+        """Machine -> resource name, of those that answered."""
         assert self._site is not None  # noqa: S101 - the caller has one
         expected = expectations(self._site)
-        devices = {name: expected[name].device for name in documents if expected[name].nvidia and expected[name].worker}
-        if devices and any("kubernetes_nodes" in document["commands"] for document in documents.values()):
-            for machine, result in try_pods(engine, inventory, devices, image).items():
-                documents[machine]["commands"]["pod_gpu"] = result
+        return {name: expected[name].device for name in documents if expected[name].nvidia and expected[name].worker}
 
     def _knowledge(self) -> Knowledge:
         limits = load_limits()
@@ -142,6 +170,10 @@ class Checkup:
             self.baselines(),
             self._store.histories(names) if self._store else {},
         )
+
+
+def _has_cluster(documents: Mapping[str, dict[str, Any]]) -> bool:
+    return any("kubernetes_nodes" in document["commands"] for document in documents.values())
 
 
 def _limited(

@@ -13,10 +13,11 @@ from pai_install.plan.model import Inventory
 
 SELECTOR = "app=pai-health-gpu"
 WAIT = "120s"
-_PREFIX = "pai-health-"
+MACHINE_LABEL = "pai-install/machine"
 _LOG = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")
-_PODS = (
-    'jsonpath={range .items[*]}{.metadata.name}{"\\t"}{.status.phase}{"\\t"}{.status.reason}'
+POD_TABLE = (
+    "jsonpath={range .items[*]}{.metadata.labels['" + MACHINE_LABEL + "']}"
+    '{"\\t"}{.metadata.name}{"\\t"}{.status.phase}{"\\t"}{.status.reason}'
     '{.status.conditions[?(@.status=="False")].message}{.status.containerStatuses[*].state.waiting.message}{"\\n"}{end}'
 )
 
@@ -35,7 +36,7 @@ def try_pods(engine: Engine, inventory: Inventory, devices: Mapping[str, str], i
         KubectlCall(("delete", "pod", "-l", SELECTOR, "--ignore-not-found", "--timeout=60s")),
         KubectlCall(("create", "-f", "-"), manifest),
         KubectlCall(wait, may_fail=True),
-        KubectlCall(("get", "pod", "-l", SELECTOR, "-o", _PODS)),
+        KubectlCall(("get", "pod", "-l", SELECTOR, "-o", POD_TABLE)),
         KubectlCall(("logs", "-l", SELECTOR, "--prefix", "--tail=100", "--max-log-requests=2000"), may_fail=True),
         KubectlCall(("delete", "pod", "-l", SELECTOR, "--ignore-not-found", "--wait=false")),
     ]
@@ -59,21 +60,27 @@ def _pod(machine: str, device: str, image: str) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "containers": [container],
     }
-    labels = dict([SELECTOR.split("=")])
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": _PREFIX + machine, "labels": labels}, "spec": spec}
+    metadata = {"name": f"pai-health-{machine}", "labels": labels_of(SELECTOR, machine)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def labels_of(selector: str, machine: str) -> dict[str, str]:
+    """Labels by which a pod is found again, and whose it is."""
+    name, _, value = selector.partition("=")
+    return {name: value, MACHINE_LABEL: machine}
 
 
 def results(machines: Sequence[str], pods: str, logs: str) -> dict[str, dict[str, Any]]:
-    """What the table of pods and the prefixed log lines say of each machine."""
-    rows = {row[0]: row for row in (line.split("\t") for line in pods.splitlines()) if len(row) == 3}
+    """What the table of pods (POD_TABLE) and the prefixed log lines say of each machine."""
+    rows = {row[0]: row for row in (line.split("\t") for line in pods.splitlines()) if len(row) == 4}
     printed: dict[str, list[str]] = {}
     for line in logs.splitlines():
         if match := _LOG.match(line):
             printed.setdefault(match.group(1), []).append(match.group(2))
     found = {}
     for machine in machines:
-        _, phase, why = rows.get(_PREFIX + machine, ("", "", "the pod is gone"))
-        output = "\n".join(printed.get(_PREFIX + machine, ()))
+        _, pod, phase, why = rows.get(machine, ("", "", "", "the pod is gone"))
+        output = "\n".join(printed.get(pod, ()))
         result: dict[str, Any] = {"rc": None, "timed_out": True, "stdout": output, "stderr": why}
         if phase in ("Succeeded", "Failed"):
             result = {"rc": 0 if phase == "Succeeded" else 1, "stdout": output, "stderr": why}

@@ -21,6 +21,7 @@ from pai_install.findings import Verdict
 from pai_install.health import evidence_file
 from pai_install.health.checkup import Checkup, Request
 from pai_install.health.collect import PLAYBOOK, CollectorOptions, collect, health_inventory
+from pai_install.health.collector import redact
 from pai_install.health.expect import expectations
 from pai_install.health.nodes import NODES_PLAYBOOK, KubectlCall, kubectl
 from pai_install.health.pod import results, try_pods
@@ -259,12 +260,15 @@ def test_kubectl_that_fails_is_named(site: Site) -> None:
 
 # A pod on each machine
 
-PODS = "pai-health-gpu-01\tSucceeded\t\npai-health-gpu-02\tPending\t0/3 nodes: Insufficient nvidia.com/gpu\n"
+PODS = (
+    "gpu-01\tpai-health-gpu-01\tSucceeded\t\n"
+    "gpu-02\tpai-health-gpu-02\tPending\t0/3 nodes: Insufficient nvidia.com/gpu\n"
+)
 LOGS = f"[pod/pai-health-gpu-01/gpu] GPU 0: H100 (UUID: {uuid(1)})\nsomething else\n"
 
 
 def test_pods_become_evidence() -> None:
-    found = results(["gpu-01", "gpu-02", "gpu-03"], PODS + "pai-health-gpu-03\tFailed\tStartError\n", LOGS)
+    found = results(["gpu-01", "gpu-02", "gpu-03"], PODS + "gpu-03\tpai-health-gpu-03\tFailed\tStartError\n", LOGS)
     assert (found["gpu-01"]["rc"], found["gpu-01"]["stdout"]) == (0, f"GPU 0: H100 (UUID: {uuid(1)})")
     assert found["gpu-02"]["timed_out"]
     assert (found["gpu-03"]["rc"], found["gpu-03"]["stderr"]) == (1, "StartError")
@@ -296,6 +300,16 @@ def test_deep_run_tries_pods_where_there_is_a_cluster(checkup: Make) -> None:
     finding = next(item for item in report.findings if item.check == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
     assert [request.playbook for request in engine.requests] == [PLAYBOOK, NODES_PLAYBOOK]
+
+
+def test_redacted_uuids_of_a_pod_are_those_of_the_machine(checkup: Make) -> None:
+    evidence = redact(document(healthy(2, "gpu-01").output("kubernetes_nodes", "")))
+    assert isinstance(evidence, dict)
+    answers = {"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
+    machines, _ = checkup(answer("gpu-01", evidence), nodes=(Event(EventKind.OK, host="master", result=answers),))
+    report = machines.run(Request(limit=("gpu-01",), deep_image="cuda:13", redact=True))
+    finding = next(item for item in report.findings if item.check == "container-gpu-pod")
+    assert finding.verdict is Verdict.PASS
 
 
 def test_without_a_site_there_is_nothing_to_ask() -> None:

@@ -78,3 +78,16 @@ def test_label_comes_before_the_cordon_and_goes_after_it() -> None:
         ("label", "node", "a", f"{LABEL}-"),
     ]
     assert not any(call.may_fail for call in calls)
+
+
+def test_the_share_is_the_number_that_was_meant() -> None:
+    names = [f"n{number}" for number in range(100)]
+    plan = plan_cordons([node(name) for name in names], report(gone=names), 0.29)
+    assert len(plan.cordon) == 29
+
+
+def test_a_node_that_a_person_took_back_makes_no_room() -> None:
+    nodes = [node("a", ours=True), *(node(name) for name in "bcd")]
+    plan = plan_cordons(nodes, report(bad="bcd", good="a"), 0.25)
+    assert plan.release == ("a",)
+    assert list(plan.cordon) == ["b"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pai_install.health.model import CheckText, FleetCheck, GpuCheck, MachineCheck
 from pai_install.health.rules import (
+    bandwidth,
     containers,
     driver,
     fabric,
@@ -30,6 +31,7 @@ _LOCAL: tuple[GpuCheck | MachineCheck, ...] = (
     *thermal.CHECKS,
     *network.CHECKS,
     *containers.CHECKS,
+    *bandwidth.CHECKS,
     *host.CHECKS,
 )
 GPU_CHECKS: tuple[GpuCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, GpuCheck))
