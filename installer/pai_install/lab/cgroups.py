@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -109,9 +110,9 @@ def _pass_controllers_on(folder: Path) -> None:
 def members(folder: Path) -> set[int]:
     """Process ids in a group and all groups below it."""
     found: set[int] = set()
-    for procs in [folder / "cgroup.procs", *folder.rglob("cgroup.procs")]:
-        with suppress(OSError):  # a group may go while we look
-            found |= {int(word) for word in procs.read_text().split()}
+    for below, _folders, _files in os.walk(folder):  # which passes over groups that go while we look
+        with suppress(OSError):
+            found |= {int(word) for word in (Path(below) / "cgroup.procs").read_text().split()}
     return found - {0}
 
 

@@ -120,6 +120,21 @@ def test_members_are_counted_in_groups_below_too(tmp_path: Path) -> None:
     assert cgroups.members(tmp_path / "gone") == set()
 
 
+def test_groups_that_go_while_members_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods come and go: their groups vanish between being listed and being looked into."""
+    (tmp_path / "pods/gone").mkdir(parents=True)
+    (tmp_path / "cgroup.procs").write_text("1\n")
+    really = os.scandir
+
+    def scandir(path: str | Path) -> object:
+        if str(path).endswith("gone"):
+            raise FileNotFoundError(path)
+        return really(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert cgroups.members(tmp_path) == {1}
+
+
 @pytest.mark.parametrize(("name", "run", "stop"), [("freezer.state", "THAWED", "FROZEN"), ("cgroup.freeze", "0", "1")])
 def test_freezing_and_thawing(tmp_path: Path, name: str, run: str, stop: str) -> None:
     switch = tmp_path / name
