@@ -55,6 +55,9 @@ from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, newer_than_
 KUBEADM = "/usr/local/bin/kubeadm"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
+ETCD_DATA = "/var/lib/etcd/member"
+KUBERNETES = "/etc/kubernetes"
+KUBECONFIGS = ("admin", "kubelet", "controller-manager", "scheduler")
 MARKER = STATE_DIR + "/kubeadm.json"
 COPIES = STATE_DIR + "/rendered"
 MANIFESTS = "/etc/kubernetes/manifests"
@@ -86,18 +89,32 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
             os.utime(path, ns=(written[path], written[path]))
 
 
-def expectations() -> list[dict[str, Any]]:
-    """The rendered files as they are now, for pai_record."""
-    return [
+def expectations(state: str) -> list[dict[str, Any]]:
+    """The rendered files as they are now and the kubeconfigs that have to be there, for pai_record."""
+    kubeconfigs = [{"kind": "present", "path": path} for path in kubeconfigs_of(state)]
+    return kubeconfigs + [
         {
             "kind": "file",
             "path": path,
             "sha256": digest,
             "size": os.stat(path).st_size,
             "mode": f"{stat.S_IMODE(os.stat(path).st_mode):04o}",
+            "restarts": reader(path),
         }
         for path, digest in rendered_files().items()
     ]
+
+
+def kubeconfigs_of(state: str) -> list[str]:
+    """Files that a control plane's own authority can make again; super-admin.conf may be put away by the admin."""
+    return [] if state == "join" else [os.path.join(KUBERNETES, f"{name}.conf") for name in KUBECONFIGS]
+
+
+def reader(path: str) -> str:
+    """What restarts when a rendered file changes, in the words of a plan."""
+    if path.startswith(MANIFESTS):
+        return f"the static pod {os.path.basename(path)[: -len('.yaml')]}"
+    return "kubelet.service"
 
 
 def kept(state: str) -> list[str]:
@@ -309,6 +326,7 @@ class Member:
         before, written = rendered_files(), written_at()
         stale = self.kubelet_is_stale()
         if state != "join":
+            self.make_kubeconfigs(state)
             self.refresh_manifests(state)
         bring_back(state)
         if state == "init":
@@ -323,6 +341,14 @@ class Member:
                 shutil.rmtree(backup, ignore_errors=True)
         keep_times(before, written)
         self.settle(state, before, stale=stale)
+
+    def make_kubeconfigs(self, state: str) -> None:
+        """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is."""
+        for path in kubeconfigs_of(state):
+            if not os.path.exists(path):
+                name = os.path.basename(path)[: -len(".conf")]
+                self.kubeadm("init", "phase", "kubeconfig", name, "--config", self.config)
+                self.actions.append(f"made {path}")
 
     def settle(self, state: str, before: dict[str, str], *, stale: bool) -> None:
         """Says what was rendered differently, and restarts the kubelet where it has to read it."""
@@ -408,9 +434,12 @@ class Member:
 
 
 def is_member(state: str) -> bool:
-    """Whether pai-install's own init or join was completed here."""
-    done = marker()
-    return bool(done.get("done")) and os.path.exists(KUBELET_CONF) and (state == "join" or os.path.exists(ADMIN_CONF))
+    """Whether pai-install's own init or join was completed here.
+
+    A control plane that has its data stays one, whatever else is gone: undoing it would take the cluster with it.
+    """
+    proofs = [KUBELET_CONF] if state == "join" else [ETCD_DATA, ADMIN_CONF]
+    return bool(marker().get("done")) and any(os.path.exists(path) for path in proofs)
 
 
 def main() -> None:
@@ -442,7 +471,7 @@ def main() -> None:
             member.enter(state)
     finally:
         os.unlink(member.config)
-    module.exit_json(changed=bool(member.actions), actions=member.actions, managed=expectations())
+    module.exit_json(changed=bool(member.actions), actions=member.actions, managed=expectations(state))
 
 
 if __name__ == "__main__":

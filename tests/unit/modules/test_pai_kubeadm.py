@@ -81,6 +81,53 @@ def test_the_marker_says_how_a_machine_came_in(kubeadm: Any) -> None:
     assert not kubeadm.is_member("join-control-plane")
 
 
+@pytest.mark.parametrize(
+    ("state", "left", "member"),
+    [
+        ("init", ("admin.conf", "kubelet.conf", "member"), True),
+        ("init", ("kubelet.conf", "member"), True),
+        ("init", ("member",), True),
+        ("join-control-plane", ("member",), True),
+        ("init", ("admin.conf",), True),
+        ("init", ("kubelet.conf",), False),
+        ("join", ("kubelet.conf",), True),
+        ("join", ("member",), False),
+    ],
+)
+def test_a_control_plane_with_its_data_is_never_begun_again(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, left: tuple[str, ...], member: bool
+) -> None:
+    """Whoever deletes admin.conf must not lose the cluster by the next apply: beginning again empties etcd."""
+    monkeypatch.setattr(kubeadm, "ADMIN_CONF", str(tmp_path / "admin.conf"))
+    monkeypatch.setattr(kubeadm, "KUBELET_CONF", str(tmp_path / "kubelet.conf"))
+    monkeypatch.setattr(kubeadm, "ETCD_DATA", str(tmp_path / "member"))
+    for name in left:
+        (tmp_path / name).write_text("")
+    assert not kubeadm.is_member(state)
+    kubeadm.set_marker(state, done=True)
+    assert kubeadm.is_member(state) is member
+
+
+def test_missing_kubeconfigs_are_made_and_others_left(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubeadm, "KUBERNETES", str(tmp_path))
+    for name in ("kubelet", "controller-manager"):
+        (tmp_path / f"{name}.conf").write_text("mine")
+    calls: list[tuple[str, ...]] = []
+    member = kubeadm.Member(None)
+    member.kubeadm = lambda *words: calls.append(words)
+    member.make_kubeconfigs("join-control-plane")
+    assert [words[3] for words in calls] == ["admin", "scheduler"]
+    assert member.actions == [f"made {tmp_path}/admin.conf", f"made {tmp_path}/scheduler.conf"]
+    assert kubeadm.kubeconfigs_of("join") == []
+
+
+def test_rendered_files_name_what_restarts_with_them(kubeadm: Any) -> None:
+    assert kubeadm.reader(f"{kubeadm.MANIFESTS}/kube-apiserver.yaml") == "the static pod kube-apiserver"
+    assert kubeadm.reader("/var/lib/kubelet/config.yaml") == "kubelet.service"
+
+
 def test_the_youngest_process_of_a_name(kubeadm: Any) -> None:
     """This process started a moment ago, and after the box did."""
     name = Path("/proc/self/comm").read_text().strip()
