@@ -11,6 +11,7 @@ import yaml
 
 CRI_IMAGES = "io.containerd.cri.v1.images"
 CRI_RUNTIME = "io.containerd.cri.v1.runtime"
+CNI_PROGRAMS = "/opt/cni/bin"
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
 AUDIT_POLICY = "/etc/kubernetes/audit/policy.yaml"
 AUDIT_LOG_DIR = "/var/log/kubernetes/audit"
@@ -78,7 +79,17 @@ def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> s
         if kept != list(disabled):
             document["disabled_plugins"] = kept
     _merge_table(document, patch)
+    _find_cni_programs(document["plugins"][CRI_RUNTIME]["cni"])
     return tomlkit.dumps(document)
+
+
+def _find_cni_programs(cni: Any) -> None:
+    """Our CNI programs come first where the configuration names folders, as distributions' packages do."""
+    named = [*cni.get("bin_dirs", ()), *filter(None, [cni.get("bin_dir")])]
+    if named and named[0] != CNI_PROGRAMS:
+        cni["bin_dirs"] = [CNI_PROGRAMS, *(folder for folder in named if folder != CNI_PROGRAMS)]
+    if named and cni.get("bin_dir"):
+        cni["bin_dir"] = ""
 
 
 def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
@@ -95,15 +106,16 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     """What Docker's daemon.json must contain.
 
     settings: data_root, log_max_size, log_max_file, live_restore, mirrors, insecure_registries, nvidia_path,
-    default_runtime.
+    default_runtime. A log driver that the admin chose stays, with its options: ours would be refused by it.
     """
     patch: dict[str, Any] = {
         "data-root": settings["data_root"],
         "exec-opts": [f"native.cgroupdriver={cgroup_driver(facts)}"],
         "live-restore": settings["live_restore"],
-        "log-driver": "json-file",
-        "log-opts": {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])},
     }
+    if facts.get("docker", {}).get("log_driver", "json-file") == "json-file":
+        patch["log-driver"] = "json-file"
+        patch["log-opts"] = {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])}
     if settings["mirrors"]:
         patch["registry-mirrors"] = list(settings["mirrors"])
     if settings["insecure_registries"]:

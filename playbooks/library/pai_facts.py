@@ -29,7 +29,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
-from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drift
+from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
+from ansible.module_utils.pai_running import docker, services
 
 CAP_SYS_RESOURCE = 24
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
@@ -80,14 +81,23 @@ def memory_bytes() -> int:
 
 
 def roles() -> dict[str, dict[str, Any]]:
-    """role -> the settings it ran with and what has drifted since."""
+    """role -> the settings it ran with, what has drifted since, and the services that would restart.
+
+    readers: units that restart when the role changes one of their files; restarts: those whose files have drifted.
+    """
     found = {}
     for path in sorted(glob.glob(ROLES_DIR + "/*.json")):
         name = os.path.basename(path)[: -len(".json")]
         try:
             with open(path, encoding="utf-8") as handle:
                 record = json.load(handle)
-            found[name] = {"settings": record["settings"], "drift": drift(record["managed"])}
+            problems = drifted(record["managed"])
+            found[name] = {
+                "settings": record["settings"],
+                "drift": [problem for _item, problem in problems],
+                "readers": readers(record["managed"]),
+                "restarts": restarts(record["managed"], [item for item, _problem in problems]),
+            }
         except (OSError, ValueError, KeyError) as error:
             found[name] = {"settings": {}, "drift": [f"the record {path} cannot be used: {error}"]}
     return found
@@ -180,6 +190,8 @@ def main() -> None:
         "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
+        "services": services(),
+        "docker": docker(),
         "roles": roles(),
     }
     if os.path.exists(ADMIN_CONF):

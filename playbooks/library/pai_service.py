@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_service
 short_description: Enable, start, restart or reload units, and roll back files when one does not come up
 description:
-  - Reloads systemd when a unit file is newer than what systemd knows.
+  - Reloads systemd when a unit file is newer than what systemd knows, or stands before the one it knows.
   - After a start or restart the unit must be active and its check must pass; otherwise the files named in
     I(rollback) are restored, the unit is restarted with them, and the task fails with the unit's last log lines.
 options:
@@ -28,7 +28,14 @@ options:
         type: list
         elements: path
         default: []
-      reload: {description: Whether to reload it (before a restart, when both are set)., type: bool, default: false}
+      reload_first:
+        description:
+          - Whether to reload it before a restart, for settings that decide what the restart does to others.
+          - The restart waits until I(reload_check) passes; when it never does, nothing is restarted and the task fails.
+        type: bool
+        default: false
+      reload_check: {description: Command that succeeds once the reload has taken effect., type: str}
+      reload_output: {description: Regular expression that its output must match., type: str, default: ""}
       check: {description: Command that succeeds once the service answers., type: str}
       check_output: {description: Regular expression that the command's output must match., type: str, default: ""}
   stopped: {description: Units to stop and disable where they exist., type: list, elements: str, default: []}
@@ -51,12 +58,24 @@ import os
 import re
 import shutil
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import newer_than_start, unit_state
 
+ADMIN_UNITS = "/etc/systemd/system"
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "generated", "indirect")
+
+
+def outdated(name: str, state: dict[str, str]) -> bool:
+    """Whether systemd has another unit in mind than the one on the disk.
+
+    It notices by itself when a file that it has read is newer, not when one appeared in a place that comes first.
+    """
+    ours = os.path.join(ADMIN_UNITS, name)
+    shadowed = os.path.exists(ours) and state.get("FragmentPath") != ours
+    return state.get("NeedDaemonReload") == "yes" or shadowed
 
 
 class Services:
@@ -89,7 +108,7 @@ class Services:
         """Brings one unit to its state."""
         name = unit["name"]
         state = unit_state(name)
-        if state.get("NeedDaemonReload") == "yes" and not self.module.check_mode:
+        if outdated(name, state) and not self.module.check_mode:
             self.systemctl("daemon-reload")
             state = unit_state(name)
         if state.get("LoadState") == "masked" and self.act(f"unmasked {name}"):
@@ -102,13 +121,26 @@ class Services:
             if self.act(f"started {name}"):
                 self.up(unit, "restart")
             return
-        if unit["reload"] and self.act(f"reloaded {name}"):
-            status, said = self.systemctl("reload", name)
-            if status != 0 and not unit["restart"]:
-                self.fail(unit, said)
         stale = newer_than_start(unit["restart_if_newer"], state)
-        if (unit["restart"] or stale) and self.act(f"restarted {name}"):
+        if not (unit["restart"] or stale):
+            return
+        if unit["reload_first"] and self.act(f"reloaded {name}"):
+            self.reload(unit)
+        if self.act(f"restarted {name}"):
             self.up(unit, "restart")
+
+    def reload(self, unit: dict[str, Any]) -> None:
+        """Reloads a unit and waits until that has taken effect; fails the task, the unit untouched, when it has not."""
+        status, said = self.systemctl("reload", unit["name"])
+        if status != 0 or not self.comes_true(lambda: self.passes(unit["reload_check"], unit["reload_output"])):
+            restored = self.roll_back()
+            words = f"; brought back {', '.join(restored)}" if restored else ""
+            self.module.fail_json(
+                msg=f"{unit['name']} does not take its new settings by a reload, and was not restarted{words}",
+                said=said,
+                log=self.log(unit["name"]),
+                unit=unit["name"],
+            )
 
     def must(self, *words: str) -> None:
         """Runs systemctl; fails the task when it fails."""
@@ -126,28 +158,33 @@ class Services:
 
     def answers(self, unit: dict[str, Any]) -> bool:
         """Whether the unit is active and its check passes before the time is up."""
+        return self.comes_true(
+            lambda: (
+                unit_state(unit["name"]).get("ActiveState") == "active"
+                and self.passes(unit["check"], unit["check_output"])
+            )
+        )
+
+    def comes_true(self, condition: Callable[[], bool]) -> bool:
+        """Whether the condition holds before the time is up."""
         deadline = time.monotonic() + self.module.params["timeout"]
-        while True:
-            active = unit_state(unit["name"]).get("ActiveState") == "active"
-            if active and self.passes(unit):
-                return True
+        while not condition():
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.3)
+        return True
 
-    def passes(self, unit: dict[str, Any]) -> bool:
-        """Whether the unit's own check passes, where it has one."""
-        if not unit["check"]:
+    def passes(self, check: str | None, output: str) -> bool:
+        """Whether a check passes, where there is one."""
+        if not check:
             return True
-        status, out, _err = self.module.run_command(unit["check"])
-        return status == 0 and bool(re.search(unit["check_output"], out, re.MULTILINE))
+        status, out, _err = self.module.run_command(check)
+        return status == 0 and bool(re.search(output, out, re.MULTILINE))
 
     def fail(self, unit: dict[str, Any], said: str) -> None:
         """Takes the log lines, brings the old files back, fails the task."""
         name = unit["name"]
-        log = self.module.run_command(["journalctl", "--unit", name, "--no-pager", "--lines", "25", "--output", "cat"])[
-            1
-        ]
+        log = self.log(name)
         restored = self.roll_back()
         if restored:
             self.systemctl("daemon-reload")
@@ -156,9 +193,12 @@ class Services:
             restored_words = f"; brought back {', '.join(restored)} and restarted it"
         else:
             restored_words = ""
-        self.module.fail_json(
-            msg=f"{name} did not come up{restored_words}", said=said, log=log.splitlines()[-25:], unit=name
-        )
+        self.module.fail_json(msg=f"{name} did not come up{restored_words}", said=said, log=log, unit=name)
+
+    def log(self, name: str) -> list[str]:
+        """The unit's last log lines."""
+        words = ["journalctl", "--unit", name, "--no-pager", "--lines", "25", "--output", "cat"]
+        return self.module.run_command(words)[1].splitlines()[-25:]
 
     def roll_back(self) -> list[str]:
         """Restores the old files; their paths."""
@@ -178,7 +218,9 @@ def main() -> None:
         "started": {"type": "bool", "default": True},
         "restart": {"type": "bool", "default": False},
         "restart_if_newer": {"type": "list", "elements": "path", "default": []},
-        "reload": {"type": "bool", "default": False},
+        "reload_first": {"type": "bool", "default": False},
+        "reload_check": {"type": "str"},
+        "reload_output": {"type": "str", "default": ""},
         "check": {"type": "str"},
         "check_output": {"type": "str", "default": ""},
     }
@@ -197,7 +239,13 @@ def main() -> None:
     for entry in module.params["units"]:
         services.apply(entry)
     managed = [
-        {"kind": "unit", "name": entry["name"], "enabled": entry["enabled"], "active": entry["started"]}
+        {
+            "kind": "unit",
+            "name": entry["name"],
+            "enabled": entry["enabled"],
+            "active": entry["started"],
+            "reads": entry["restart_if_newer"],
+        }
         for entry in module.params["units"]
     ]
     module.exit_json(changed=bool(services.actions), actions=services.actions, managed=managed)

@@ -5,12 +5,12 @@ at the end of a role; `pai_facts` checks them against reality. So a verdict alwa
 says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
-  file:    path, sha256, mode          the file's bytes and mode
+  file:    path, sha256, mode          the file's bytes and mode; `restarts`: what restarts with it, if not a unit here
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
   present: path                        something is there
   nomatch: path, regexp                no line matches
-  unit:    name, enabled, active       systemd unit
+  unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes
   package: name                        Debian package installed
   sysctl:  name, value                 kernel parameter
   noswap:                              nothing swaps
@@ -103,8 +103,13 @@ def _name(word: Any) -> Any:
 
 def drift(expectations: Iterable[dict[str, Any]]) -> list[str]:
     """One sentence per expectation that no longer holds."""
+    return [problem for _item, problem in drifted(expectations)]
+
+
+def drifted(expectations: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+    """The expectations that no longer hold, each with a sentence."""
     expected = list(expectations)
-    units = _unit_states([item["name"] for item in expected if item["kind"] == "unit"])
+    units = unit_states([item["name"] for item in expected if item["kind"] == "unit"])
     packages = _installed([item["name"] for item in expected if item["kind"] == "package"])
     problems = _object_problems([item for item in expected if item["kind"] == "object"])
     for item in expected:
@@ -117,8 +122,23 @@ def drift(expectations: Iterable[dict[str, Any]]) -> list[str]:
         else:
             problem = _CHECKS[item["kind"]](item)
         if problem:
-            problems.append(problem)
+            problems.append((item, problem))
     return problems
+
+
+def readers(expectations: Iterable[dict[str, Any]], paths: set[str] | None = None) -> list[str]:
+    """The units that read one of the files when they start; without `paths`, all that read any."""
+    units = [item for item in expectations if item["kind"] == "unit" and item["active"]]
+    return [
+        item["name"] for item in units if item.get("reads") and (paths is None or paths.intersection(item["reads"]))
+    ]
+
+
+def restarts(expectations: Iterable[dict[str, Any]], lost: Iterable[dict[str, Any]]) -> list[str]:
+    """What restarts when the lost ones of the expectations are repaired: units, static pods."""
+    gone = list(lost)
+    found = readers(expectations, {item["path"] for item in gone if "path" in item})
+    return list(dict.fromkeys([*found, *(item["restarts"] for item in gone if item.get("restarts"))]))
 
 
 def _read(path: str) -> str | None:
@@ -220,7 +240,7 @@ def _unit_problem(item: dict[str, Any], seen: dict[str, str]) -> str:
 
 def unit_state(name: str) -> dict[str, str]:
     """ActiveState, UnitFileState and the like of one unit; empty when systemd does not answer."""
-    return _unit_states([name]).get(name, {})
+    return unit_states([name]).get(name, {})
 
 
 def newer_than_start(paths: list[str], state: dict[str, str]) -> list[str]:
@@ -230,10 +250,12 @@ def newer_than_start(paths: list[str], state: dict[str, str]) -> list[str]:
     return [path for path in paths if os.path.exists(path) and os.stat(path).st_mtime > started]
 
 
-def _unit_states(names: list[str]) -> dict[str, dict[str, str]]:
+def unit_states(names: list[str]) -> dict[str, dict[str, str]]:
+    """unit_state of several units with one question."""
     if not names:
         return {}
-    properties = "Id,ActiveState,SubState,UnitFileState,LoadState,NeedDaemonReload,InactiveExitTimestampMonotonic"
+    names_of = ("Id", "ActiveState", "SubState", "UnitFileState", "LoadState", "NeedDaemonReload", "FragmentPath")
+    properties = ",".join([*names_of, "InactiveExitTimestampMonotonic"])
     shown = _output(["systemctl", "show", f"--property={properties}", *names])
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
     # systemctl answers in the order asked; Id may be another name of the unit (an alias)
@@ -273,7 +295,7 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     return found
 
 
-def _object_problems(expected: list[dict[str, Any]]) -> list[str]:
+def _object_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
     if not expected:
         return []
     seen = object_versions(expected)
@@ -282,9 +304,9 @@ def _object_problems(expected: list[dict[str, Any]]) -> list[str]:
         version = seen.get((item["namespace"], item["name"].lower()))
         where = f" in {item['namespace']}" if item["namespace"] else ""
         if version is None:
-            problems.append(f"{item['name']}{where} cannot be seen in the cluster")
+            problems.append((item, f"{item['name']}{where} cannot be seen in the cluster"))
         elif version != item["version"]:
-            problems.append(f"{item['name']}{where} was changed by hand")
+            problems.append((item, f"{item['name']}{where} was changed by hand"))
     return problems
 
 

@@ -206,6 +206,7 @@ def docker() -> dict[str, Any]:
         found["containers"] = info.get("ContainersRunning")
         found["data_root"] = info.get("DockerRootDir") or found.get("data_root", "")
         found["live_restore"] = info.get("LiveRestoreEnabled")
+        found["swarm"] = (info.get("Swarm") or {}).get("LocalNodeState", "inactive") != "inactive"
     return found
 
 

@@ -11,11 +11,16 @@ from pai_install.errors import ExitCode, PaiError
 
 
 class RoleRecord(BaseModel):
-    """What a role left behind on a machine. settings: variable -> digest; drift: one sentence each."""
+    """What a role left behind on a machine. settings: variable -> digest; drift: one sentence each.
+
+    readers: units that restart when the role changes a file of theirs; restarts: those whose files have drifted.
+    """
 
     model_config = ConfigDict(frozen=True)
     settings: Mapping[str, str] = Field(default_factory=dict)
     drift: tuple[str, ...] = ()
+    readers: tuple[str, ...] = ()
+    restarts: tuple[str, ...] = ()
 
 
 class Membership(BaseModel):
@@ -36,8 +41,18 @@ class Certificate(BaseModel):
     problem: str = ""
 
 
+class Docker(BaseModel):
+    """Docker as it is in use. containers: how many run."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+    containers: int = 0
+
+
 class Observed(BaseModel):
-    """One machine, as module pai_facts saw it. memory_bytes: bytes. cluster: on a control plane only."""
+    """One machine, as module pai_facts saw it. memory_bytes: bytes. cluster: on a control plane only.
+
+    services: those that run, of the ones that an installation may restart or stop.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     hostname: str
@@ -51,6 +66,8 @@ class Observed(BaseModel):
     memory_bytes: int = 0
     cpus: int = 0
     kubernetes: Membership = Membership()
+    services: tuple[str, ...] = ()
+    docker: Docker = Docker()
     roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
     certificates: tuple[Certificate, ...] = ()
     cluster: Mapping[str, Any] | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pai_install.plan.effects import effects, remarks
 from pai_install.plan.lead import lead_of, led_by
 from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
 from pai_install.plan.observed import Observed
@@ -62,7 +63,9 @@ def _planned(
         wanted = _settings(inventory, host)
         found = reasons(phase, wanted, observed[host]) or (("asked for",) if forced else ())
         if found:
-            steps.append(HostStep(host, found))
+            variables = {**inventory.shared_vars, **inventory.host_vars[host]}
+            touched = effects(phase.roles, wanted, observed[host])
+            steps.append(HostStep(host, found, touched, remarks(touched, variables, observed[host])))
     return _phase(phase, steps) if steps else None
 
 

@@ -113,6 +113,7 @@ class Docker(_Part):
     version: str = ""
     containers: int | None = None
     live_restore: bool | None = None
+    swarm: bool = False
 
 
 class Kubernetes(_Part):

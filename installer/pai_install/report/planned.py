@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pai_install.plan.model import Plan
+from pai_install.plan.model import HostStep, Plan
 from pai_install.redact import Redactor, secret_values
 from pai_install.report.diffs import FileChange
 
@@ -32,7 +32,7 @@ def plan_data(
                 "title": phase.title,
                 "playbook": phase.playbook,
                 "needs": list(phase.needs),
-                "hosts": [{"host": step.host, "reasons": list(step.reasons)} for step in phase.hosts],
+                "hosts": [_step(step) for step in phase.hosts],
             }
             for phase in plan.phases
         ],
@@ -40,6 +40,15 @@ def plan_data(
         "refused": dict(refused or {}),
         "inventory_digest": _digest(plan),
         "changes": [change.as_json() for change in changes],
+    }
+
+
+def _step(step: HostStep) -> dict[str, Any]:
+    return {
+        "host": step.host,
+        "reasons": list(step.reasons),
+        "effects": list(step.effects),
+        "remarks": list(step.remarks),
     }
 
 
@@ -59,9 +68,21 @@ def moved(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
             sentences.append(
                 f"{phase} on {host}: now because {'; '.join(reasons)}, before because {'; '.join(before[phase, host])}"
             )
+    sentences += _other_effects(saved, plan_data(plan))
     if saved.get("inventory_digest") != _digest(plan):
         sentences.append("the site's settings or its components are not those of the saved plan")
     return tuple(sentences)
+
+
+def _other_effects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Services that would be restarted or stopped now, and of which the saved plan said nothing."""
+    known = {(phase["name"], step["host"]): step for phase in before.get("phases", ()) for step in phase["hosts"]}
+    for phase in after["phases"]:
+        for step in phase["hosts"]:
+            said = known.get((phase["name"], step["host"]), step).get("effects", ())
+            new = [effect for effect in step["effects"] if effect not in said]
+            if new:
+                yield f"{phase['name']} on {step['host']}: now also {'; '.join(new)}"
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -72,14 +93,16 @@ def _lines(plan: Plan) -> Iterator[str]:
         return
     for number, phase in enumerate(plan.phases, start=1):
         yield f"{number}. {phase.title} ({phase.name})"
-        for reasons, hosts in _by_reasons(phase.hosts).items():
+        for (reasons, effects, remarks), hosts in _alike(phase.hosts).items():
             yield f"   {_names(hosts)}: {'; '.join(reasons) or 'always'}"
+            if effects:
+                yield f"      {'; '.join((*effects, *remarks))}"
 
 
-def _by_reasons(steps: tuple[Any, ...]) -> dict[tuple[str, ...], list[str]]:
-    groups: dict[tuple[str, ...], list[str]] = {}
+def _alike(steps: tuple[HostStep, ...]) -> dict[tuple[tuple[str, ...], ...], list[str]]:
+    groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for step in steps:
-        groups.setdefault(step.reasons, []).append(step.host)
+        groups.setdefault((step.reasons, step.effects, step.remarks), []).append(step.host)
     return groups
 
 

@@ -84,7 +84,7 @@ def _report() -> _Schema:
 
 
 def _plan() -> _Schema:
-    step = _object(host=_TEXT, reasons=_list(_TEXT))
+    step = _object(host=_TEXT, reasons=_list(_TEXT), effects=_list(_TEXT), remarks=_list(_TEXT))
     phase = _object(name=_TEXT, title=_TEXT, playbook=_TEXT, needs=_list(_TEXT), hosts=_list(step))
     return _object(
         schema_version={"const": PLAN_SCHEMA_VERSION},

@@ -16,6 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 SHARED = "ansible.module_utils.pai_managed"
 ETCD = "ansible.module_utils.pai_etcd_members"
+RUNNING = "ansible.module_utils.pai_running"
 CERTIFICATES = "ansible.module_utils.pai_certificates"
 
 
@@ -49,9 +50,16 @@ def certificate_facts() -> Any:
 
 
 @pytest.fixture(scope="session")
-def library(managed: Any, etcd: Any, certificate_facts: Any) -> Callable[[str], Any]:
+def running(managed: Any) -> Any:
+    """playbooks/module_utils/pai_running.py."""
+    del managed
+    return sys.modules.get(RUNNING) or load(PLAYBOOKS / "module_utils" / "pai_running.py", RUNNING)
+
+
+@pytest.fixture(scope="session")
+def library(managed: Any, etcd: Any, certificate_facts: Any, running: Any) -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed, etcd, certificate_facts
+    del managed, etcd, certificate_facts, running
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 

@@ -79,6 +79,35 @@ def test_merging_containerd_twice_changes_nothing(filters: Any, facts: dict[str,
     assert filters.containerd_config({"text": once, "version": 4}, patch) == once
 
 
+@pytest.mark.parametrize(
+    ("folders", "wanted"),
+    [
+        ("bin_dirs = ['/usr/lib/cni']", ["/opt/cni/bin", "/usr/lib/cni"]),
+        ("bin_dir = '/usr/lib/cni'", ["/opt/cni/bin", "/usr/lib/cni"]),
+        ("bin_dirs = ['/opt/cni/bin', '/mine']", ["/opt/cni/bin", "/mine"]),
+    ],
+)
+def test_cni_programs_are_found_where_a_distribution_says_otherwise(
+    filters: Any, facts: dict[str, Any], folders: str, wanted: list[str]
+) -> None:
+    """Debian's package ships a configuration that looks in /usr/lib/cni only: no pod would get a network."""
+    text = f"version = 3\n[plugins.'io.containerd.cri.v1.runtime'.cni]\n{folders}\n"
+    patch = filters.containerd_patch(RUNTIME, facts)
+    merged = filters.containerd_config({"text": text, "version": 3}, patch)
+    cni = tomllib.loads(merged)["plugins"][filters.CRI_RUNTIME]["cni"]
+    assert cni["bin_dirs"] == wanted
+    assert not cni.get("bin_dir")
+    assert filters.containerd_config({"text": merged, "version": 3}, patch) == merged
+
+
+def test_another_log_driver_stays_with_its_options(filters: Any, facts: dict[str, Any]) -> None:
+    """Options of one driver are refused by another: Docker would not come up."""
+    patch = filters.docker_patch(DOCKER, {**facts, "docker": {"log_driver": "syslog"}})
+    assert not {"log-driver", "log-opts"} & set(patch)
+    patch = filters.docker_patch(DOCKER, {**facts, "docker": {"log_driver": "json-file"}})
+    assert patch["log-opts"] == {"max-size": "100m", "max-file": "5"}
+
+
 def test_no_nvidia_runtime_without_devices(filters: Any, facts: dict[str, Any]) -> None:
     settings = {**RUNTIME, "nvidia_path": "", "default_runtime": "runc"}
     patch = filters.containerd_patch(settings, facts)

@@ -117,3 +117,21 @@ def test_what_was_merged_is_there_and_can_be_taken_out(
 
 def test_sysctl_names_with_interfaces(managed: Any) -> None:
     assert managed.sysctl_path("net.ipv4.conf.eth0/100.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
+
+
+def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
+    """Only units that should run and read one of the files: what a repair will restart."""
+    path = str(tmp_path / "daemon.json")
+    expected = [
+        {"kind": "absent", "path": path},
+        {"kind": "unit", "name": "a.service", "enabled": True, "active": True, "reads": [path]},
+        {"kind": "unit", "name": "b.service", "enabled": True, "active": True, "reads": ["/other"]},
+        {"kind": "unit", "name": "c.service", "enabled": True, "active": False, "reads": [path]},
+        {"kind": "unit", "name": "d.service", "enabled": True, "active": True},
+    ]
+    assert managed.readers(expected) == ["a.service", "b.service"]
+    assert managed.readers(expected, {path}) == ["a.service"]
+    pod = {"kind": "file", "path": "/etc/kubernetes/manifests/etcd.yaml", "restarts": "the static pod etcd"}
+    assert managed.restarts([*expected, pod], [expected[0], pod, pod]) == ["a.service", "the static pod etcd"]
+    Path(path).write_text("{}")
+    assert [item for item, _problem in managed.drifted(expected[:1])] == expected[:1]

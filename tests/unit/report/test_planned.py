@@ -22,6 +22,26 @@ def test_text_groups_machines_by_reason(kit: Any) -> None:
     )  # fmt: skip
 
 
+def test_text_names_restarts_below_the_reasons(kit: Any) -> None:
+    effects, remarks = ("restarts docker.service",), ("1 running container of Docker runs on",)
+    steps = (HostStep("a", ("new",), effects, remarks), HostStep("b", ("new",)))
+    plan = kit.plan(PlannedPhase("runtime", "Install", "runtime.yml", steps))
+    assert plan_text(plan) == (
+        "1. Install (runtime)\n"
+        "   a: new\n"
+        "      restarts docker.service; 1 running container of Docker runs on\n"
+        "   b: new\n"
+    )  # fmt: skip
+
+
+def test_a_restart_that_the_saved_plan_did_not_name_is_a_move(kit: Any) -> None:
+    saved = plan_data(kit.plan(kit.phase("base", "one")))
+    step = HostStep("one", ("never installed",), ("restarts docker.service",), ("3 running containers",))
+    now = kit.plan(PlannedPhase("base", "Base", "base.yml", (step,)))
+    assert moved(saved, now) == ("base on one: now also restarts docker.service",)
+    assert moved(plan_data(now), kit.plan(kit.phase("base", "one"))) == ()
+
+
 def test_text_of_many_machines_is_short_and_of_none_says_so(kit: Any) -> None:
     plan = kit.plan(kit.phase("base", *(f"n{number}" for number in range(1000))))
     assert "n0, n1, n2, n3, n4, n5, n6, n7, n8, n9 and 990 more: never installed" in plan_text(plan)
@@ -37,7 +57,7 @@ def test_json_holds_everything_but_secrets(kit: Any) -> None:
             "title": "Base",
             "playbook": "base.yml",
             "needs": ["time"],
-            "hosts": [{"host": "one", "reasons": ["never installed"]}],
+            "hosts": [{"host": "one", "reasons": ["never installed"], "effects": [], "remarks": []}],
         }
     ]
     assert data["unreachable"] == {"two": "gone"}

@@ -103,8 +103,13 @@ def docker(case: Case) -> Ruling | None:
         return passed("Docker is ours" if seen.running else "no Docker runs", seen.version)
     wanted = str(case.site.settings.docker_data_root)
     running = f"{seen.containers if seen.containers is not None else 'unknown number of'} containers run"
+    if seen.swarm and case.site.settings.docker_live_restore:
+        remedy = "leave the swarm, or write docker_live_restore: false in config.yaml: containers then stop with Docker"
+        message = "Docker is in a swarm, which does not go together with live-restore"
+        return failed(message, value="swarm", expected="no swarm", remedy=remedy)
     if seen.data_root and seen.data_root != wanted:
-        return warned(
+        say = warned if seen.containers == 0 else failed
+        return say(
             f"Docker keeps its data in {seen.data_root}, the site says {wanted}: images and containers would be left"
             " behind there",
             value=f"{seen.data_root}, {running}",
@@ -117,8 +122,14 @@ def docker(case: Case) -> Ruling | None:
         f"Docker {seen.version} is in use: {running}",
         value=running,
         expected="none, or ones that you know of",
-        remedy="apply keeps your daemon.json and lets containers run on where live-restore is on; read the plan first",
+        remedy=_what_becomes_of_them(case),
     )
+
+
+def _what_becomes_of_them(case: Case) -> str:
+    if case.site.settings.docker_live_restore:
+        return "nothing: they run on while apply restarts Docker (live-restore), and your daemon.json is merged"
+    return "they stop when apply restarts Docker: write docker_live_restore: true in config.yaml to keep them running"
 
 
 CHECKS = (

@@ -91,7 +91,10 @@ def test_docker_as_a_snap(site: Site) -> None:
         ({"running": True, "containers": 0, "data_root": "/var/lib/docker"}, "PASS", "without running"),
         ({"running": True, "containers": 4, "data_root": "/var/lib/docker"}, "WARN", "4 containers run"),
         ({"running": True, "containers": None, "data_root": "/var/lib/docker"}, "WARN", "unknown number"),
-        ({"running": True, "containers": 4, "data_root": "/data/docker"}, "WARN", "left behind"),
+        ({"running": True, "containers": 0, "data_root": "/data/docker"}, "WARN", "left behind"),
+        ({"running": True, "containers": 4, "data_root": "/data/docker"}, "FAIL", "left behind"),
+        ({"running": True, "containers": None, "data_root": "/data/docker"}, "FAIL", "left behind"),
+        ({"running": True, "containers": 4, "data_root": "/var/lib/docker", "swarm": True}, "FAIL", "swarm"),
         ({"running": False}, "PASS", "no Docker runs"),
     ],
 )

@@ -1,0 +1,49 @@
+"""What a phase does to what already runs on a machine: restarts and stops, said before anything is done. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pai_install.plan.observed import Observed
+
+# What a role restarts, and what it stops for good, when it comes to a machine where that runs already.
+FIRST_RESTARTS: Mapping[str, tuple[str, ...]] = {
+    "time_sync": ("chrony.service",),
+    "container_runtime": ("containerd.service", "docker.service"),
+    "kubernetes_node": ("kubelet.service",),
+}
+FIRST_STOPS: Mapping[str, tuple[str, ...]] = {
+    "time_sync": ("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service"),
+}
+DOCKER = "docker.service"
+
+
+def effects(roles: tuple[str, ...], wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
+    """Sentences without a full stop, in the order of the roles: "restarts docker.service", "may restart ...".
+
+    wanted: role -> variable -> digest. A service that does not run is only started, which is no effect.
+    """
+    return tuple(dict.fromkeys(word for role in roles for word in _of_role(role, wanted.get(role, {}), seen)))
+
+
+def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[str]:
+    record = seen.roles.get(role)
+    if record is None:
+        yield from (f"restarts {unit}" for unit in FIRST_RESTARTS.get(role, ()) if unit in seen.services)
+        yield from (f"stops and disables {unit}" for unit in FIRST_STOPS.get(role, ()) if unit in seen.services)
+        return
+    yield from (f"restarts {unit}" for unit in record.restarts)
+    if any(wanted[name] != record.settings.get(name) for name in wanted):
+        yield from (f"may restart {unit}" for unit in record.readers if unit not in record.restarts)
+
+
+def remarks(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> tuple[str, ...]:
+    """What that means for Docker's running containers; variables: those of the roles on this machine."""
+    if not seen.docker.containers or not any(word.endswith(f" {DOCKER}") for word in found):
+        return ()
+    count = seen.docker.containers
+    them = "1 running container" if count == 1 else f"{count} running containers"
+    if variables.get("container_runtime_live_restore", True):
+        return (f"{them} of Docker run on: live-restore is turned on first",)
+    return (f"{them} of Docker will stop: the site says docker_live_restore: false",)

@@ -1,0 +1,58 @@
+"""What runs on a machine that an installation would restart or stop: services and Docker's containers."""
+
+from __future__ import annotations
+
+import glob
+import json
+from typing import Any
+
+from ansible.module_utils.pai_managed import unit_states
+
+DAEMON_JSON = "/etc/docker/daemon.json"
+DOCKER_NAMESPACE = "moby"
+# what our roles restart, and the time services that one of them stops
+WATCHED = (
+    *("containerd.service", "docker.service", "kubelet.service", "chrony.service"),
+    *("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service"),
+)
+
+
+def services() -> list[str]:
+    """Those of the watched units that are active."""
+    states = unit_states(list(WATCHED))
+    return [name for name in WATCHED if states.get(name, {}).get("ActiveState") == "active"]
+
+
+def docker() -> dict[str, Any]:
+    """containers: how many run; data_root and log_driver: what daemon.json says, or Docker's default."""
+    settings = daemon_settings()
+    return {
+        "containers": containers(),
+        "data_root": str(settings.get("data-root") or "/var/lib/docker"),
+        "log_driver": str(settings.get("log-driver") or "json-file"),
+    }
+
+
+def daemon_settings() -> dict[str, Any]:
+    """daemon.json as an object; empty when there is none or it cannot be read."""
+    try:
+        with open(DAEMON_JSON, encoding="utf-8") as handle:
+            settings = json.load(handle)
+    except (OSError, ValueError):
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def containers(pattern: str = "/proc/[0-9]*/cmdline") -> int:
+    """Running containers of Docker: each has one shim of containerd, also while neither daemon answers."""
+    count = 0
+    for path in glob.glob(pattern):
+        try:
+            with open(path, "rb") as handle:
+                words = handle.read().decode(errors="replace").split("\0")
+        except OSError:
+            continue  # it has just ended
+        shim = "containerd-shim" in words[0]
+        if shim and "-namespace" in words and words[words.index("-namespace") + 1] == DOCKER_NAMESPACE:
+            count += 1
+    return count

@@ -1,0 +1,57 @@
+"""What runs on a machine before anything is changed there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def daemon_json(running: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that is taken for /etc/docker/daemon.json; not there yet."""
+    path = tmp_path / "daemon.json"
+    monkeypatch.setattr(running, "DAEMON_JSON", str(path))
+    return path
+
+
+def process(folder: Path, number: int, *words: str) -> None:
+    """A process as /proc shows it."""
+    (folder / str(number)).mkdir()
+    (folder / str(number) / "cmdline").write_bytes("\0".join([*words, ""]).encode())
+
+
+def test_containers_are_counted_by_their_shims(running: Any, tmp_path: Path) -> None:
+    shim = "/usr/bin/containerd-shim-runc-v2"
+    process(tmp_path, 1, shim, "-namespace", "moby", "-id", "a")
+    process(tmp_path, 2, shim, "-namespace", "k8s.io", "-id", "b")
+    process(tmp_path, 3, "grep", "-namespace", "moby")
+    process(tmp_path, 4, shim, "-id", "c", "-namespace", "moby")
+    process(tmp_path, 5)
+    assert running.containers(str(tmp_path / "[0-9]*" / "cmdline")) == 2
+
+
+def test_docker_without_a_file_has_its_defaults(running: Any, daemon_json: Path) -> None:
+    del daemon_json
+    found = running.docker()
+    assert (found["data_root"], found["log_driver"]) == ("/var/lib/docker", "json-file")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", "\xff"])
+def test_a_broken_file_is_no_traceback(running: Any, daemon_json: Path, text: str) -> None:
+    daemon_json.write_bytes(text.encode("latin-1"))
+    assert running.docker()["data_root"] == "/var/lib/docker"
+
+
+def test_what_daemon_json_says(running: Any, daemon_json: Path) -> None:
+    daemon_json.write_text(json.dumps({"data-root": "/fast/docker", "log-driver": "syslog"}))
+    found = running.docker()
+    assert (found["data_root"], found["log_driver"]) == ("/fast/docker", "syslog")
+
+
+def test_services_are_the_active_ones(running: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    states = {"docker.service": {"ActiveState": "active"}, "ntp.service": {"ActiveState": "failed"}}
+    monkeypatch.setattr(running, "unit_states", lambda _names: states)
+    assert running.services() == ["docker.service"]

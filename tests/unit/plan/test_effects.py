@@ -1,0 +1,81 @@
+"""What a run does to what already runs on a machine is said in the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pai_install.plan.effects import effects, remarks
+from pai_install.plan.model import HostStep, Inventory
+from pai_install.plan.observed import Docker, Observed, RoleRecord
+from pai_install.plan.planner import make_plan
+from pai_install.site import Site
+
+from .conftest import converged
+
+RUNTIME = ("container_runtime", "kubernetes_node", "api_proxy")
+BUSY = Observed(
+    hostname="worker1",
+    services=("containerd.service", "docker.service", "chrony.service", "ntp.service"),
+    docker=Docker(containers=2),
+)
+
+
+def record(**words: Any) -> Observed:
+    """A machine on which container_runtime ran with settings {"a": "1"}."""
+    return Observed(hostname="one", roles={"container_runtime": RoleRecord(settings={"a": "1"}, **words)})
+
+
+def test_first_installation_names_what_runs_there() -> None:
+    assert effects(RUNTIME, {}, BUSY) == ("restarts containerd.service", "restarts docker.service")
+    assert effects(("time_sync",), {}, BUSY) == ("restarts chrony.service", "stops and disables ntp.service")
+
+
+def test_first_installation_on_an_empty_machine_has_no_effect() -> None:
+    assert effects((*RUNTIME, "time_sync"), {}, Observed(hostname="new")) == ()
+
+
+def test_drift_names_the_readers_of_the_file() -> None:
+    seen = record(drift=("x was changed by hand",), readers=("a.service", "b.service"), restarts=("b.service",))
+    assert effects(("container_runtime",), {"container_runtime": {"a": "1"}}, seen) == ("restarts b.service",)
+
+
+def test_another_setting_may_restart_every_reader() -> None:
+    seen = record(readers=("a.service", "b.service"), restarts=("b.service",))
+    wanted = {"container_runtime": {"a": "2"}}
+    assert effects(("container_runtime",), wanted, seen) == ("restarts b.service", "may restart a.service")
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({}, "2 running containers of Docker run on: live-restore is turned on first"),
+        (
+            {"container_runtime_live_restore": False},
+            "2 running containers of Docker will stop: the site says docker_live_restore: false",
+        ),
+    ],
+)
+def test_running_containers_are_remarked_on(variables: dict[str, Any], words: str) -> None:
+    assert remarks(("restarts docker.service",), variables, BUSY) == (words,)
+
+
+def test_no_remark_where_docker_is_left_alone() -> None:
+    assert remarks(("restarts chrony.service",), {}, BUSY) == ()
+    assert remarks(("restarts docker.service",), {}, Observed(hostname="one")) == ()
+
+
+def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> None:
+    seen = converged(inventory)
+    seen["worker1"] = BUSY
+    runtime = next(phase for phase in make_plan(site, inventory, seen).phases if phase.name == "runtime")
+    assert [step.host for step in runtime.hosts] == ["worker1"]
+    assert runtime.hosts[0].effects == ("restarts containerd.service", "restarts docker.service")
+    assert runtime.hosts[0].remarks == ("2 running containers of Docker run on: live-restore is turned on first",)
+
+
+def test_converged_machines_have_no_effects(site: Site, inventory: Inventory) -> None:
+    plan = make_plan(site, inventory, converged(inventory), phases=("runtime",))
+    assert [step for phase in plan.phases for step in phase.hosts if step.effects] == []
+    assert isinstance(plan.phases[0].hosts[0], HostStep)
