@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,14 @@ from typing import Any
 
 import pytest
 
+from . import existing
+
 ROOT = Path(__file__).parents[2]
 # a network of the tests' own: a lab that somebody works with stays as it is
 SUBNET = "172.30.79"
 PLANTED_SECRET = "planted-Secret-7f3a"
+# one that already runs something before the installation, and one that loses its power in the middle of it
+EXISTING, LOST = "lab-worker1", "lab-worker2"
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,22 @@ class Cluster:
         return done.stdout
 
 
+@dataclass(frozen=True)
+class Founding:
+    """What happened before the cluster was whole; every process as it ended.
+
+    container: of the existing machine, before anything was installed. plan: made before the first run, in JSON.
+    cut: the first apply, in JSON, during which a machine was switched off. status_off, plan_off: then, in JSON.
+    """
+
+    cluster: Cluster
+    container: existing.Container
+    plan: subprocess.CompletedProcess[str]
+    cut: subprocess.CompletedProcess[str]
+    status_off: subprocess.CompletedProcess[str]
+    plan_off: subprocess.CompletedProcess[str]
+
+
 def shell_word(text: str) -> str:
     """`text` as one word of a remote shell."""
     return "'" + text.replace("'", "'\\''") + "'"
@@ -64,17 +85,21 @@ def shell_word(text: str) -> str:
 
 def pai_install(*words: str, timeout_s: float = 900) -> subprocess.CompletedProcess[str]:
     """Runs the bootstrap script of this checkout, as a user does."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ANSIBLE_CONFIG"}}
     return subprocess.run(
         [str(ROOT / "pai-install"), *words],
         cwd=ROOT,
-        env=environment,
+        env=user_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=timeout_s,
         check=False,
     )
+
+
+def user_environment() -> dict[str, str]:
+    """The environment without what only the tests themselves need."""
+    return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ANSIBLE_CONFIG"}}
 
 
 def lab_site(folder: Path, subnet: str) -> Path:
@@ -89,18 +114,88 @@ def lab_site(folder: Path, subnet: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """quickstart from nothing; afterwards the lab is taken down, and nothing of it may be left."""
+def founding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Founding]:
+    """From bare machines to a cluster, the hard way; afterwards the lab is gone, and nothing of it may be left."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     site = lab_site(tmp_path_factory.mktemp("site"), SUBNET)
     try:
-        done = pai_install("quickstart", "--site", str(site), "--yes", timeout_s=4500)
-        yield Cluster(site, done)
+        yield found(site)
     finally:
         down = pai_install("lab", "down", "--site", str(site), "--yes")
     assert down.returncode == 0, down.stderr
     assert traces(SUBNET) == []
+
+
+@pytest.fixture(scope="session")
+def cluster(founding: Founding) -> Cluster:
+    """The cluster that came of it; `quickstart` is the run that finished it."""
+    return founding.cluster
+
+
+def found(site: Path) -> Founding:
+    """Machines, one of them in use already; an installation that loses a machine; the run that completes it."""
+    up = pai_install("lab", "up", "--site", str(site), "--yes")
+    assert up.returncode == 0, up.stderr
+    early = Cluster(site, up)
+    early.on(EXISTING, existing.SCRIPT)
+    before = existing.container(early.on(EXISTING, "docker inspect at-work"))
+    plan = early.run("plan", "--no-diff", "--format", "json")
+    cut = apply_losing(site, LOST)
+    status_off = early.run("status", "--format", "json")
+    plan_off = early.run("plan", "--no-diff", "--format", "json")
+    fault(site, LOST, "heal")
+    done = pai_install("quickstart", "--site", str(site), "--yes", timeout_s=4500)
+    return Founding(Cluster(site, done), before, plan, cut, status_off, plan_off)
+
+
+def fault(site: Path, machine: str, name: str) -> None:
+    """Does something to a lab machine, or takes it back (`heal`)."""
+    done = pai_install("lab", "fault", "--site", str(site), machine, name)
+    assert done.returncode == 0, done.stderr
+
+
+def apply_losing(site: Path, machine: str) -> subprocess.CompletedProcess[str]:
+    """An apply during whose phase runtime a machine is switched off; the JSON report on stdout."""
+    earlier = set((site / ".pai" / "runs").iterdir())
+    words = ["apply", "--site", str(site), "--yes", "--format", "json"]
+    out, errors = site / "cut.out", site / "cut.err"
+    with (
+        out.open("w") as stdout,
+        errors.open("w") as stderr,
+        subprocess.Popen(
+            [str(ROOT / "pai-install"), *words],
+            cwd=ROOT,
+            env=user_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+        ) as process,
+    ):
+        try:
+            _wait_for_phase(process, site, earlier, "runtime", machine)
+            fault(site, machine, "power-off")
+            process.wait(timeout=1800)
+        finally:
+            process.kill()
+    return subprocess.CompletedProcess(words, process.returncode, out.read_text(), errors.read_text())
+
+
+def _wait_for_phase(process: subprocess.Popen[bytes], site: Path, earlier: set[Path], phase: str, machine: str) -> None:
+    """Returns once a task of the phase has ended on the machine, by what the run itself writes down."""
+    deadline = time.monotonic() + 4500  # the components may have to be built first
+    while time.monotonic() < deadline:
+        assert process.poll() is None, f"the run ended with {process.returncode} before phase {phase}"
+        for run in set((site / ".pai" / "runs").iterdir()) - earlier:
+            if _ran(run / "events.jsonl", phase, machine):
+                return
+        time.sleep(0.5)
+    raise AssertionError(f"no task of phase {phase} ended on {machine}")
+
+
+def _ran(events: Path, phase: str, machine: str) -> bool:
+    lines = events.read_text().splitlines() if events.exists() else []
+    return any(f'"phase": "{phase}", "host": "{machine}"' in line[:200] for line in lines)
 
 
 def traces(subnet: str) -> list[str]:

@@ -7,6 +7,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,20 +70,65 @@ DRIFT: dict[str, tuple[str, str, str]] = {
         "net.ipv4.ip_local_port_range is 32768 60999 instead of 40000 65535",
         "sysctl -n net.ipv4.ip_local_port_range | grep -qw 40000",
     ),
+    "modules file": (
+        "echo dummy >> /etc/modules-load.d/90-pai-install.conf",
+        "/etc/modules-load.d/90-pai-install.conf was changed by hand",
+        "! grep -q dummy /etc/modules-load.d/90-pai-install.conf",
+    ),
+    "hosts": (
+        "sed -i 's/ lab-worker2$/ lab-worker9/' /etc/hosts",
+        "the block of pai-install in /etc/hosts was changed by hand",
+        "grep -q ' lab-worker2$' /etc/hosts",
+    ),
     "stopped service": (
         "systemctl stop chrony",
         "chrony.service is inactive instead of active",
         "systemctl is-active chrony",
+    ),
+    "chrony.conf": (
+        "echo 'pool 2.debian.pool.ntp.org iburst' >> /etc/chrony/chrony.conf",
+        "/etc/chrony/chrony.conf has the line 'pool 2.debian.pool.ntp.org iburst' again",
+        "! grep -q '^pool ' /etc/chrony/chrony.conf",
+    ),
+    "time servers": (
+        "sed -i 's/^server .*/server 192.0.2.1/' /etc/chrony/conf.d/pai-install.conf",
+        "/etc/chrony/conf.d/pai-install.conf was changed by hand",
+        "! chronyc -n sources | grep -q '192[.]0[.]2[.]1 '",
     ),
     "disabled service": (
         "systemctl disable docker",
         "docker.service is disabled instead of enabled",
         "systemctl is-enabled docker",
     ),
+    "containerd": (
+        "sed -i 's/enable_cdi = true/enable_cdi = false/' /etc/containerd/config.toml",
+        "/etc/containerd/config.toml was changed by hand",
+        "grep -q 'enable_cdi = true' /etc/containerd/config.toml",
+    ),
+    "registry of containerd": (
+        "rm /etc/containerd/certs.d/registry.pai.internal/hosts.toml",
+        "/etc/containerd/certs.d/registry.pai.internal/hosts.toml is missing",
+        "test -s /etc/containerd/certs.d/registry.pai.internal/hosts.toml",
+    ),
+    "unit file": (
+        "chmod 0666 /etc/systemd/system/containerd.service",
+        "/etc/systemd/system/containerd.service has mode 0666 instead of 0644",
+        "stat -c %a /etc/systemd/system/containerd.service | grep -qx 644",
+    ),
     "kubelet settings": (
         "sed -i 's/^maxParallelImagePulls:.*/maxParallelImagePulls: 1/' /var/lib/kubelet/config.yaml",
         "/var/lib/kubelet/config.yaml was changed by hand",
         "grep -q 'maxParallelImagePulls: 4' /var/lib/kubelet/config.yaml",
+    ),
+    "kubelet flag": (
+        "sed -i 's/--node-ip/--v=4 --node-ip/' /etc/default/kubelet && systemctl restart kubelet",
+        "/etc/default/kubelet was changed by hand",
+        "! xargs -0 < /proc/$(pidof kubelet)/cmdline | grep -e --v=4",
+    ),
+    "kubelet drop-in": (
+        "echo 'Nice=19' >> /etc/systemd/system/kubelet.service.d/10-kubeadm.conf",
+        "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf was changed by hand",
+        "systemctl show --property Nice kubelet | grep -x Nice=0",
     ),
     "removed package": (
         "apt-get remove -y -q socat",
@@ -95,6 +141,34 @@ DRIFT: dict[str, tuple[str, str, str]] = {
         "test -s /opt/cni/bin/bridge",
     ),
 }
+MASTER_DRIFT: dict[str, tuple[str, str, str]] = {
+    "flag of the API server": (
+        "sed -i 's/--profiling=false/--profiling=true/' /etc/kubernetes/manifests/kube-apiserver.yaml",
+        "/etc/kubernetes/manifests/kube-apiserver.yaml was changed by hand",
+        "grep -e --profiling=false /etc/kubernetes/manifests/kube-apiserver.yaml",
+    ),
+    "audit policy": (
+        "echo '# by hand' >> /etc/kubernetes/audit/policy.yaml",
+        "/etc/kubernetes/audit/policy.yaml was changed by hand",
+        "! grep -q 'by hand' /etc/kubernetes/audit/policy.yaml",
+    ),
+    "kubeconfig of the administrator": (
+        "rm /etc/kubernetes/admin.conf",
+        "/etc/kubernetes/admin.conf is missing",
+        "/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf get namespace default",
+    ),
+    "kubeconfig of the scheduler": (
+        "rm /etc/kubernetes/scheduler.conf",
+        "/etc/kubernetes/scheduler.conf is missing",
+        "test -s /etc/kubernetes/scheduler.conf",
+    ),
+}
+
+
+def reasons_of(plan: dict[str, Any]) -> set[tuple[str, str]]:
+    """(machine, reason), without the proof in the end."""
+    phases = [phase for phase in plan["phases"] if phase["name"] != "verify"]
+    return {(step["host"], reason) for phase in phases for step in phase["hosts"] for reason in step["reasons"]}
 
 
 def test_drift_is_seen_in_the_plan_and_repaired(cluster: Cluster) -> None:
@@ -102,21 +176,32 @@ def test_drift_is_seen_in_the_plan_and_repaired(cluster: Cluster) -> None:
     for damage, _words, _repaired in DRIFT.values():
         cluster.on("lab-worker1", damage)
     plan = cluster.plan()
-    reasons = {
-        (step["host"], reason)
-        for phase in plan["phases"]
-        if phase["name"] != "verify"
-        for step in phase["hosts"]
-        for reason in step["reasons"]
-    }
+    reasons = reasons_of(plan)
     assert {host for host, _reason in reasons} == {"lab-worker1"}
-    for _damage, words, _repaired in DRIFT.values():
-        assert ("lab-worker1", words) in reasons
+    assert {("lab-worker1", words) for _damage, words, _repaired in DRIFT.values()} <= reasons
+    effects = {effect for phase in plan["phases"] for step in phase["hosts"] for effect in step["effects"]}
+    assert effects >= {"restarts docker.service", "restarts containerd.service", "restarts kubelet.service"}
     report = cluster.apply()
     assert report["ok"], report["stderr"]
     assert report["hosts"]["lab-worker2"]["changed"] == 0
     for name, (_damage, _words, repaired) in DRIFT.items():
-        assert cluster.on("lab-worker1", f"{repaired} >/dev/null && echo yes").strip() == "yes", name
+        assert cluster.on("lab-worker1", f"({repaired}) >/dev/null && echo yes").strip() == "yes", name
+    assert cluster.plan()["phases"] == []
+
+
+def test_drift_of_the_control_plane_is_repaired_and_nothing_is_lost(cluster: Cluster) -> None:
+    """Also without admin.conf it stays the control plane of its cluster: beginning again would empty etcd."""
+    before = cluster.kubectl("get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
+    for damage, _words, _repaired in MASTER_DRIFT.values():
+        cluster.on("lab-master", damage)
+    reasons = reasons_of(cluster.plan())
+    assert {("lab-master", words) for _damage, words, _repaired in MASTER_DRIFT.values()} <= reasons
+    report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    for name, (_damage, _words, repaired) in MASTER_DRIFT.items():
+        assert cluster.on("lab-master", f"({repaired}) >/dev/null && echo yes").strip() == "yes", name
+    after = cluster.kubectl("get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
+    assert after == before
     assert cluster.plan()["phases"] == []
 
 

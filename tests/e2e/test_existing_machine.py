@@ -1,0 +1,92 @@
+"""A machine that ran Docker, a container and settings of its admin's became a worker: nothing of that was lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from . import existing
+from .conftest import EXISTING, Cluster, Founding
+
+pytestmark = pytest.mark.lab
+
+
+def test_the_plan_named_every_restart_before_the_first_run(founding: Founding) -> None:
+    assert founding.plan.returncode == 0, founding.plan.stderr
+    phases = {phase["name"]: phase["hosts"] for phase in json.loads(founding.plan.stdout)["phases"]}
+    effects = {(name, step["host"]): step["effects"] for name, steps in phases.items() for step in steps}
+    assert {key: value for key, value in effects.items() if value} == {
+        ("time", EXISTING): ["restarts chrony.service"],
+        ("runtime", EXISTING): ["restarts containerd.service", "restarts docker.service"],
+    }
+    remarks = next(step["remarks"] for step in phases["runtime"] if step["host"] == EXISTING)
+    assert remarks == ["1 running container of Docker run on: live-restore is turned on first"]
+
+
+def test_the_container_never_stopped(founding: Founding) -> None:
+    """The very same process, under another containerd and a Docker that was restarted."""
+    cluster = founding.cluster
+    now = existing.container(cluster.on(EXISTING, "docker inspect at-work"))
+    assert now == founding.container
+    assert "/bin/sh" in cluster.on(EXISTING, f"cat /proc/{now.pid}/cmdline")
+    beats = cluster.on(EXISTING, "docker exec at-work busybox tail -n 2 /beats")
+    assert len(beats.splitlines()) == 2
+
+
+def test_the_runtimes_really_were_replaced_under_it(cluster: Cluster) -> None:
+    assert cluster.on(EXISTING, "readlink /proc/$(pidof containerd)/exe").strip() == "/usr/local/bin/containerd"
+    information = json.loads(cluster.on(EXISTING, "docker info --format '{{json .}}'"))
+    assert information["LiveRestoreEnabled"]
+    assert "nvidia" in information["Runtimes"]
+
+
+def test_docker_can_still_handle_it(cluster: Cluster) -> None:
+    """A container beside it starts and ends, with the runtime that the admin brought."""
+    run = "docker run --rm --runtime quiet --label owner=admin of-the-admin:1 /bin/sh -c 'echo alive'"
+    assert cluster.on(EXISTING, run).strip() == "alive"
+    assert "at-work" in cluster.on(EXISTING, "docker ps --format '{{.Names}}'").split()
+
+
+def test_daemon_json_has_all_that_the_admin_wrote(cluster: Cluster) -> None:
+    daemon = json.loads(cluster.on(EXISTING, "cat /etc/docker/daemon.json"))
+    assert_contains(daemon, existing.DAEMON)
+    assert daemon["live-restore"] is True
+
+
+def assert_contains(whole: Any, part: Any) -> None:
+    """Every key of `part` is in `whole` with its value; of a list, every word."""
+    if isinstance(part, dict):
+        for key, value in part.items():
+            assert key in whole
+            assert_contains(whole[key], value)
+    elif isinstance(part, list):
+        assert set(part) <= set(whole)
+    else:
+        assert whole == part
+
+
+def test_containerd_has_all_that_the_admin_wrote(cluster: Cluster) -> None:
+    """Also after its configuration was brought to the format of another version, and in the running daemon."""
+    used = cluster.on(EXISTING, "/usr/local/bin/containerd config dump")
+    assert "127.0.0.1:1338" in used
+    assert "/var/lib/containerd/opt" in used
+    assert cluster.on(EXISTING, "busybox wget -q -O - http://127.0.0.1:1338/v1/metrics | head -n 1").startswith("#")
+
+
+def test_chrony_has_all_that_the_admin_wrote(cluster: Cluster) -> None:
+    assert existing.CHRONY.strip() in cluster.on(EXISTING, "cat /etc/chrony/chrony.conf")
+    assert "192.0.2.123" in cluster.on(EXISTING, "chronyc -n sources")
+
+
+def test_firewall_rules_are_still_there(cluster: Cluster) -> None:
+    assert "of the admin" in cluster.on(EXISTING, "nft list table inet admin")
+    cluster.on(EXISTING, f"iptables -C {existing.IPTABLES_RULE}")
+
+
+def test_old_files_lie_beside_the_new_ones(cluster: Cluster) -> None:
+    for line in cluster.on(EXISTING, "cat /root/as-the-admin-left-them").splitlines():
+        digest, path = line.split()
+        kept = cluster.on(EXISTING, f"sha256sum {path}.*.pai-backup")
+        assert digest in kept, path
