@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import LOST, Founding
+from .conftest import LOST, PLANTED_SECRET, Founding
 
 pytestmark = pytest.mark.lab
 
@@ -38,6 +38,11 @@ def test_the_others_came_to_their_end(founding: Founding) -> None:
                 assert result["status"] in ("ok", "changed"), (phase["name"], host, result)
     machines = {one["name"]: one["state"] for one in document(founding.status_off)["machines"]}
     assert all("Ready" in machines[host] for host in OTHERS), machines
+
+
+def test_nothing_that_was_printed_holds_the_secret(founding: Founding) -> None:
+    for done in (founding.plan, founding.cut, founding.status_off, founding.plan_off):
+        assert PLANTED_SECRET not in done.stdout + done.stderr
 
 
 def test_status_of_a_site_with_a_lost_machine(founding: Founding) -> None:

@@ -120,7 +120,7 @@ def test_sysctl_names_with_interfaces(managed: Any) -> None:
 
 
 def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
-    """Only units that should run and read one of the files: what a repair will restart."""
+    """Only units that read one of the files: what a repair will restart."""
     path = str(tmp_path / "daemon.json")
     expected = [
         {"kind": "absent", "path": path},
@@ -129,9 +129,13 @@ def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
         {"kind": "unit", "name": "c.service", "enabled": True, "active": False, "reads": [path]},
         {"kind": "unit", "name": "d.service", "enabled": True, "active": True},
     ]
-    assert managed.readers(expected) == ["a.service", "b.service"]
-    assert managed.readers(expected, {path}) == ["a.service"]
+    assert managed.readers(expected) == ["a.service", "b.service", "c.service"]
+    assert managed.readers(expected, {path}) == ["a.service", "c.service"]
     pod = {"kind": "file", "path": "/etc/kubernetes/manifests/etcd.yaml", "restarts": "the static pod etcd"}
-    assert managed.restarts([*expected, pod], [expected[0], pod, pod]) == ["a.service", "the static pod etcd"]
+    assert managed.restarts([*expected, pod], [expected[0], pod, pod]) == [
+        "a.service",
+        "c.service",
+        "the static pod etcd",
+    ]
     Path(path).write_text("{}")
     assert [item for item, _problem in managed.drifted(expected[:1])] == expected[:1]
