@@ -10,6 +10,7 @@ description:
   - An interrupted init or join of pai-install's own is undone by kubeadm reset and done again.
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
+  - Certificates, keys, kubeconfigs, manifests and settings belong to root, and no more is permitted than they need.
   - A control plane whose manifests would change is left alone while etcd could lose its quorum by it.
   - No second cluster is made, and no control plane joins, against what the API at C(ready_url) says.
 options:
@@ -50,7 +51,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_etcd_members import EtcdError, members, sickness, stop_problem
-from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, newer_than_start, unit_state
+from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, newer_than_start, too_open, unit_state
 
 KUBEADM = "/usr/local/bin/kubeadm"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
@@ -71,6 +72,42 @@ RENDERED = (
     "/var/lib/kubelet/kubeadm-flags.env",
 )
 
+# What nobody but root may change, and mostly not read either: pattern -> the most that may be permitted. kubeadm and
+# the kubelet make some of these files readable for all.
+GUARDED = {
+    "/etc/kubernetes/*.conf": "0600",
+    MANIFESTS + "/*.yaml": "0600",
+    "/etc/kubernetes/encryption/*": "0600",
+    "/etc/kubernetes/pki": "0755",
+    "/etc/kubernetes/pki/etcd": "0755",
+    "/etc/kubernetes/pki/*.key": "0600",
+    "/etc/kubernetes/pki/etcd/*.key": "0600",
+    "/etc/kubernetes/pki/*.crt": "0644",
+    "/etc/kubernetes/pki/etcd/*.crt": "0644",
+    "/var/lib/etcd": "0700",
+    "/var/lib/kubelet/*.yaml": "0600",
+    "/var/lib/kubelet/kubeadm-flags.env": "0600",
+    "/var/lib/kubelet/pki/kubelet.key": "0600",
+    "/var/lib/kubelet/pki/kubelet-client-current.pem": "0600",
+}
+
+
+def guarded() -> dict[str, str]:
+    """The guarded files and folders of this machine -> the most that may be permitted."""
+    return {path: most for pattern, most in GUARDED.items() for path in sorted(glob.glob(pattern))}
+
+
+def loose() -> dict[str, str]:
+    """Guarded files and folders that are too open or somebody else's -> what is wrong."""
+    return {path: problem for path, most in guarded().items() if (problem := too_open(path, most))}
+
+
+def tighten() -> None:
+    """Gives the guarded ones back to root, and takes permissions away that they must not have."""
+    for path in loose():
+        os.chown(path, 0, 0)
+        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & int(guarded()[path], 8))
+
 
 def rendered_files() -> dict[str, str]:
     """Files that kubeadm renders on this machine -> their digests."""
@@ -90,9 +127,11 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
 
 
 def expectations(state: str) -> list[dict[str, Any]]:
-    """The rendered files as they are now and the kubeconfigs that have to be there, for pai_record."""
+    """For pai_record: the rendered files as they are now, who may read the guarded others, and the kubeconfigs there."""
     kubeconfigs = [{"kind": "present", "path": path} for path in kubeconfigs_of(state)]
-    return kubeconfigs + [
+    rendered = rendered_files()
+    private = [{"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered]
+    return [*kubeconfigs, *private] + [
         {
             "kind": "file",
             "path": path,
@@ -101,7 +140,7 @@ def expectations(state: str) -> list[dict[str, Any]]:
             "mode": f"{stat.S_IMODE(os.stat(path).st_mode):04o}",
             "restarts": reader(path),
         }
-        for path, digest in rendered_files().items()
+        for path, digest in rendered.items()
     ]
 
 
@@ -280,6 +319,7 @@ class Member:
         verb = "init" if state == "init" else "join"
         words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
+        tighten()
         keep_copies(state)
         set_marker(state, done=True)
 
@@ -321,6 +361,7 @@ class Member:
 
     def refresh(self, state: str) -> None:
         """Renders a member's manifests and kubelet settings again. state: how it became a member."""
+        self.actions += [f"mended: {problem}" for problem in loose().values()]
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
         before, written = rendered_files(), written_at()
@@ -340,6 +381,7 @@ class Member:
             for backup in glob.glob(KUBELET_BACKUPS):  # one more with every run
                 shutil.rmtree(backup, ignore_errors=True)
         keep_times(before, written)
+        tighten()
         self.settle(state, before, stale=stale)
 
     def make_kubeconfigs(self, state: str) -> None:

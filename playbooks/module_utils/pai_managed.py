@@ -6,6 +6,7 @@ says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
   file:    path, sha256, mode          the file's bytes and mode; `restarts`: what restarts with it, if not a unit here
+  private: path, mode                  root's own, and open to nobody whom mode does not let in
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
   present: path                        something is there
@@ -161,6 +162,25 @@ def _check_file(item: dict[str, Any]) -> str:
     return "" if mode == item["mode"] else f"{path} has mode {mode} instead of {item['mode']}"
 
 
+def too_open(path: str, mode: str) -> str:
+    """What is wrong with the owner or the permissions of a file or folder; empty when nothing is, or it is not there.
+
+    mode: the most that may be permitted, octal. What a symbolic link leads to counts.
+    """
+    try:
+        info = os.stat(path)
+    except OSError:
+        return ""
+    seen = stat.S_IMODE(info.st_mode)
+    if seen & ~int(mode, 8):
+        return f"{path} has mode {seen:04o}, more than {mode}"
+    return "" if (info.st_uid, info.st_gid) == (0, 0) else f"{path} belongs to {info.st_uid}:{info.st_gid}, not to root"
+
+
+def _check_private(item: dict[str, Any]) -> str:
+    return too_open(item["path"], item["mode"])
+
+
 def _check_block(item: dict[str, Any]) -> str:
     block = read_block(_read(item["path"]) or "", item["marker"])
     if block is None:
@@ -212,6 +232,7 @@ def taint_words(taints: list[dict[str, str]]) -> list[str]:
 
 _CHECKS = {
     "file": _check_file,
+    "private": _check_private,
     "block": _check_block,
     "absent": _check_absent,
     "present": _check_present,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -167,6 +168,28 @@ def test_kubeadm_init_is_four_documents(filters: Any, facts: dict[str, Any]) -> 
     kubelet = documents["KubeletConfiguration"]
     assert kubelet["maxPods"] == 200
     assert kubelet["systemReserved"] == {"cpu": "200m", "memory": "1Gi"}
+
+
+def test_the_site_has_the_last_word_on_hardening(filters: Any, facts: dict[str, Any]) -> None:
+    settings = {
+        **CONTROL_PLANE,
+        "kubelet_config": {"seccompDefault": False, "authentication": {"webhook": {"cacheTTL": "1m"}}},
+    }
+    documents = {doc["kind"]: doc for doc in yaml.safe_load_all(filters.kubeadm_init(settings, facts))}
+    kubelet = documents["KubeletConfiguration"]
+    assert kubelet["seccompDefault"] is False
+    assert kubelet["authentication"]["anonymous"] == {"enabled": False}
+    assert filters.KUBELET_HARDENING["seccompDefault"] is True
+
+
+def test_only_what_must_answers_without_credentials(filters: Any) -> None:
+    """A joining machine and the probes of the API server know nobody yet."""
+    role = Path(__file__).parents[3] / "roles" / "control_plane"
+    config = yaml.safe_load((role / "files" / "authentication.yaml").read_text())
+    paths = {entry["path"] for entry in config["anonymous"]["conditions"]}
+    assert paths == {"/livez", "/readyz", "/healthz", "/api/v1/namespaces/kube-public/configmaps/cluster-info"}
+    written = (role / "tasks" / "main.yml").read_text()
+    assert f"path: {filters.AUTHENTICATION_DIR}/config.yaml" in written
 
 
 def test_control_plane_that_also_works_has_no_taint(filters: Any, facts: dict[str, Any]) -> None:

@@ -74,6 +74,56 @@ def test_rendering_the_same_again_is_no_reason_to_restart(
     assert min(times["other"], times["new"]) > 1000
 
 
+@pytest.fixture
+def key(kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A guarded file that is as it should be."""
+    path = tmp_path / "admin.conf"
+    path.write_text("secret")
+    path.chmod(0o600)
+    monkeypatch.setattr(kubeadm, "GUARDED", {str(tmp_path / "*.conf"): "0600"})
+    monkeypatch.setattr(kubeadm, "RENDERED", ())
+    return path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
+class TestGuardedFiles:
+    """Keys, kubeconfigs and settings: root's, and closed to others."""
+
+    def test_a_closed_file_is_left_alone(self, kubeadm: Any, key: Path) -> None:
+        assert kubeadm.loose() == {}
+        kubeadm.tighten()
+        assert key.stat().st_mode & 0o777 == 0o600
+
+    @pytest.mark.parametrize(
+        ("loosen", "words"),
+        [
+            (lambda path: path.chmod(0o644), "has mode 0644, more than 0600"),
+            (lambda path: os.chown(path, 1, 0), "belongs to 1:0, not to root"),
+        ],
+    )
+    def test_an_opened_one_is_named_and_closed(
+        self, kubeadm: Any, key: Path, loosen: Callable[[Path], None], words: str
+    ) -> None:
+        loosen(key)
+        assert list(kubeadm.loose().values()) == [f"{key} {words}"]
+        kubeadm.tighten()
+        assert kubeadm.loose() == {}
+
+    def test_less_than_permitted_stays_less(self, kubeadm: Any, key: Path) -> None:
+        key.chmod(0o400)
+        kubeadm.tighten()
+        assert key.stat().st_mode & 0o777 == 0o400
+
+    def test_its_mode_is_recorded_not_its_bytes(self, kubeadm: Any, managed: Any, key: Path) -> None:
+        assert kubeadm.expectations() == [{"kind": "private", "path": str(key), "mode": "0600"}]
+        key.write_text("renewed")
+        assert managed.drift(kubeadm.expectations()) == []
+        key.chmod(0o640)
+        assert managed.drift(kubeadm.expectations()) == [f"{key} has mode 0640, more than 0600"]
+        key.unlink()
+        assert managed.drift([{"kind": "private", "path": str(key), "mode": "0600"}]) == []
+
+
 def test_the_marker_says_how_a_machine_came_in(kubeadm: Any) -> None:
     assert kubeadm.marker() == {}
     kubeadm.set_marker("join-control-plane", done=False)
