@@ -5,7 +5,12 @@ from __future__ import annotations
 import base64
 import inspect
 import json
-from collections.abc import Mapping
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +20,7 @@ from tests.hardening import evidence as program
 from tests.hardening.controls import Control, controls
 from tests.hardening.judge import problems, wanted
 
-from .conftest import Cluster
+from .conftest import PLANTED_SECRET, Cluster
 
 pytestmark = pytest.mark.lab
 
@@ -84,14 +89,68 @@ LOOSENED = (
 )
 
 
+@contextmanager
+def command_lines_with(secret: str) -> Iterator[set[str]]:
+    """Collects the names of programs on this box in whose command line the secret is seen meanwhile."""
+    found: set[str] = set()
+    ended = threading.Event()
+
+    def look_around() -> None:
+        while not ended.wait(0.3):
+            for path in Path("/proc").glob("[0-9]*/cmdline"):
+                with suppress(OSError):
+                    if secret.encode() in (words := path.read_bytes()):
+                        found.add(words.split(b"\0")[0].decode())
+
+    watcher = threading.Thread(target=look_around)
+    watcher.start()
+    try:
+        yield found
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def test_a_secret_in_a_command_line_would_be_seen() -> None:
+    with command_lines_with("word-on-the-line-5d1c") as seen:
+        subprocess.run([sys.executable, "-c", "import time; time.sleep(2)", "word-on-the-line-5d1c"], check=True)
+    assert seen == {sys.executable}
+
+
 def test_what_is_loosened_is_drift_and_tightened_again(cluster: Cluster) -> None:
+    """And nobody who lists the processes of this box learns the password of the site."""
     for damage, _words, _tight in LOOSENED:
         cluster.on("lab-master", damage)
     phases = {phase["name"]: phase["hosts"] for phase in cluster.plan()["phases"]}
     reasons = {(step["host"], reason) for step in phases["control-plane"] for reason in step["reasons"]}
     assert reasons == {("lab-master", words) for _damage, words, _tight in LOOSENED}
-    report = cluster.apply()
+    with command_lines_with(PLANTED_SECRET) as seen:
+        report = cluster.apply()
     assert report["ok"], report["stderr"]
+    assert seen == set()
     for damage, _words, tight in LOOSENED:
         assert cluster.on("lab-master", f"{tight} && echo yes").strip() == "yes", damage
     assert cluster.plan()["phases"] == []
+
+
+# a join token: six characters, a dot, sixteen more
+TOKEN = r"(^|[^a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}([^a-z0-9.]|$)"
+
+
+@pytest.mark.parametrize("machine", ["lab-master", "lab-worker1"])
+class TestMachine:
+    """What others than root could read on a machine."""
+
+    def test_its_journal_holds_no_secret(self, cluster: Cluster, machine: str) -> None:
+        for pattern in (PLANTED_SECRET, TOKEN):
+            # the bracket keeps sudo's own record of this very command from matching
+            searched = f"[{pattern[0]}]{pattern[1:]}" if pattern == PLANTED_SECRET else pattern
+            assert cluster.on(machine, f"journalctl --no-pager | grep -cE '{searched}' || true").strip() == "0"
+
+    def test_nobody_else_can_read_its_private_keys(self, cluster: Cluster, machine: str) -> None:
+        places = "/etc /root /home /tmp /var/tmp /var/log /var/lib/kubelet/pki /var/lib/pai-install/rendered"
+        keys = f"grep -rlE -e '^-+BEGIN [A-Z ]*PRIVATE KEY' -e 'client-key-data: ' {places} || true"
+        found = cluster.on(machine, keys).split()
+        assert found
+        modes = cluster.on(machine, f"stat -c '%a %n' {' '.join(found)}").splitlines()
+        assert [line for line in modes if not line.split()[0].endswith("00")] == []
