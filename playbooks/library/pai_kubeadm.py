@@ -127,10 +127,12 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
 
 
 def expectations(state: str) -> list[dict[str, Any]]:
-    """For pai_record: the rendered files as they are now, who may read the guarded others, and the kubeconfigs there."""
+    """For pai_record: rendered files as they are now, who may read the guarded others, and kubeconfigs that must be there."""
     kubeconfigs = [{"kind": "present", "path": path} for path in kubeconfigs_of(state)]
     rendered = rendered_files()
-    private = [{"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered]
+    private = [
+        {"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered
+    ]
     return [*kubeconfigs, *private] + [
         {
             "kind": "file",

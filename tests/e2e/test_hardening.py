@@ -78,7 +78,7 @@ LOOSENED = (
     ),
     (
         "chmod 644 /var/lib/kubelet/config.yaml",
-        "/var/lib/kubelet/config.yaml has mode 0644, more than 0600",
+        "/var/lib/kubelet/config.yaml has mode 0644 instead of 0600",
         "test $(stat -c %a /var/lib/kubelet/config.yaml) = 600",
     ),
     (

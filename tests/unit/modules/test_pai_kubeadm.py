@@ -115,11 +115,11 @@ class TestGuardedFiles:
         assert key.stat().st_mode & 0o777 == 0o400
 
     def test_its_mode_is_recorded_not_its_bytes(self, kubeadm: Any, managed: Any, key: Path) -> None:
-        assert kubeadm.expectations() == [{"kind": "private", "path": str(key), "mode": "0600"}]
+        assert kubeadm.expectations("join") == [{"kind": "private", "path": str(key), "mode": "0600"}]
         key.write_text("renewed")
-        assert managed.drift(kubeadm.expectations()) == []
+        assert managed.drift(kubeadm.expectations("join")) == []
         key.chmod(0o640)
-        assert managed.drift(kubeadm.expectations()) == [f"{key} has mode 0640, more than 0600"]
+        assert managed.drift(kubeadm.expectations("join")) == [f"{key} has mode 0640, more than 0600"]
         key.unlink()
         assert managed.drift([{"kind": "private", "path": str(key), "mode": "0600"}]) == []
 
