@@ -127,7 +127,7 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
 
 
 def expectations(state: str) -> list[dict[str, Any]]:
-    """For pai_record: rendered files as they are, who may read the other guarded ones, kubeconfigs that must be there."""
+    """For pai_record: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
     kubeconfigs = [{"kind": "present", "path": path} for path in kubeconfigs_of(state)]
     rendered = rendered_files()
     private = [
