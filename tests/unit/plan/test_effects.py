@@ -61,6 +61,12 @@ def test_running_containers_are_remarked_on(variables: dict[str, Any], words: st
     assert remarks(("restarts docker.service",), variables, BUSY) == (words,)
 
 
+def test_one_container_is_spoken_of_as_one() -> None:
+    one = BUSY.model_copy(update={"docker": Docker(containers=1)})
+    words = ("1 running container of Docker runs on: live-restore is turned on first",)
+    assert remarks(("restarts docker.service",), {}, one) == words
+
+
 def test_no_remark_where_docker_is_left_alone() -> None:
     assert remarks(("restarts chrony.service",), {}, BUSY) == ()
     assert remarks(("restarts docker.service",), {}, Observed(hostname="one")) == ()
