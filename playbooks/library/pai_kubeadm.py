@@ -128,7 +128,7 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
 
 def expectations(state: str) -> list[dict[str, Any]]:
     """For pai_record: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
-    kubeconfigs = [{"kind": "present", "path": path} for path in kubeconfigs_of(state)]
+    kubeconfigs = [{"kind": "present", "path": path, "filled": True} for path in kubeconfigs_of(state)]
     rendered = rendered_files()
     private = [
         {"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered
@@ -387,8 +387,13 @@ class Member:
         self.settle(state, before, stale=stale)
 
     def make_kubeconfigs(self, state: str) -> None:
-        """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is."""
+        """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is.
+
+        For a static pod whose kubeconfig is gone the kubelet makes an empty file.
+        """
         for path in kubeconfigs_of(state):
+            if os.path.exists(path) and not os.path.getsize(path):
+                os.unlink(path)
             if not os.path.exists(path):
                 name = os.path.basename(path)[: -len(".conf")]
                 self.kubeadm("init", "phase", "kubeconfig", name, "--config", self.config)

@@ -9,7 +9,7 @@ An expectation is a dict with `kind` and what that kind needs:
   private: path, mode                  root's own, and open to nobody whom mode does not let in
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
-  present: path                        something is there
+  present: path, filled                something is there; filled: and not empty
   nomatch: path, regexp                no line matches
   unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes
   package: name                        Debian package installed
@@ -194,7 +194,10 @@ def _check_absent(item: dict[str, Any]) -> str:
 
 
 def _check_present(item: dict[str, Any]) -> str:
-    return "" if os.path.lexists(item["path"]) else f"{item['path']} is missing"
+    if not os.path.lexists(item["path"]):
+        return f"{item['path']} is missing"
+    empty = item.get("filled") and os.path.isfile(item["path"]) and not os.path.getsize(item["path"])
+    return f"{item['path']} is empty" if empty else ""
 
 
 def _check_nomatch(item: dict[str, Any]) -> str:

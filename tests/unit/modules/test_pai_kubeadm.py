@@ -164,6 +164,7 @@ def test_missing_kubeconfigs_are_made_and_others_left(
     monkeypatch.setattr(kubeadm, "KUBERNETES", str(tmp_path))
     for name in ("kubelet", "controller-manager"):
         (tmp_path / f"{name}.conf").write_text("mine")
+    (tmp_path / "scheduler.conf").write_text("")
     calls: list[tuple[str, ...]] = []
     member = kubeadm.Member(None)
     member.kubeadm = lambda *words: calls.append(words)

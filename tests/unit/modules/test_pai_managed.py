@@ -139,3 +139,13 @@ def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
     ]
     Path(path).write_text("{}")
     assert [item for item, _problem in managed.drifted(expected[:1])] == expected[:1]
+
+
+def test_what_must_be_there_may_also_have_to_hold_something(managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "scheduler.conf"
+    expected = [{"kind": "present", "path": str(path), "filled": True}, {"kind": "present", "path": str(path)}]
+    assert managed.drift(expected) == [f"{path} is missing"] * 2
+    path.write_text("")
+    assert managed.drift(expected) == [f"{path} is empty"]
+    path.write_text("x")
+    assert managed.drift(expected) == []
