@@ -13,6 +13,8 @@ from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import HealthFinding, NotObservedError
 from pai_install.health.parse.host import parse_tracking
 from pai_install.health.parse.links import parse_infiniband, parse_nvlink_errors, parse_nvlink_status
+from pai_install.health.parse.nccl import COMMAND as ALL_REDUCE
+from pai_install.health.parse.nccl import parse_all_reduce
 from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.reading import State
 from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot
@@ -49,6 +51,7 @@ def facts_of(machine: MachineView) -> MachineFacts:
     ports = parse_infiniband(_attempt(lambda: machine.files("/sys/class/infiniband/", "files_infiniband")) or {})
     traits["rdma-firmware"] = ", ".join(sorted({port.firmware for port in ports if port.firmware}))
     tracking = parse_tracking(_attempt(lambda: machine.output("chrony_tracking")) or "")
+    measured = parse_all_reduce(_attempt(lambda: machine.output(ALL_REDUCE)) or "")
     return MachineFacts(
         name=machine.name,
         expected=machine.expected,
@@ -57,6 +60,7 @@ def facts_of(machine: MachineView) -> MachineFacts:
         gpus=len(machine.gpus) if answered else None,
         mig_devices=sum(gpu.gpu.mig_devices for gpu in machine.gpus),
         clock_offset=tracking.offset if tracking else None,
+        bandwidth=measured.bus_gbs if measured else None,
     )
 
 

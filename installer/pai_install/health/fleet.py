@@ -15,7 +15,8 @@ class MachineFacts:
     """What is kept of a machine after its own checks, to compare it with others.
 
     traits: "driver" -> "580.105.08" and so on; a trait that was not observed is left out. gpus, mig_devices: None
-    when nvidia-smi did not answer. clock_offset: seconds, None when not known.
+    when nvidia-smi did not answer. clock_offset: seconds, None when not known. bandwidth: of all its GPUs together in
+    GB/s, None when it was not measured.
     """
 
     name: str
@@ -25,6 +26,7 @@ class MachineFacts:
     gpus: int | None
     mig_devices: int
     clock_offset: float | None = None
+    bandwidth: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

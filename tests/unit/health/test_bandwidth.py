@@ -14,13 +14,14 @@ from pai_install.findings import Verdict
 from pai_install.health.bandwidth import BandwidthRun, measure, not_run, plan_run
 from pai_install.health.checkup import Request
 from pai_install.health.collect import PLAYBOOK, health_inventory
+from pai_install.health.evaluate import Knowledge, evaluate
 from pai_install.health.evidence import CommandResult
 from pai_install.health.model import Action
 from pai_install.health.nodes import NODES_PLAYBOOK
 from pai_install.health.parse.nccl import COMMAND, parse_all_reduce
 from pai_install.site.model import Site
 
-from .machines import Box, change, h100, healthy, smi_xml
+from .machines import CATALOGUE, LIMITS, Box, change, h100, healthy, smi_xml
 from .test_checkup import Make, answer, checkup, document, site  # noqa: F401 - fixtures
 
 CHECK = "nccl-all-reduce"
@@ -128,6 +129,31 @@ def test_a_model_without_a_threshold_is_unknown() -> None:
     box = eight(CommandResult(rc=0, stdout=printed(GOOD))).gpus(*gpus)
     assert box.finding(CHECK).verdict is Verdict.UNKNOWN
     assert "nccl-busbw" in box.finding(CHECK).remedy
+
+
+def slow_peer(*speeds: float) -> dict[str, Verdict]:
+    """Machines of one SKU with these speeds -> what the comparison says of each."""
+    boxes = []
+    for index, speed in enumerate(speeds):
+        text = printed(row("17179869184", f"1 1 {speed} 0", f"1 1 {speed} 0"), ranks=2)
+        boxes.append(healthy(2, f"gpu-{index}").output(COMMAND, text))
+    expected = {box.evidence.machine: box.expected for box in boxes}
+    reports = evaluate([box.evidence for box in boxes], Knowledge(LIMITS, CATALOGUE, expected))
+    return {
+        report.name: finding.verdict
+        for report in reports
+        for finding in report.findings
+        if finding.check == "peers-bandwidth"
+    }
+
+
+def test_a_straggler_is_named_among_its_peers() -> None:
+    assert list(slow_peer(480, 471, 475, 440, 400).values()) == [*[Verdict.PASS] * 3, Verdict.WARN, Verdict.FAIL]
+
+
+def test_two_machines_are_too_few_to_tell_and_none_is_nothing() -> None:
+    assert set(slow_peer(480, 200).values()) == {Verdict.SKIP}
+    assert slow_peer() == {}
 
 
 # The jobs

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 from pai_install.health.fleet import Fleet, MachineFacts
-from pai_install.health.model import Action, CheckText, FleetCheck, Judgement, passed, skipped, unknown, warned
+from pai_install.health.limits import Limits
+from pai_install.health.model import Action, CheckText, FleetCheck, Judgement, failed, passed, skipped, unknown, warned
+
+_FEWEST = 3  # of two nobody can say which is the odd one
 
 # trait -> title, remedy
 TRAITS = {
@@ -77,6 +81,27 @@ def _spread(masters: Sequence[MachineFacts], most: float) -> Iterator[tuple[str,
             yield machine.name, passed(value, expected)
 
 
+def _bandwidth(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    for sku, machines in groups(fleet).items():
+        speeds = {machine.name: machine.bandwidth for machine in machines if machine.bandwidth is not None}
+        for name, speed in speeds.items():
+            if len(speeds) < _FEWEST:
+                yield name, skipped("too few machines of this SKU were measured to compare them")
+            else:
+                yield name, _straggler(speed, median(speeds.values()), sku, fleet.limits)
+
+
+def _straggler(speed: float, middle: float, sku: str, limits: Limits) -> Judgement:
+    short = (1 - speed / middle) * 100 if middle else 0.0
+    value, expected = f"{speed:g} GB/s, {short:.0f} % less", f"{middle:g} GB/s (median of {sku})"
+    message = "its GPUs are slower together than those of the same SKU: jobs over several machines wait for it"
+    if short > limits.number("nccl-behind-fail-percent"):
+        return failed(message, value, expected, action=Action.DRAIN)
+    if short > limits.number("nccl-behind-warn-percent"):
+        return warned(message, value, expected)
+    return passed(f"{speed:g} GB/s", expected)
+
+
 def _check(trait: str) -> FleetCheck:
     title, remedy = TRAITS[trait]
     text = CheckText(
@@ -104,5 +129,17 @@ CHECKS = (
             Action.CONFIG,
         ),
         _clocks,
+    ),
+    FleetCheck(
+        CheckText(
+            "peers-bandwidth",
+            "No machine's GPUs are slower together than those of its SKU",
+            "all_reduce_perf of three machines of a SKU or more (only with --bandwidth-image)",
+            "WARN and FAIL by so many percent below the median: nccl-behind-warn-percent, nccl-behind-fail-percent",
+            "own",
+            "see nccl-all-reduce on that machine",
+            Action.DRAIN,
+        ),
+        _bandwidth,
     ),
 )
