@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def _checks(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return found
 
 
+@cache
 def _document() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
     return found
