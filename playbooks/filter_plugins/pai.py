@@ -15,6 +15,7 @@ CNI_PROGRAMS = "/opt/cni/bin"
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
 AUDIT_POLICY = "/etc/kubernetes/audit/policy.yaml"
 AUDIT_LOG_DIR = "/var/log/kubernetes/audit"
+PATCHES_DIR = "/etc/kubernetes/patches"
 ENCRYPTION_DIR = "/etc/kubernetes/encryption"
 AUTHENTICATION_DIR = "/etc/kubernetes/authentication"
 # All suites of TLS 1.2 with forward secrecy and authenticated encryption; those of 1.3 are all of that kind.
@@ -220,7 +221,7 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
     """kubeadm's configuration for the first control plane, several YAML documents.
 
     settings: name, address, schedulable (whether it is also a worker), version, image_repository, endpoint,
-    sans, pod_cidr, node_prefix, service_cidr, dns_domain, coredns_tag, etcd_tag, kubelet_config.
+    sans, pod_cidr, node_prefix, service_cidr, dns_domain, dns_apart, coredns_tag, etcd_tag, kubelet_config.
     """
     init = {
         "apiVersion": "kubeadm.k8s.io/v1beta4",
@@ -228,6 +229,8 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
     }
+    if settings["dns_apart"]:
+        init["patches"] = {"directory": PATCHES_DIR}
     documents = [
         init,
         _cluster_configuration(settings),

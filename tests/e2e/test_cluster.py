@@ -301,3 +301,11 @@ def test_private_files_are_private(cluster: Cluster) -> None:
         assert (state / name).stat().st_mode & 0o077 == 0, name
     for path in (state / "runs").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_names_are_answered_on_two_machines(cluster: Cluster) -> None:
+    """The first machine alone was there when the DNS pods were made; one of them waited for another."""
+    pods = json.loads(
+        cluster.kubectl("--namespace", "kube-system", "get", "pods", "-l", "k8s-app=kube-dns", "-o", "json")
+    )
+    assert len({pod["spec"].get("nodeName") for pod in pods["items"]} - {None}) == 2

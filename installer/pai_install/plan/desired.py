@@ -215,6 +215,7 @@ class Desired:
             pod_cidr=settings.pod_cidr,
             service_cidr=settings.service_cidr,
             node_prefix=settings.pod_cidr_node_prefix,
+            dns_apart=len(self.site.present_machines) > 1,
             kubelet_config=dict(settings.kubelet_config),
             first=self.first.hostname,
             kubeconfig_dest=str(self.state_dir / "kubeconfig"),

@@ -137,6 +137,7 @@ class ControlPlaneVars(RoleVars):
     pod_cidr: str
     service_cidr: str
     node_prefix: int
+    dns_apart: bool
     kubelet_config: dict[str, Any]
     first: str
     kubeconfig_dest: str

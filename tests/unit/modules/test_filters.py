@@ -35,6 +35,7 @@ CONTROL_PLANE = {
     "service_cidr": "10.192.0.0/16",
     "node_prefix": 25,
     "dns_domain": "cluster.local",
+    "dns_apart": False,
 }
 
 
@@ -148,6 +149,14 @@ def test_nothing_is_ignored_on_a_plain_machine(filters: Any, facts: dict[str, An
 def test_open_files_are_not_raised_where_the_kernel_refuses(filters: Any, facts: dict[str, Any]) -> None:
     assert "default-ulimits" in filters.docker_patch(DOCKER, facts)
     assert "default-ulimits" not in filters.docker_patch(DOCKER, {**facts, "sys_resource": False})
+
+
+def test_dns_pods_are_kept_apart_by_a_patch_where_there_are_several_machines(
+    filters: Any, facts: dict[str, Any]
+) -> None:
+    assert "patches" not in next(yaml.safe_load_all(filters.kubeadm_init(CONTROL_PLANE, facts)))
+    apart = filters.kubeadm_init({**CONTROL_PLANE, "dns_apart": True}, facts)
+    assert next(yaml.safe_load_all(apart))["patches"] == {"directory": filters.PATCHES_DIR}
 
 
 def test_kubeadm_init_is_four_documents(filters: Any, facts: dict[str, Any]) -> None:
