@@ -93,7 +93,7 @@ def main() -> None:
     # 0: the same, 1: differs; more: kubectl could not tell, for example because the namespace is part of the objects
     changed = status != 0
     if changed and module.check_mode:
-        module.exit_json(changed=True, msg=errors.strip() if status > 1 else "", diff={"prepared": diff})
+        module.exit_json(changed=True, msg=errors.strip() if status > 1 else "", diff={"prepared": diff}, managed=[])
     said = ""
     if changed:
         status, said, errors = cluster.kubectl(["apply", *apply], text)

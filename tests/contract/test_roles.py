@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from pai_install.plan.rolevars import ROLE_MODELS, RoleVars
+from tests.molecule.test_roles import ROLES as SCENARIOS
 
 ROLES = Path(__file__).parents[2] / "roles"
 
@@ -26,6 +27,10 @@ def options(role: str) -> dict[str, dict[str, Any]]:
 
 def test_every_role_has_a_model() -> None:
     assert {path.name for path in ROLES.iterdir()} == {model.role for model in ROLE_MODELS}
+
+
+def test_every_role_has_a_scenario() -> None:
+    assert set(SCENARIOS) == {model.role for model in ROLE_MODELS}
 
 
 @pytest.mark.parametrize("model", ROLE_MODELS, ids=lambda model: model.role)
@@ -53,6 +58,12 @@ class TestRole:
         tasks = read(model.role, "tasks/main.yml")
         records = [task["pai_record"]["role"] for task in tasks if "pai_record" in task]
         assert records == ([] if model.role == "cluster_verify" else [model.role])
+
+    def test_the_scenario_begins_on_a_dirty_machine_and_has_tests_of_its_own(self, model: type[RoleVars]) -> None:
+        scenario = ROLES / model.role / "molecule" / "default"
+        assert (scenario / "molecule.yml").is_file()
+        assert "may have left" in (scenario / "prepare.yml").read_text()
+        assert (scenario / "tests" / f"test_{model.role}.py").is_file()
 
     def test_secrets_are_not_logged(self, model: type[RoleVars]) -> None:
         for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):

@@ -61,9 +61,9 @@ DRIFT: dict[str, tuple[str, str, str]] = {
         """grep -q '"live-restore": true' /etc/docker/daemon.json""",
     ),
     "sysctl file": (
-        "rm /etc/sysctl.d/90-pai-install.conf",
-        "/etc/sysctl.d/90-pai-install.conf is missing",
-        "test -f /etc/sysctl.d/90-pai-install.conf",
+        "rm /etc/sysctl.d/zz-pai-install.conf",
+        "/etc/sysctl.d/zz-pai-install.conf is missing",
+        "test -f /etc/sysctl.d/zz-pai-install.conf",
     ),
     "sysctl value": (
         "sysctl -w net.ipv4.ip_local_port_range='32768 60999'",

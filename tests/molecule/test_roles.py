@@ -18,7 +18,19 @@ pytestmark = pytest.mark.lab
 # beside the one of molecule by hand (site/layout.yaml), so that both can be at work
 SUBNET = "172.30.82"
 # in the order of an installation: each finds the least to make first; any other order passes, too
-ROLES = ("time_sync",)
+ROLES = (
+    "base",
+    "time_sync",
+    "component_store",
+    "container_runtime",
+    "kubernetes_node",
+    "api_proxy",
+    "control_plane",
+    "pod_network",
+    "worker",
+    "node_labels",
+    "cluster_verify",
+)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Ansible callback: how many tasks of each run of converge.yml changed something, for the verification to judge."""
+"""Ansible callback: what each run of converge.yml changed and found, for the verification to judge."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible.plugins.callback import CallbackBase
 DOCUMENTATION = """
 name: pai_changes
 type: aggregate
-short_description: Keep the number of changes of each run
+short_description: Keep what each run changed and found
 description: Adds a line of JSON to changes.jsonl in the scenario's evidence folder after each run of converge.yml.
 """
 
@@ -29,13 +29,22 @@ class CallbackModule(CallbackBase):  # type: ignore[misc]  # Ansible has no type
     def v2_playbook_on_start(self, playbook: Any) -> None:
         """Notes which playbook it is."""
         self.playbook = Path(playbook._file_name).name
+        self.findings: list[dict[str, str]] = []
+
+    def v2_runner_on_ok(self, result: Any) -> None:
+        """Keeps the findings of tasks that judge."""
+        self.findings += result._result.get("findings", [])
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
         """Writes the line."""
         if self.playbook != "converge.yml":
             return
-        changed = {host: stats.summarize(host)["changed"] for host in sorted(stats.processed)}
+        seen = {
+            "check": bool(context.CLIARGS.get("check")),
+            "changed": {host: stats.summarize(host)["changed"] for host in sorted(stats.processed)},
+            "findings": self.findings,
+        }
         path = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"]) / "evidence" / "changes.jsonl"
         path.parent.mkdir(mode=0o700, exist_ok=True)
         with path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"check": bool(context.CLIARGS.get("check")), "changed": changed}) + "\n")
+            lines.write(json.dumps(seen) + "\n")

@@ -73,12 +73,12 @@ def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inv
 def test_drift_brings_one_phase_on_one_machine_and_the_proof(site: Site, inventory: Inventory) -> None:
     seen = converged(inventory)
     roles = dict(seen["worker1"].roles)
-    drifted = RoleRecord(settings=roles["base"].settings, drift=("/etc/sysctl.d/90-pai-install.conf is missing",))
+    drifted = RoleRecord(settings=roles["base"].settings, drift=("/etc/sysctl.d/zz-pai-install.conf is missing",))
     seen["worker1"] = seen["worker1"].model_copy(update={"roles": {**roles, "base": drifted}})
     plan = make_plan(site, inventory, seen)
     assert names(plan) == ["base", "verify"]
     assert [(step.host, step.reasons) for step in plan.phases[0].hosts] == [
-        ("worker1", ("/etc/sysctl.d/90-pai-install.conf is missing",))
+        ("worker1", ("/etc/sysctl.d/zz-pai-install.conf is missing",))
     ]
 
 

@@ -1,0 +1,44 @@
+"""The store serves exactly what was put into it, to every machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testinfra.host import Host
+
+STORE = "http://127.0.0.1:5080/v2"
+
+
+def control_plane(host: Host) -> dict[str, Any]:
+    """Variables of the site's own store."""
+    found: dict[str, Any] = host.backend.ansible_runner.get_variables("control-plane")
+    return found
+
+
+def test_it_listens_on_all_addresses(host: Host) -> None:
+    assert host.service("pai-component-store").is_running
+    assert host.service("pai-component-store").is_enabled
+    address = host.ansible.get_variables()["ansible_host"]
+    assert host.socket("tcp://5080").is_listening or host.socket(f"tcp://{address}:5080").is_listening
+
+
+def test_a_file_has_its_digest(host: Host) -> None:
+    digest = next(file["sha256"] for file in control_plane(host)["component_store_files"] if file["name"] == "runc")
+    fetched = host.check_output(f"python3 -c '{FETCH}' {STORE}/files/runc/blobs/sha256:{digest}")
+    assert fetched == digest
+
+
+def test_an_image_has_its_manifest(host: Host) -> None:
+    images = control_plane(host)["component_store_images"]
+    image = next(image for image in images if image["repository"] == "pause")
+    fetched = host.check_output(f"python3 -c '{FETCH}' {STORE}/pause/manifests/{image['tag']}")
+    assert f"sha256:{fetched}" == image["manifest_digest"]
+
+
+# the digest of what a URL answers
+FETCH = """
+import hashlib, sys, urllib.request
+accept = {"Accept": "application/vnd.oci.image.manifest.v1+json, */*"}
+answer = urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers=accept))
+print(hashlib.sha256(answer.read()).hexdigest())
+"""
