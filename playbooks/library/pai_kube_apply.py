@@ -8,6 +8,11 @@ module: pai_kube_apply
 short_description: Server-side apply of objects, with diff, check mode and a wait for rollouts
 options:
   objects: {description: The objects., type: list, elements: dict, required: true}
+  absent:
+    description: "Objects to delete where they carry the label app.kubernetes.io/managed-by: pai-install."
+    type: list
+    elements: str
+    default: []
   wait_for:
     description: "Rollouts to wait for, as kind/name in a namespace: kube-system daemonset/kube-flannel."
     type: list
@@ -33,6 +38,8 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import object_versions
 
+OURS = "app.kubernetes.io/managed-by=pai-install"
+
 
 class Cluster:
     """kubectl with its kubeconfig."""
@@ -44,6 +51,34 @@ class Cluster:
         """Runs kubectl; status, output, errors."""
         base = [self.module.params["kubectl"], "--kubeconfig", self.module.params["kubeconfig"]]
         return self.module.run_command(base + words, data=data)  # type: ignore[no-any-return]
+
+    def apply(self, objects: list[dict[str, Any]]) -> tuple[bool, str, str]:
+        """Makes objects as they should be; whether they were not, what kubectl said, and the difference."""
+        if not objects:
+            return False, "", ""
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+        how = ["--server-side", "--force-conflicts", "--field-manager=pai-install", "--filename=-"]
+        status, diff, errors = self.kubectl(["diff", *how], text)
+        # 0: the same, 1: differs; more: kubectl could not tell, for example because the namespace is one of the objects
+        if status == 0 or self.module.check_mode:
+            return status != 0, errors.strip() if status > 1 else "", diff
+        status, said, errors = self.kubectl(["apply", *how], text)
+        if status != 0:
+            self.module.fail_json(msg=f"kubectl apply failed: {errors.strip()}")
+        return True, said.strip(), diff
+
+    def delete(self, entry: str) -> tuple[bool, str]:
+        """Deletes one object (namespace kind/name) if it is there and marked as ours; whether it was, and its name."""
+        namespace, _, target = entry.partition(" ")
+        kind, _, name = target.partition("/")
+        where = [f"--namespace={namespace}", kind]
+        ours = [f"--selector={OURS}", f"--field-selector=metadata.name={name}"]
+        status, out, errors = self.kubectl(["get", *where, *ours, "--output=name"])
+        if status == 0 and out.strip() and not self.module.check_mode:
+            status, _out, errors = self.kubectl(["delete", *where, *ours])
+        if status != 0 and not self.module.check_mode:
+            self.module.fail_json(msg=f"{target} in {namespace} could not be deleted: {errors.strip()}")
+        return status == 0 and bool(out.strip()), f"- {target} in {namespace}\n"
 
     def wait_for(self, entry: str) -> None:
         """Waits for a rollout; fails the task with pods and events when it does not complete."""
@@ -79,6 +114,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "objects": {"type": "list", "elements": "dict", "required": True},
+            "absent": {"type": "list", "elements": "str", "default": []},
             "wait_for": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 180},
             "kubeconfig": {"type": "path", "default": "/etc/kubernetes/admin.conf"},
@@ -87,24 +123,16 @@ def main() -> None:
         supports_check_mode=True,
     )
     cluster = Cluster(module)
-    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": module.params["objects"]})
-    apply = ["--server-side", "--force-conflicts", "--field-manager=pai-install", "--filename=-"]
-    status, diff, errors = cluster.kubectl(["diff", *apply], text)
-    # 0: the same, 1: differs; more: kubectl could not tell, for example because the namespace is part of the objects
-    changed = status != 0
-    if changed and module.check_mode:
-        module.exit_json(changed=True, msg=errors.strip() if status > 1 else "", diff={"prepared": diff}, managed=[])
-    said = ""
-    if changed:
-        status, said, errors = cluster.kubectl(["apply", *apply], text)
-        if status != 0:
-            module.fail_json(msg=f"kubectl apply failed: {errors.strip()}")
+    changed, said, diff = cluster.apply(module.params["objects"])
+    for entry in module.params["absent"]:
+        deleted, line = cluster.delete(entry)
+        changed, diff = changed or deleted, diff + (line if deleted else "")
     if not module.check_mode:
         for entry in module.params["wait_for"]:
             cluster.wait_for(entry)
     module.exit_json(
         changed=changed,
-        msg=said.strip(),
+        msg=said,
         diff={"prepared": diff},
         managed=[] if module.check_mode else expectations(module.params["objects"]),
     )

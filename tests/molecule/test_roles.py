@@ -29,6 +29,7 @@ ROLES = (
     "pod_network",
     "worker",
     "node_labels",
+    "device_plugin",
     "cluster_verify",
 )
 

@@ -28,7 +28,13 @@ INSTALL_TO = {
 }
 NODE_PROGRAMS = ("kubeadm", "kubelet", "kubectl", "cni-plugins")
 # upstream names of the images that do not come from kubeadm's repository
-UPSTREAM_REPOSITORIES = {"flannel": "docker.io/flannel", "busybox": "docker.io/library"}
+UPSTREAM_REPOSITORIES = {
+    "flannel": "docker.io/flannel",
+    "busybox": "docker.io/library",
+    "k8s-device-plugin": "nvcr.io/nvidia",
+}
+# Set where a SKU has NVIDIA devices: by it the device plugin finds its machines, and anybody else's pods may as well.
+GPU_LABEL = "nvidia.com/gpu.present"
 
 
 @dataclass(frozen=True)
@@ -78,11 +84,13 @@ class Desired:
         found: list[rv.RoleVars] = [self.node(machine)]
         if machine.hostname == self.first.hostname:
             found += [self.store(), self.network()]
+            if self.offers_gpus:
+                found.append(self.device_plugin())
         if machine.control_plane:
             found.append(self.control_plane(machine))
         elif machine.worker:
             found.append(self.worker(machine))
-        if machine.labels or machine.taints:
+        if self._labels(machine) or machine.taints:
             found.append(self.node_labels(machine))
         return tuple(found)
 
@@ -230,10 +238,24 @@ class Desired:
         )
 
     def node_labels(self, machine: Machine) -> rv.NodeLabelsVars:
-        """What the layout says of this node."""
+        """What the layout says of this node, and whether it has GPUs to offer."""
         return rv.NodeLabelsVars(
-            name=machine.hostname, labels=dict(machine.labels), taints=machine.taints, via=self.first.hostname
+            name=machine.hostname, labels=self._labels(machine), taints=machine.taints, via=self.first.hostname
         )
+
+    def _labels(self, machine: Machine) -> dict[str, str]:
+        offers = self.site.settings.nvidia_device_plugin and self.site.sku_of(machine).has_nvidia
+        return {**({GPU_LABEL: "true"} if offers else {}), **machine.labels}
+
+    @property
+    def has_nvidia(self) -> bool:
+        """Whether any present machine has NVIDIA devices."""
+        return any(self.site.sku_of(machine).has_nvidia for machine in self.site.present_machines)
+
+    @property
+    def offers_gpus(self) -> bool:
+        """Whether the device plugin is to run anywhere."""
+        return self.site.settings.nvidia_device_plugin and self.has_nvidia
 
     def network(self) -> rv.PodNetworkVars:
         """The pod network; RuntimeClass nvidia where a machine has the runtime."""
@@ -241,8 +263,12 @@ class Desired:
             image=self.image("flannel"),
             cidr=self.site.settings.pod_cidr,
             backend=self.site.settings.flannel_backend,
-            runtime_class=any(self.site.sku_of(machine).has_nvidia for machine in self.site.present_machines),
+            runtime_class=self.has_nvidia,
         )
+
+    def device_plugin(self) -> rv.DevicePluginVars:
+        """The images: the plugin's, and of what looks after the driver beside it."""
+        return rv.DevicePluginVars(image=self.image("k8s-device-plugin"), watcher_image=self.image("busybox"))
 
     def verify(self, machine: Machine) -> rv.ClusterVerifyVars:
         """What must be true in the end."""

@@ -76,6 +76,14 @@ PHASES: tuple[Phase, ...] = (
     ),
     Phase("workers", "Join the workers", "workers.yml", ("worker",), _joining_workers, needs=("control-plane",)),
     Phase("labels", "Label the nodes", "labels.yml", ("node_labels",), _all, needs=("control-plane",)),
+    Phase(
+        "devices",
+        "Offer the GPUs to Kubernetes",
+        "devices.yml",
+        ("device_plugin",),
+        _first_control_plane,
+        needs=("control-plane",),
+    ),
 )
 
 # Runs after any phase that had work, and alone on `pai-install verify`.

@@ -172,6 +172,15 @@ class PodNetworkVars(RoleVars):
     runtime_class: bool
 
 
+class DevicePluginVars(RoleVars):
+    """Kubernetes knows the machines' NVIDIA devices; only given where the plugin is to run."""
+
+    role = "device_plugin"
+    offered: bool = True
+    image: str
+    watcher_image: str
+
+
 class ClusterVerifyVars(RoleVars):
     """What the last phase proves. nodes: node name -> whether jobs may run there; via: the control plane to ask."""
 
@@ -195,5 +204,6 @@ ROLE_MODELS: tuple[type[RoleVars], ...] = (
     WorkerVars,
     NodeLabelsVars,
     PodNetworkVars,
+    DevicePluginVars,
     ClusterVerifyVars,
 )

@@ -135,6 +135,8 @@ class Settings(f.FileModel):
     """Docker Engine from the distribution or from docker-ce."""
     container_default_runtime: Runtime | None = None
     """Runtime of containers that name none: runc or nvidia."""
+    nvidia_device_plugin: f.Boolean = True
+    """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
     docker_data_root: f.AbsolutePath = "/mnt/docker"
     """Where Docker keeps images and containers."""
     docker_log_max_size: LogSize = "100m"

@@ -51,6 +51,7 @@ IMAGES = {
     "pause",
     "flannel",
     "busybox",
+    "k8s-device-plugin",
 }
 
 

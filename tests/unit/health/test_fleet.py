@@ -9,7 +9,7 @@ import pytest
 
 from pai_install.findings import Verdict
 from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
-from pai_install.health.model import HealthFinding
+from pai_install.health.model import Action, HealthFinding
 
 from .machines import CATALOGUE, LIMITS, Box, change, h100, healthy, smi_xml
 
@@ -122,6 +122,36 @@ def test_kubernetes_is_compared_with_layout_and_driver(line: str, gpus: Verdict,
     reports = with_nodes(line, named("a"))
     assert verdicts(reports, "kubernetes-gpus") == {"a": gpus}
     assert verdicts(reports, "kubernetes-ready")["a"] is ready
+
+
+def no_offer(*boxes: Box, lines: str) -> HealthFinding:
+    """What is said of machine a, which offers none."""
+    report = next(report for report in with_nodes(lines, *boxes) if report.name == "a")
+    return next(finding for finding in report.findings if finding.check == "kubernetes-gpus")
+
+
+def test_a_resource_that_no_machine_offers_is_no_reason_to_drain() -> None:
+    found = no_offer(named("a"), lines=node("a", None) + node("b", None))
+    assert (found.verdict, found.action) == (FAIL, Action.CONFIG)
+    assert "no machine of the cluster" in found.message
+    assert "nvidia_device_plugin" in found.remedy
+    found = no_offer(named("a"), lines=node("a", None) + node("b", "2"))
+    assert (found.verdict, found.action) == (FAIL, Action.DRAIN)
+    assert "nvidia-device-plugin" in found.remedy
+
+
+def test_without_a_driver_it_is_the_driver_that_is_missing() -> None:
+    bare = named("a").command("nvidia_smi_xml", None)
+    found = no_offer(bare, lines=node("a", None) + node("b", "2"))
+    assert found.verdict is FAIL
+    assert "the driver is missing" in found.message
+    assert "install or repair the driver" in found.remedy
+
+
+def test_devices_of_others_need_a_plugin_of_theirs() -> None:
+    found = no_offer(named("a").expecting(device="amd.com/gpu"), lines=node("a", None))
+    assert (found.verdict, found.action) == (FAIL, Action.CONFIG)
+    assert "a device plugin for amd.com/gpu" in found.remedy
 
 
 def test_mig_devices_are_compared_with_what_kubernetes_offers() -> None:

@@ -15,7 +15,14 @@ from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site, load_site
 
 FILES = ("containerd", "runc", "nvidia-container-toolkit", "kubeadm", "kubelet", "kubectl", "cni-plugins", "registry")
-IMAGES = {"pause": "3.10.2", "coredns": "v1.14.2", "etcd": "3.6.8-0", "flannel": "v0.28.4", "busybox": "1.37"}
+IMAGES = {
+    "pause": "3.10.2",
+    "coredns": "v1.14.2",
+    "etcd": "3.6.8-0",
+    "flannel": "v0.28.4",
+    "busybox": "1.37",
+    "k8s-device-plugin": "v0.19.0",
+}
 
 LAYOUT = """
 machine-sku:
@@ -83,6 +90,7 @@ ROLES = (
     "worker",
     "node_labels",
     "pod_network",
+    "device_plugin",
     "cluster_verify",
 )
 

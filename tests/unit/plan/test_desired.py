@@ -133,10 +133,35 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "cluster_verify"}
     own = {host: {role.role for role in found} - everywhere for host, found in roles.items()}
     assert own == {
-        "master": {"component_store", "control_plane", "pod_network"},
-        "both": {"control_plane"},
+        "master": {"component_store", "control_plane", "pod_network", "device_plugin"},
+        "both": {"control_plane", "node_labels"},
         "spare": {"control_plane"},
-        "worker1": {"worker"},
+        "worker1": {"worker", "node_labels"},
         "worker2": {"worker"},
-        "worker3": {"worker"},
+        "worker3": {"worker", "node_labels"},
     }
+
+
+def test_machines_with_nvidia_devices_are_labelled_for_the_device_plugin(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    rack = LAYOUT.replace("machine-type: gpu,", "machine-type: gpu, labels: {rack: r1},")
+    inventory = build_inventory(Desired(make_site(rack), components, Path("/s")), {})
+    assert value(inventory, "worker1", "node_labels_labels") == {"nvidia.com/gpu.present": "true", "rack": "r1"}
+    assert value(inventory, "worker2", "node_labels_labels") is None
+    plugin = {"offered": True, "image": "k8s-device-plugin:v0.19.0", "watcher_image": "busybox:1.37"}
+    host = "registry.pai.internal/"
+    found = {name: value(inventory, "master", f"device_plugin_{name}") for name in plugin}
+    assert found == {name: host + word if isinstance(word, str) else word for name, word in plugin.items()}
+
+
+def test_without_the_device_plugin_its_label_and_its_role_are_gone(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    sites = (
+        make_site(config=CONFIG + "nvidia_device_plugin: false\n"),
+        make_site(LAYOUT.replace("nvidia.com/gpu", "amd.com/gpu")),
+    )
+    for site in sites:
+        roles = {role.role for found in Desired(site, components, Path("/s")).roles().values() for role in found}
+        assert not roles & {"device_plugin", "node_labels"}

@@ -32,7 +32,7 @@ def names(plan: Plan) -> list[str]:
 
 def test_bare_machines_get_every_phase_in_order(site: Site, inventory: Inventory) -> None:
     plan = make_plan(site, inventory, bare(site))
-    assert names(plan) == [name for name in PHASE_NAMES if name != "labels"], "the layout names no labels"
+    assert names(plan) == list(PHASE_NAMES)
     hosts = {phase.name: [step.host for step in phase.hosts] for phase in plan.phases}
     assert hosts["base"] == ["master", "worker1", "worker2"]
     assert hosts["components"] == ["master"]
@@ -48,19 +48,33 @@ def test_converged_machines_get_nothing(site: Site, inventory: Inventory) -> Non
 def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no_longer_does(
     make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path
 ) -> None:
-    labelled = make_site(LAYOUT.replace("machine-type: gpu,", "machine-type: gpu, labels: {rack: r1},"))
+    labelled = make_site(LAYOUT.replace("worker2, hostip: 10.0.0.3,", "worker2, hostip: 10.0.0.3, labels: {rack: r1},"))
     inventory = build_inventory(Desired(labelled, components, tmp_path), dict.fromkeys(ROLES, "1"))
     seen = converged(inventory)
     assert make_plan(labelled, inventory, seen).empty
-    without = {role: record for role, record in seen["worker1"].roles.items() if role != "node_labels"}
-    bare_node = {**seen, "worker1": seen["worker1"].model_copy(update={"roles": without})}
+    without = {role: record for role, record in seen["worker2"].roles.items() if role != "node_labels"}
+    bare_node = {**seen, "worker2": seen["worker2"].model_copy(update={"roles": without})}
     step = make_plan(labelled, inventory, bare_node).phases[0]
-    assert (step.name, [host.host for host in step.hosts]) == ("labels", ["worker1"])
+    assert (step.name, [host.host for host in step.hosts]) == ("labels", ["worker2"])
     site = make_site()
     step = make_plan(
         site, build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1")), seen
     ).phases[0]
     assert (step.name, step.hosts[0].reasons) == ("labels", ("node_labels is no longer asked for",))
+
+
+def test_device_plugin_that_is_switched_off_is_taken_away(
+    make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory, tmp_path: Path
+) -> None:
+    site = make_site(config=CONFIG + "nvidia_device_plugin: false\n")
+    off = build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
+    plan = make_plan(site, off, converged(inventory))
+    steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.phases[:-1]}
+    assert steps == {
+        "labels": [("worker1", ("node_labels is no longer asked for",))],
+        "devices": [("master", ("device_plugin is no longer asked for",))],
+    }
+    assert make_plan(site, off, converged(off)).empty
 
 
 def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inventory) -> None:

@@ -40,3 +40,18 @@ def test_what_is_not_done_is_named(tmp_path: Path, config: str, entry: str, word
     found = said(tmp_path, config, entry)
     assert len(found) == 1
     assert words in found[0]
+
+
+def test_devices_that_are_not_nvidias_are_named(tmp_path: Path) -> None:
+    amd = LAYOUT.replace("vcore: 4}}", "vcore: 4}, computing-device: {type: amd.com/gpu, model: MI300X, count: 8}}")
+    (tmp_path / "layout.yaml").write_text(amd % "")
+    (tmp_path / "config.yaml").write_text("user: pai\npassword: x\n")
+    (tmp_path / "services-configuration.yaml").write_text("device-plugin:\n  devices: [nvidia.com/gpu, rdma/hca]\n")
+    plugin, checked_only = pending(load_site(tmp_path).site)
+    assert "no device plugin for amd.com/gpu, rdma/hca is set up" in plugin
+    assert "device-plugin" in checked_only
+
+
+def test_a_device_plugin_section_without_devices_is_no_device(tmp_path: Path) -> None:
+    (tmp_path / "services-configuration.yaml").write_text("device-plugin:\n")
+    assert all("no device plugin" not in line for line in said(tmp_path))

@@ -36,10 +36,10 @@ def _gpus(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
         if not (machine.nvidia or machine.expected.device) or not machine.expected.worker:
             continue
         node = _node_of(fleet, machine)
-        yield machine.name, node if isinstance(node, Judgement) else _offer(node, machine)
+        yield machine.name, node if isinstance(node, Judgement) else _offer(node, machine, fleet)
 
 
-def _offer(node: KubernetesNode, machine: MachineFacts) -> Judgement:
+def _offer(node: KubernetesNode, machine: MachineFacts, fleet: Fleet) -> Judgement:
     device = machine.expected.device or "nvidia.com/gpu"
     mig = sum(amount for name, amount in node.allocatable.items() if name.startswith("nvidia.com/mig-"))
     seen = machine.gpus if device.startswith("nvidia.com/") else None
@@ -49,7 +49,7 @@ def _offer(node: KubernetesNode, machine: MachineFacts) -> Judgement:
     wanted = machine.expected.count if machine.expected.count is not None else seen
     value = f"allocatable {offered:g}, capacity {had:g}, nvidia-smi {'?' if seen is None else seen}"
     if device not in node.allocatable:
-        return failed(f"Kubernetes offers no {device}: the device plugin does not run there", value, str(wanted))
+        return _no_offer(device, machine, fleet)._replace(value=value, expected=str(wanted))
     if wanted is not None and offered < wanted:
         return failed(f"Kubernetes offers fewer {device} than the layout says", value, str(wanted))
     if seen is not None and offered != seen:
@@ -57,6 +57,25 @@ def _offer(node: KubernetesNode, machine: MachineFacts) -> Judgement:
     if seen is None and device.startswith("nvidia.com/"):
         return unknown("nvidia-smi gave no answer to compare with", value)
     return passed(value, str(wanted))
+
+
+def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Judgement:
+    """Why; what no machine offers is a matter of the cluster, and draining machines would not mend it."""
+    nvidia = device.startswith("nvidia.com/")
+    nowhere = all(device not in node.allocatable for node in (fleet.nodes or {}).values())
+    action = Action.CONFIG if nowhere else None
+    if nvidia and machine.gpus is None:
+        message = (
+            f"Kubernetes offers no {device}, and nvidia-smi gave no answer: the driver is missing or does not work"
+        )
+        remedy = "install or repair the driver; the device plugin notices that by itself within a minute"
+        return failed(message, action=action, remedy=remedy)
+    if not nowhere:
+        return failed(f"Kubernetes offers no {device} here: the device plugin does not run there or sees no GPU")
+    remedy = "apply; with nvidia_device_plugin: false in config.yaml a plugin of your own is needed"
+    other = f"install a device plugin for {device}: pai-install brings NVIDIA's only"
+    message = f"no machine of the cluster offers {device}: no device plugin runs"
+    return failed(message, action=action, remedy=remedy if nvidia else other)
 
 
 def _mig_offer(mig: float, machine: MachineFacts) -> Judgement:
@@ -85,9 +104,10 @@ CHECKS = (
             "kubernetes-gpus",
             "Kubernetes offers the GPUs of the layout",
             "allocatable and capacity, nvidia-smi, layout",
-            "FAIL when they differ",
+            "FAIL when they differ; action config where no machine offers any",
             "GOP validator; OpenPAI NodeGpuCountChanged",
-            "look at the device plugin's pod on that node; restart it after a repair: it keeps a sick GPU sick",
+            "look at the pod nvidia-device-plugin of that node (namespace kube-system); delete it after a repair: "
+            "it keeps a sick GPU sick",
             Action.DRAIN,
         ),
         _gpus,

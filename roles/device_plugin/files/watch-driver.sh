@@ -1,0 +1,29 @@
+# The plugin looks for the driver once, when it starts. This ends it when the driver is not the same any more,
+# and the kubelet starts it anew; a container then gets the device files of that moment.
+
+driver() {
+  cat /sys/module/nvidia/version
+  ls /host/usr/lib/*/libnvidia-ml.so.* /host/dev/nvidiactl /host/dev/nvidia[0-9]*
+} 2>/dev/null
+
+plugin() {
+  for process in /proc/[0-9]*; do
+    # the kernel keeps 15 characters of a name
+    if [ "$(cat "$process/comm")" = nvidia-device-p ]; then
+      echo "${process#/proc/}"
+    fi
+  done
+} 2>/dev/null
+
+known=$(driver)
+before=$known
+while sleep 15; do
+  now=$(driver)
+  # an installation comes in steps: it is over when nothing has changed for a while
+  if [ "$now" != "$known" ] && [ "$now" = "$before" ]; then
+    echo "the driver came, went or changed: the plugin is started anew"
+    # shellcheck disable=SC2046 # one word per process
+    kill $(plugin) && known=$now
+  fi
+  before=$now
+done

@@ -1,0 +1,93 @@
+"""The device plugin on machines that should have GPUs and have no driver: it waits, and notices what comes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .conftest import Cluster
+
+pytestmark = pytest.mark.lab
+
+WORKERS = {"lab-worker1", "lab-worker2"}
+OURS = ("--namespace", "kube-system", "--selector", "app.kubernetes.io/name=nvidia-device-plugin")
+
+
+def pods(cluster: Cluster) -> dict[str, dict[str, Any]]:
+    """Node -> the plugin's pod."""
+    found = json.loads(cluster.kubectl("get", "pods", *OURS, "--output", "json"))["items"]
+    return {pod["spec"]["nodeName"]: pod for pod in found}
+
+
+def plugin(pod: dict[str, Any]) -> dict[str, Any]:
+    """The state of the plugin's own container."""
+    return next(entry for entry in pod["status"]["containerStatuses"] if entry["name"] == "plugin")
+
+
+def test_it_runs_on_the_machines_with_nvidia_skus_alone(cluster: Cluster) -> None:
+    found = pods(cluster)
+    assert set(found) == WORKERS
+    for pod in found.values():
+        assert pod["status"]["phase"] == "Running"
+        assert all(entry["ready"] for entry in pod["status"]["containerStatuses"])
+        assert plugin(pod)["image"].startswith("registry.pai.internal/")
+
+
+def test_it_says_that_there_is_no_driver_and_waits(cluster: Cluster) -> None:
+    for pod in pods(cluster).values():
+        said = cluster.kubectl("--namespace", "kube-system", "logs", pod["metadata"]["name"], "--container", "plugin")
+        assert "Failed to initialize NVML: ERROR_LIBRARY_NOT_FOUND" in said
+        assert "Waiting indefinitely" in said
+
+
+def test_what_others_say_of_gpus_stays(cluster: Cluster) -> None:
+    """A plugin without a driver registers nothing: it must not take away what somebody else offers."""
+    patch = json.dumps({"status": {"capacity": {"example.com/gpu-stand-in": "8"}}})
+    cluster.kubectl("patch", "node", "lab-worker2", "--subresource=status", "--type=merge", "--patch", patch)
+    cluster.kubectl("delete", "pods", *OURS, "--field-selector=spec.nodeName=lab-worker2")
+    running = _until(lambda: "lab-worker2" in pods(cluster) and plugin(pods(cluster)["lab-worker2"])["ready"])
+    assert running
+    node = json.loads(cluster.kubectl("get", "node", "lab-worker2", "--output", "json"))
+    assert node["status"]["capacity"]["example.com/gpu-stand-in"] == "8"
+
+
+def test_a_driver_that_comes_later_is_noticed(cluster: Cluster) -> None:
+    before = plugin(pods(cluster)["lab-worker1"])["restartCount"]
+    cluster.on("lab-worker1", "touch /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.0-stand-in")
+    try:
+        assert _until(lambda: plugin(pods(cluster)["lab-worker1"])["restartCount"] > before)
+        assert _until(lambda: plugin(pods(cluster)["lab-worker1"])["ready"])
+    finally:
+        cluster.on("lab-worker1", "rm /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.0-stand-in")
+    assert plugin(pods(cluster)["lab-worker2"])["restartCount"] == 0
+
+
+def test_switched_off_it_is_taken_away_and_comes_back(cluster: Cluster) -> None:
+    config = cluster.site / "config.yaml"
+    kept = config.read_text()
+    config.write_text(f"{kept}\nnvidia_device_plugin: false\n")
+    try:
+        assert [phase["name"] for phase in cluster.plan()["phases"]] == ["labels", "devices", "verify"]
+        assert cluster.apply()["ok"]
+        assert _until(lambda: pods(cluster) == {})
+        assert cluster.plan()["phases"] == []
+        assert "nvidia.com/gpu.present" not in cluster.kubectl("get", "nodes", "--show-labels")
+    finally:
+        config.write_text(kept)
+        report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    assert set(pods(cluster)) == WORKERS
+    assert cluster.plan()["phases"] == []
+
+
+def _until(condition: Callable[[], bool], timeout_s: float = 180) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(5)
+    return False
