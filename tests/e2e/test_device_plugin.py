@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import platform
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,15 +60,39 @@ def test_what_others_say_of_gpus_stays(cluster: Cluster) -> None:
     assert node["status"]["capacity"]["example.com/gpu-stand-in"] == "8"
 
 
-def test_a_driver_that_comes_later_is_noticed(cluster: Cluster) -> None:
-    before = plugin(pods(cluster)["lab-worker1"])["restartCount"]
-    cluster.on("lab-worker1", "touch /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.0-stand-in")
+LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so"
+# what a kubelet remembers of a plugin that is gone, it goes on to report as 0 GPUs
+FORGET = (
+    f"rm -f {LIBRARY}.1 {LIBRARY}.0-stand-in; systemctl stop kubelet; "
+    "rm -f /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint; systemctl start kubelet device-plugin-stand-in"
+)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the stand-in goes where the libraries of x86_64 are")
+def test_a_driver_that_comes_later_is_noticed_and_its_gpus_are_offered(cluster: Cluster, tmp_path: Path) -> None:
+    """The driver is a stand-in library of two GPUs; the plugin, its way into the machine and the kubelet are real."""
+    built = tmp_path / "library"
+    source = Path(__file__).parent / "nvml_stand_in.c"
+    subprocess.run(["gcc", "-Os", "-s", "-shared", "-fPIC", "-o", str(built), str(source)], check=True)
+    text = base64.b64encode(gzip.compress(built.read_bytes())).decode()
+    worker = "lab-worker1"
+    before = plugin(pods(cluster)[worker])["restartCount"]
+    cluster.on(worker, "systemctl stop device-plugin-stand-in")
     try:
-        assert _until(lambda: plugin(pods(cluster)["lab-worker1"])["restartCount"] > before)
-        assert _until(lambda: plugin(pods(cluster)["lab-worker1"])["ready"])
+        cluster.on(worker, f"echo {text} | base64 -d | gunzip > {LIBRARY}.0-stand-in")
+        cluster.on(worker, f"ln -s libnvidia-ml.so.0-stand-in {LIBRARY}.1")
+        assert _until(lambda: plugin(pods(cluster)[worker])["restartCount"] > before)
+        assert _until(lambda: allocatable(cluster, worker) == "2")
+        assert all(entry["ready"] for entry in pods(cluster)[worker]["status"]["containerStatuses"])
     finally:
-        cluster.on("lab-worker1", "rm /usr/lib/x86_64-linux-gnu/libnvidia-ml.so.0-stand-in")
-    assert plugin(pods(cluster)["lab-worker2"])["restartCount"] == 0
+        cluster.on(worker, FORGET)
+
+
+def allocatable(cluster: Cluster, node: str) -> str | None:
+    """How many GPUs Kubernetes offers there."""
+    found = json.loads(cluster.kubectl("get", "node", node, "--output", "json"))
+    amount: str | None = found["status"]["allocatable"].get("nvidia.com/gpu")
+    return amount
 
 
 def test_switched_off_it_is_taken_away_and_comes_back(cluster: Cluster) -> None:

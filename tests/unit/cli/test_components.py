@@ -62,7 +62,7 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_status_of_an_empty_cache_is_not_ready(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["components", "status", "--source", "modules"]) == ExitCode.PREFLIGHT_FAILED
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 11
+    assert len(lines) == 12
     assert all(line.endswith("not fetched") for line in lines)
 
 
