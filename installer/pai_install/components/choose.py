@@ -30,4 +30,12 @@ def choose(
             exit_code=ExitCode.SITE_INVALID,
         )
     opened = Bundle(bundle)
-    return opened.selection(kubernetes_version), opened
+    selection = opened.selection(kubernetes_version)
+    lacking = sorted(catalogue.components.keys() - {pick.component for pick in selection.picks})
+    if lacking:
+        raise PaiError(
+            f"{bundle} was made by another version of pai-install: it lacks {', '.join(lacking)}",
+            remedy="make it again with this version: pai-install components bundle FILE",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    return selection, opened

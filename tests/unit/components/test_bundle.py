@@ -144,10 +144,18 @@ def test_a_bundle_needs_nothing_of_the_box(bundle: Path) -> None:
 
 
 def test_a_site_chooses_its_bundle(bundle: Path) -> None:
-    selection, source = choose(load_catalogue(), "bundle", "1.36", bundle=bundle)
+    catalogue = load_catalogue()
+    held = {pick.component: catalogue.components[pick.component] for pick in PICKS}
+    selection, source = choose(catalogue.model_copy(update={"components": held}), "bundle", "1.36", bundle=bundle)
     assert (selection.source, source.name) == ("bundle", "bundle")
     with pytest.raises(PaiError, match="no file is named"):
         choose(load_catalogue(), "bundle", "1.36")
+
+
+def test_a_bundle_of_before_a_component_was_needed_is_refused(bundle: Path) -> None:
+    with pytest.raises(PaiError, match=r"another version of pai-install: it lacks .*nvidia-device-plugin") as refused:
+        choose(load_catalogue(), "bundle", "1.36", bundle=bundle)
+    assert refused.value.exit_code == ExitCode.SITE_INVALID
 
 
 def test_a_site_chooses_another_source() -> None:
