@@ -210,6 +210,21 @@ def wait_for_restart(manifests: list[str], since: float, patience_s: float = 60)
         time.sleep(1)
 
 
+def restart_static_pod(name: str, patience_s: float = 60) -> None:
+    """Has the kubelet begin a static pod anew at once, where there is one: it saw what is no more, or waits to retry.
+
+    Killed in between, the manifest is missing, and the next run renders it again.
+    """
+    manifest, aside = os.path.join(MANIFESTS, f"{name}.yaml"), os.path.join(STATE_DIR, f"{name}.aside")
+    if not os.path.exists(manifest):
+        return
+    shutil.move(manifest, aside)
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and youngest_start(name):
+        time.sleep(1)
+    shutil.move(aside, manifest)
+
+
 def youngest_start(program: str, proc: str = "/proc") -> float:
     """When the youngest process of that name started, in seconds since the epoch; 0 when there is none."""
     with open(proc + "/uptime", encoding="utf-8") as handle:
@@ -389,15 +404,18 @@ class Member:
     def make_kubeconfigs(self, state: str) -> None:
         """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is.
 
-        For a static pod whose kubeconfig is gone the kubelet makes an empty file.
+        For a static pod whose kubeconfig is gone the kubelet makes an empty file, and containerd an empty folder.
         """
         for path in kubeconfigs_of(state):
-            if os.path.exists(path) and not os.path.getsize(path):
+            if os.path.isdir(path):
+                os.rmdir(path)
+            elif os.path.exists(path) and not os.path.getsize(path):
                 os.unlink(path)
             if not os.path.exists(path):
                 name = os.path.basename(path)[: -len(".conf")]
                 self.kubeadm("init", "phase", "kubeconfig", name, "--config", self.config)
                 self.actions.append(f"made {path}")
+                restart_static_pod(f"kube-{name}")
 
     def settle(self, state: str, before: dict[str, str], *, stale: bool) -> None:
         """Says what was rendered differently, and restarts the kubelet where it has to read it."""

@@ -9,7 +9,7 @@ An expectation is a dict with `kind` and what that kind needs:
   private: path, mode                  root's own, and open to nobody whom mode does not let in
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
-  present: path, filled                something is there; filled: and not empty
+  present: path, filled                something is there; filled: a file that is not empty
   nomatch: path, regexp                no line matches
   unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes
   package: name                        Debian package installed
@@ -155,6 +155,8 @@ def _check_file(item: dict[str, Any]) -> str:
         info = os.stat(path)
     except OSError:
         return f"{path} is missing"
+    if not stat.S_ISREG(info.st_mode):
+        return f"{path} is no file"
     # A size that differs saves reading a large file.
     if info.st_size != item.get("size", info.st_size) or file_sha256(path) != item["sha256"]:
         return f"{path} was changed by hand"
@@ -196,8 +198,11 @@ def _check_absent(item: dict[str, Any]) -> str:
 def _check_present(item: dict[str, Any]) -> str:
     if not os.path.lexists(item["path"]):
         return f"{item['path']} is missing"
-    empty = item.get("filled") and os.path.isfile(item["path"]) and not os.path.getsize(item["path"])
-    return f"{item['path']} is empty" if empty else ""
+    if not item.get("filled"):
+        return ""
+    if not os.path.isfile(item["path"]):
+        return f"{item['path']} is no file"
+    return "" if os.path.getsize(item["path"]) else f"{item['path']} is empty"
 
 
 def _check_nomatch(item: dict[str, Any]) -> str:

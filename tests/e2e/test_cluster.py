@@ -71,9 +71,9 @@ DRIFT: dict[str, tuple[str, str, str]] = {
         "sysctl -n net.ipv4.ip_local_port_range | grep -qw 40000",
     ),
     "modules file": (
-        "echo dummy >> /etc/modules-load.d/90-pai-install.conf",
-        "/etc/modules-load.d/90-pai-install.conf was changed by hand",
-        "! grep -q dummy /etc/modules-load.d/90-pai-install.conf",
+        "echo dummy >> /etc/modules-load.d/zz-pai-install.conf",
+        "/etc/modules-load.d/zz-pai-install.conf was changed by hand",
+        "! grep -q dummy /etc/modules-load.d/zz-pai-install.conf",
     ),
     "hosts": (
         "sed -i 's/ lab-worker2$/ lab-worker9/' /etc/hosts",
@@ -160,7 +160,7 @@ MASTER_DRIFT: dict[str, tuple[str, str, str]] = {
     "kubeconfig of the scheduler": (
         "rm /etc/kubernetes/scheduler.conf",
         "/etc/kubernetes/scheduler.conf is missing",
-        "test -s /etc/kubernetes/scheduler.conf",
+        "grep client-certificate-data /etc/kubernetes/scheduler.conf",
     ),
 }
 

@@ -158,20 +158,51 @@ def test_a_control_plane_with_its_data_is_never_begun_again(
     assert kubeadm.is_member(state) is member
 
 
+@pytest.mark.parametrize("made", ["file", "folder"])
 def test_missing_kubeconfigs_are_made_and_others_left(
-    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
     monkeypatch.setattr(kubeadm, "KUBERNETES", str(tmp_path))
     for name in ("kubelet", "controller-manager"):
         (tmp_path / f"{name}.conf").write_text("mine")
-    (tmp_path / "scheduler.conf").write_text("")
+    # what the kubelet, or containerd, makes of one that is gone
+    if made == "folder":
+        (tmp_path / "scheduler.conf").mkdir()
+    else:
+        (tmp_path / "scheduler.conf").write_text("")
+    restarted: list[str] = []
+    monkeypatch.setattr(kubeadm, "restart_static_pod", restarted.append)
     calls: list[tuple[str, ...]] = []
     member = kubeadm.Member(None)
     member.kubeadm = lambda *words: calls.append(words)
     member.make_kubeconfigs("join-control-plane")
     assert [words[3] for words in calls] == ["admin", "scheduler"]
     assert member.actions == [f"made {tmp_path}/admin.conf", f"made {tmp_path}/scheduler.conf"]
+    assert restarted == ["kube-admin", "kube-scheduler"]
+    assert not (tmp_path / "scheduler.conf").exists()
     assert kubeadm.kubeconfigs_of("join") == []
+
+
+def test_static_pod_begins_anew_when_its_program_has_ended(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kubeadm, "MANIFESTS", str(tmp_path))
+    manifest = tmp_path / "kube-scheduler.yaml"
+    manifest.write_text("kind: Pod")
+    seen: list[bool] = []
+
+    def running(name: str) -> float:
+        """It ends a while after its manifest is gone."""
+        assert name == "kube-scheduler"
+        seen.append(manifest.exists())
+        return 1.0 if len(seen) < 2 else 0.0
+
+    monkeypatch.setattr(kubeadm, "youngest_start", running)
+    kubeadm.restart_static_pod("kube-scheduler")
+    assert seen == [False, False]
+    assert manifest.read_text() == "kind: Pod"
+    kubeadm.restart_static_pod("kube-admin")  # no such pod: nothing to do
+    assert len(seen) == 2
 
 
 def test_rendered_files_name_what_restarts_with_them(kubeadm: Any) -> None:

@@ -149,3 +149,12 @@ def test_what_must_be_there_may_also_have_to_hold_something(managed: Any, tmp_pa
     assert managed.drift(expected) == [f"{path} is empty"]
     path.write_text("x")
     assert managed.drift(expected) == []
+
+
+def test_folder_in_the_place_of_a_file_is_named(managed: Any, tmp_path: Path) -> None:
+    """containerd makes one for a mount whose file is gone."""
+    path = tmp_path / "scheduler.conf"
+    path.mkdir()
+    file = {"kind": "file", "path": str(path), "sha256": "x", "mode": "0600"}
+    assert managed.drift([{"kind": "present", "path": str(path), "filled": True}]) == [f"{path} is no file"]
+    assert managed.drift([file]) == [f"{path} is no file"]
