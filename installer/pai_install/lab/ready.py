@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
 
 from pai_install.errors import PaiError
 from pai_install.lab import keys
@@ -11,7 +12,9 @@ from pai_install.lab.names import machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
 
-BOOT_PATIENCE_S = 90.0
+BOOT_PATIENCE_S = 180.0
+# --wait sees only the end of a start that it saw going on: one that ends as it is asked would be waited for for ever
+_ASK_AGAIN_S = 15.0
 _CONSOLE_TAIL = 3000
 
 
@@ -25,12 +28,20 @@ def wait_ready(spec: LabSpec, machine: LabMachine, patience_s: float = BOOT_PATI
     question = keys.ssh_command(spec, machine, ["systemctl", "is-system-running", "--wait"])
     state = ""
     while time.monotonic() < deadline:
-        asked = run(question, check=False, timeout_s=patience_s)
-        state = asked.stdout.strip() or asked.stderr.strip()
+        state = _answer(question)
         if state in ("running", "degraded"):
             return
         time.sleep(0.2)
     raise _not_up(spec, machine, f"systemd says {state!r}")
+
+
+def _answer(question: Sequence[str]) -> str:
+    """What systemd says of itself, or why it says nothing."""
+    try:
+        asked = run(question, check=False, timeout_s=_ASK_AGAIN_S)
+    except PaiError as silent:
+        return silent.message
+    return asked.stdout.strip() or asked.stderr.strip()
 
 
 def greets(machine: LabMachine, *, patience_s: float = 2) -> bool:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -91,3 +92,20 @@ def test_a_machine_that_stays_in_its_boot_is_named_with_its_state(spec: LabSpec,
     stand_in(ready).answer("ssh", 1, "maintenance\n")
     with pytest.raises(PaiError, match="maintenance"):
         wait_ready(spec, local(sshd.port), patience_s=0.3)
+
+
+def test_a_question_without_an_answer_is_asked_again(
+    spec: LabSpec, sshd: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`systemctl --wait` hangs where the start ends just as it begins to wait."""
+    answers = iter([PaiError("ssh did not finish within 15.0 s"), "running"])
+
+    def answer(*_: Any, **__: Any) -> Any:
+        found = next(answers)
+        if isinstance(found, PaiError):
+            raise found
+        return SimpleNamespace(stdout=found, stderr="")
+
+    monkeypatch.setattr(ready, "run", answer)
+    wait_ready(spec, local(sshd.port), patience_s=5)
+    assert next(answers, None) is None
