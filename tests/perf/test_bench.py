@@ -68,7 +68,16 @@ class TestBigSite:
     def test_is_planned_new_and_as_it_should_be(self, site_dir: Path) -> None:
         found = plan(site_dir)
         assert found["steps_when_converged"] == 0
-        expected = {"base": 5, "time": 5, "components": 1, "runtime": 5, "control-plane": 3, "network": 1, "workers": 2}
+        everywhere = {"base": 5, "time": 5, "runtime": 5}
+        expected = {
+            **everywhere,
+            "components": 1,
+            "control-plane": 3,
+            "network": 1,
+            "workers": 2,
+            "labels": 2,
+            "devices": 1,
+        }
         assert set(expected) == {phase.name for phase in PHASES}
         assert found["steps"] == sum(expected.values()) + 5  # verify
         assert found["inventory_bytes"] > 10_000
