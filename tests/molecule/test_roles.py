@@ -11,27 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.plan.rolevars import ROLE_MODELS
 from tests.e2e.conftest import ROOT, pai_install, traces
 
 pytestmark = pytest.mark.lab
 
 # beside the one of molecule by hand (site/layout.yaml), so that both can be at work
 SUBNET = "172.30.82"
-# in the order of an installation: each finds the least to make first; any other order passes, too
-ROLES = (
-    "base",
-    "time_sync",
-    "component_store",
-    "container_runtime",
-    "kubernetes_node",
-    "api_proxy",
-    "control_plane",
-    "pod_network",
-    "worker",
-    "node_labels",
-    "device_plugin",
-    "cluster_verify",
-)
+# mostly in the order of an installation: each finds the least to make first; any other order passes, too
+ROLES = tuple(model.role for model in ROLE_MODELS)
 
 
 @dataclass(frozen=True)

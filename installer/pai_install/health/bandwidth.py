@@ -12,7 +12,7 @@ from typing import Any
 from pai_install.engine.base import Engine
 from pai_install.errors import PaiError
 from pai_install.health.nodes import KubectlCall, kubectl
-from pai_install.health.pod import POD_TABLE, labels_of, results
+from pai_install.health.pod import POD_TABLE, labels_of, results, spec_on
 from pai_install.plan.model import Inventory
 
 SELECTOR = "app=pai-health-bandwidth"
@@ -93,15 +93,8 @@ def _job(machine: str, run: BandwidthRun, image: str) -> dict[str, Any]:
         # NCCL's processes and threads share memory there; the runtime's 64 MiB are not enough
         "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}],  # noqa: S108 - the container's
     }
-    pod = {
-        "restartPolicy": "Never",
-        "runtimeClassName": "nvidia",
-        "nodeSelector": {"kubernetes.io/hostname": machine},
-        "tolerations": [{"operator": "Exists"}],
-        "automountServiceAccountToken": False,
-        "containers": [container],
-        "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}],
-    }
+    volumes = [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}]
+    pod = {**spec_on(machine, container), "volumes": volumes}
     labels = labels_of(SELECTOR, machine)
     spec = {
         "backoffLimit": 0,

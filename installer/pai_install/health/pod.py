@@ -52,7 +52,13 @@ def _pod(machine: str, device: str, image: str) -> dict[str, Any]:
         "command": ["nvidia-smi", "-L"],
         "resources": {"limits": {device: "1"}},
     }
-    spec = {
+    metadata = {"name": f"pai-health-{machine}", "labels": labels_of(SELECTOR, machine)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec_on(machine, container)}
+
+
+def spec_on(machine: str, container: dict[str, Any]) -> dict[str, Any]:
+    """A pod's spec that runs a container with GPUs once, on that machine, whatever taints it has."""
+    return {
         "restartPolicy": "Never",
         "runtimeClassName": "nvidia",
         "nodeSelector": {"kubernetes.io/hostname": machine},
@@ -60,8 +66,6 @@ def _pod(machine: str, device: str, image: str) -> dict[str, Any]:
         "automountServiceAccountToken": False,
         "containers": [container],
     }
-    metadata = {"name": f"pai-health-{machine}", "labels": labels_of(SELECTOR, machine)}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def labels_of(selector: str, machine: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pai_install.plan.desired import Desired
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed, RoleRecord
+from pai_install.plan.rolevars import ROLE_MODELS
 from pai_install.site import Site, load_site
 
 FILES = ("containerd", "runc", "nvidia-container-toolkit", "kubeadm", "kubelet", "kubectl", "cni-plugins", "registry")
@@ -79,20 +80,7 @@ def inventory(desired: Desired) -> Inventory:
     return build_inventory(desired, dict.fromkeys(ROLES, "1"))
 
 
-ROLES = (
-    "base",
-    "time_sync",
-    "component_store",
-    "container_runtime",
-    "kubernetes_node",
-    "api_proxy",
-    "control_plane",
-    "worker",
-    "node_labels",
-    "pod_network",
-    "device_plugin",
-    "cluster_verify",
-)
+ROLES = tuple(model.role for model in ROLE_MODELS)
 
 
 def converged(inventory: Inventory) -> dict[str, Observed]:
