@@ -134,7 +134,7 @@ def test_what_is_loosened_is_drift_and_tightened_again(cluster: Cluster) -> None
 
 
 # a join token: six characters, a dot, sixteen more
-TOKEN = r"(^|[^a-z0-9])[a-z0-9]{6}\.[a-z0-9]{16}([^a-z0-9.]|$)"
+TOKEN = r"(^|[^a-z0-9-])[a-z0-9]{6}\.[a-z0-9]{16}([^a-z0-9.]|$)"
 
 
 @pytest.mark.parametrize("machine", ["lab-master", "lab-worker1"])
