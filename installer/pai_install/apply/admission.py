@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pai_install.findings import Finding, Verdict
@@ -46,10 +46,7 @@ def _in_the_way(finding: Finding) -> bool:
 
 
 def _reason(host: str, failed: Collection[Finding]) -> str:
-    def messages() -> Iterator[str]:
-        yield from (f"{finding.message} [{finding.id}]" for finding in failed if finding.subject == host)
-
-    return "; ".join(messages())
+    return "; ".join(f"{finding.message} [{finding.id}]" for finding in failed if finding.subject == host)
 
 
 def _result(why: str) -> HostResult:
