@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pai_install.apply.phase import PhaseEnd, Stage, engine_failure, run_phase
 from pai_install.engine.base import Engine, RunRequest
+from pai_install.errors import PaiError
 from pai_install.findings import Finding, Verdict, worst
 from pai_install.plan.model import Plan, PlannedPhase
 from pai_install.redact import Redactor, secret_values
@@ -127,7 +128,7 @@ class _Run:
 
     def _take(self, phase: PlannedPhase, end: PhaseEnd) -> None:
         self.interrupted = self.interrupted or end.interrupted
-        failure = engine_failure(phase, end.problem, self.stage.redactor) if end.problem else None
+        failure = engine_failure(phase.title, end.problem, self.stage.redactor) if end.problem else None
         self.engine_failed = self.engine_failed or failure is not None
         self.findings.extend(end.findings)
         self._finish(phase, end.result.hosts, duration_s=end.result.duration_s, failure=failure)
@@ -142,15 +143,17 @@ class _Run:
             return
         self.number += 1
         self.stage.tell(PhaseStarted(gate.name, gate.title, hosts, self.number, self.total))
-        began, status = self.stage.clock(), HostStatus.OK
+        began, result, failure = self.stage.clock(), HostResult(HostStatus.OK), None
         found: tuple[Finding, ...] = ()
         try:
             found = tuple(gate.check(hosts))
         except KeyboardInterrupt:
-            self.interrupted, status = True, HostStatus.INTERRUPTED
-        looked = PhaseResult(
-            gate.name, gate.title, round(self.stage.clock() - began, 3), dict.fromkeys(hosts, HostResult(status))
-        )
+            self.interrupted, result = True, HostResult(HostStatus.INTERRUPTED)
+        except PaiError as problem:  # what was installed before must still be reported
+            failure = engine_failure(gate.title, problem, self.stage.redactor)
+            self.engine_failed, result = True, HostResult(HostStatus.LEFT, why=failure.message)
+        duration_s = round(self.stage.clock() - began, 3)
+        looked = PhaseResult(gate.name, gate.title, duration_s, dict.fromkeys(hosts, result), failure)
         self.phases.append(looked)
         self.stage.tell(PhaseFinished(looked))
         self.findings.extend(found)

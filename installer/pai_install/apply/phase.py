@@ -88,11 +88,11 @@ def _finished(phase: PlannedPhase, event: Event, redactor: Redactor) -> TaskFini
     )
 
 
-def engine_failure(phase: PlannedPhase, problem: PaiError, redactor: Redactor) -> Failure:
-    """What is reported when Ansible itself could not run a phase."""
+def engine_failure(title: str, problem: PaiError, redactor: Redactor) -> Failure:
+    """What is reported when Ansible itself could not run the phase of that title."""
     return Failure(
         host="",
-        task=phase.title,
+        task=title,
         message=redactor.text(problem.message),
         evidence=redactor.text(problem.details),
         remedy=problem.remedy,

@@ -300,6 +300,20 @@ def test_gate_looks_at_the_hosts_that_came_through_and_is_told_like_a_phase(kit:
     ]
 
 
+def test_gate_that_cannot_look_is_a_failure_in_the_report_of_what_was_done(kit: Any) -> None:
+    def broken(hosts: Sequence[str]) -> list[Finding]:
+        raise PaiError(f"Ansible could not run health.yml with {kit.secret}")
+
+    plan = kit.plan(kit.phase("verify", "one"))
+    gates = {"verify": Gate("health", "Check the health", broken)}
+    outcome = execute(plan, kit.engine({"verify.yml": kit.fine("one")}), [], gates=gates)
+    assert outcome.exit_code is ExitCode.STEP_FAILED
+    assert outcome.phases[0].hosts["one"].status.good
+    assert outcome.error is not None
+    assert outcome.error.message == "Ansible could not run health.yml with ********"
+    assert outcome.left == {"one": ("Check the health",)}
+
+
 def test_refused_host_is_never_touched(kit: Any) -> None:
     hosts = {"one": HostResult(HostStatus.REFUSED, why="swap is on [swap]"), "two": HostResult(HostStatus.OK)}
     looked = PhaseResult("preflight", "Look", 1.0, hosts)
