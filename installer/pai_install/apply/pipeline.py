@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -39,6 +39,7 @@ from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import moved, plan_data
 from pai_install.site.load import LoadedSite
 from pai_install.site.model import Site
+from pai_install.site.selection import require_present, watched
 from pai_install.system.files import write_atomic
 
 
@@ -120,7 +121,7 @@ def open_session(
     Raises SiteInvalid, and PaiError when another run holds the site.
     """
     loaded = wiring.load(request.site_dir)
-    _check_limit(loaded.site, request.limit)
+    require_present(loaded.site, request.limit)
     state = open_state(request.site_dir)
     with ending_like_ctrl_c(), site_lock(state.path, verb):
         interrupted = interrupted_run(state.journal)
@@ -136,7 +137,7 @@ def prepare(session: Session) -> Prepared:
     inventory = wiring.inventory(site, session.state, session.say)
     redactor = Redactor(secret_values(inventory.as_ansible()))
     stage = Stage(session.engine, session.observers, redactor)
-    observation = observe(inventory, _watched(site, request.limit), stage)
+    observation = observe(inventory, watched(site, request.limit), stage)
     observed = {host: wiring.parse(result) for host, result in observation.results.items()}
     plan = wiring.plan(
         site,
@@ -239,21 +240,3 @@ def write_reports(run: RunFolder, outcome: Outcome, *, title: str) -> None:
     write_atomic(run.report("json"), json.dumps(report_data(outcome), indent=2) + "\n", mode=0o600)
     write_atomic(run.report("md"), markdown(outcome, title=title), mode=0o600)
     write_atomic(run.report("html"), html(outcome, title=title), mode=0o600)
-
-
-def _watched(site: Site, limit: Sequence[str]) -> tuple[str, ...]:
-    """The machines to look at: with a limit, those and the control planes that they join."""
-    masters = {machine.hostname for machine in site.control_planes}
-    names = (machine.hostname for machine in site.present_machines)
-    return tuple(name for name in names if not limit or name in limit or name in masters)
-
-
-def _check_limit(site: Site, limit: Sequence[str]) -> None:
-    present = {machine.hostname for machine in site.present_machines}
-    unknown = [name for name in limit if name not in present]
-    if unknown:
-        raise PaiError(
-            f"--limit names {', '.join(unknown)}, which the site does not have or has as absent",
-            remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
-            exit_code=ExitCode.USAGE,
-        )

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Collection
 
 from pai_install.engine.base import Engine
-from pai_install.errors import ExitCode, PaiError
 from pai_install.findings import Finding
 from pai_install.preflight.gather import gather
 from pai_install.preflight.judge import force, judge, require_known
 from pai_install.preflight.report import PreflightReport
 from pai_install.redact import Redactor, secret_values
 from pai_install.site import Site
+from pai_install.site.selection import require_present, watched
 
 
 def run(
@@ -33,30 +33,13 @@ def run(
     Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.
     """
     require_known(forced)
-    _require_present(site, hosts)
+    require_present(site, hosts)
     began = clock()
-    gathered = gather(engine, site, _watched(site, hosts))
+    gathered = gather(engine, site, watched(site, hosts))
     judged = judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None, architecture=platform.machine())
     findings = (*more, *judged)
     masked = _masked(force(findings, forced), site)
     return PreflightReport(site.directory.name, masked, tuple(dict.fromkeys(forced)), clock() - began)
-
-
-def _watched(site: Site, hosts: Collection[str]) -> tuple[str, ...]:
-    masters = {machine.hostname for machine in site.control_planes}
-    names = (machine.hostname for machine in site.present_machines)
-    return tuple(name for name in names if not hosts or name in hosts or name in masters)
-
-
-def _require_present(site: Site, hosts: Collection[str]) -> None:
-    present = [machine.hostname for machine in site.present_machines]
-    strange = [name for name in hosts if name not in present]
-    if strange:
-        raise PaiError(
-            f"--limit names {', '.join(strange)}, which the site does not have or has as absent",
-            remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
-            exit_code=ExitCode.USAGE,
-        )
 
 
 def _masked(findings: Collection[Finding], site: Site) -> tuple[Finding, ...]:

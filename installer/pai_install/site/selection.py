@@ -1,0 +1,27 @@
+"""The machines that --limit means; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.site.model import Site
+
+
+def require_present(site: Site, names: Collection[str]) -> None:
+    """Raises PaiError for a name that the site does not have, or has as absent."""
+    present = [machine.hostname for machine in site.present_machines]
+    strange = [name for name in names if name not in present]
+    if strange:
+        raise PaiError(
+            f"--limit names {', '.join(strange)}, which the site does not have or has as absent",
+            remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def watched(site: Site, names: Collection[str]) -> tuple[str, ...]:
+    """The machines to look at: all present ones, or those named and the control planes that they join."""
+    masters = {machine.hostname for machine in site.control_planes}
+    present = (machine.hostname for machine in site.present_machines)
+    return tuple(name for name in present if not names or name in names or name in masters)
