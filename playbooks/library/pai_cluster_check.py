@@ -165,17 +165,34 @@ class ClusterCheck:
     def check_from_pods(self) -> list[dict[str, str]]:
         """DNS, the API and a Service on another machine, asked from a pod on every node."""
         self.remove()
-        status, said = self.kubectl("create", "namespace", NAMESPACE)
+        status, said = self.make_namespace()
         wanted = objects(self.nodes, self.module.params["image"], self.module.params["runtime_class_nodes"])
         if status == 0:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": wanted})
             status, said = self.kubectl(f"--namespace={NAMESPACE}", "apply", "--filename=-", data=text)
         if status != 0:
-            return [finding("pod-network", "FAIL", "cluster", "the test pods cannot be made", value=said[-300:])]
+            remedy = "kubectl --namespace kube-system logs of kube-controller-manager and kube-apiserver"
+            return [
+                finding(
+                    "pod-network", "FAIL", "cluster", "the test pods cannot be made", value=said[-300:], remedy=remedy
+                )
+            ]
         pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])
         with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
             lists = list(pool.map(lambda index: self.check_node_pods(index, pods), range(len(self.nodes))))
         return [entry for found in lists for entry in found]
+
+    def make_namespace(self) -> tuple[int, str]:
+        """Status and what it said, once pods can be made there.
+
+        The controller manager makes the account of the pods; after its restart it waits for the lease of its
+        predecessor first.
+        """
+        status, said = self.kubectl("create", "namespace", NAMESPACE)
+        if status != 0:
+            return status, said
+        patience = f"--timeout={max(1, int(self.deadline - time.monotonic()))}s"
+        return self.kubectl(f"--namespace={NAMESPACE}", "wait", "--for=create", "serviceaccount/default", patience)
 
     def wait_for_pods(self, names: list[str]) -> dict[str, dict[str, Any]]:
         """name -> pod, once all are ready or the time is up."""

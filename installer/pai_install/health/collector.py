@@ -74,6 +74,8 @@ DRIVER_REFUSED = """
 nvidia_smi_text | 20 | 2048 | nvidia-smi -q
 nvidia_smi_table | 20 | 64 | nvidia-smi
 """
+# A process that works is in state D for moments; only one that is found there twice may hang.
+SECOND_LOOK = "ps_again | 10 | 1024 | sh -c 'sleep 1; exec ps axo pid,stat,ppid,etimes,wchan:32,comm'"
 # A container with all GPUs, once through each runtime; the image must already be on the machine.
 DEEP = """
 docker_gpu | 30 | 16 | docker run --rm --pull=never --network=none --gpus all {image} nvidia-smi -L
@@ -397,6 +399,8 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
             jobs += table_jobs(DEEP.format(image=shlex.quote(deep_image)))
         pids = sorted(set(re.findall(r"<pid>(\d+)</pid>", output)))[:500]
         return [*jobs, Job("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
+    if job.name == "ps" and re.search(r"^\s*\d+\s+D", output, re.MULTILINE):
+        return table_jobs(SECOND_LOOK)
     if job.name == "nvidia_smi_fields" and job.result.get("rc") == 0:
         fields = ",".join(field for field in CSV_FIELDS.split() if f'"{field}"' in output)
         command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv"]

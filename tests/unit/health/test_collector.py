@@ -208,6 +208,15 @@ def test_image_name_stays_one_word() -> None:
     assert "cuda 13; rm" in docker.argv
 
 
+def test_processes_are_looked_at_twice_only_where_one_waits() -> None:
+    header = "    PID STAT PPID ELAPSED WCHAN COMMAND\n"
+    waits = job("ps", rc=0, stdout=header + "      9 D        1       0 x  nvidia-smi\n")
+    (again,) = collector.next_jobs(waits, "")
+    assert again.name == "ps_again"
+    assert again.argv[-1] == "sleep 1; exec ps axo pid,stat,ppid,etimes,wchan:32,comm"
+    assert collector.next_jobs(job("ps", rc=0, stdout=header + "      9 S        1       0 -  Daemon\n"), "") == []
+
+
 def test_every_disk_that_smartctl_finds_is_asked() -> None:
     found = collector.next_jobs(job("smart_scan", rc=0, stdout="/dev/sda -d scsi\n/dev/nvme0 -d nvme\n# no\n"), "")
     assert [item.name for item in found] == ["smart:/dev/sda", "smart:/dev/nvme0"]

@@ -27,6 +27,12 @@ def output(name: str, text: str) -> Mutate:
     return lambda box: box.output(name, text)
 
 
+def looks(first: str, second: str) -> Mutate:
+    """Two looks at the processes, of which one always sleeps."""
+    asleep = " 10 S 1 9 - sh\n"
+    return lambda box: box.output("ps", first + asleep).output("ps_again", second)
+
+
 def file(path: str, text: str | None) -> Mutate:
     return lambda box: box.paths({path: text})
 
@@ -243,6 +249,20 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     # processes
     (output("ps", "  9 D 1 4000 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", FAIL, Action.REBOOT),
     (output("ps", "  9 D 1 40 nvidia_x nvidia-smi\n 10 S 1 9 - sh\n"), "processes-stuck", WARN, Action.NONE),
+    (
+        looks("  9 D 1 4000 nvidia_x nvidia-smi\n", "  9 D 1 4001 nvidia_x nvidia-smi\n"),
+        "processes-stuck",
+        FAIL,
+        Action.REBOOT,
+    ),
+    (
+        looks("  9 D 1 4000 nvidia_x nvidia-persiste\n", "  9 S 1 4001 - nvidia-persiste\n"),
+        "processes-stuck",
+        PASS,
+        Action.NONE,
+    ),
+    (looks("  9 D 1 4000 nvidia_x nvidia-smi\n", "?"), "processes-stuck", FAIL, Action.REBOOT),
+    (looks("  9 D 1 0 x nvidia-containe\n", "  1 S 0 9 - systemd\n"), "processes-stuck", PASS, Action.NONE),
     (output("ps", "  9 Zl 1 4000 - python\n"), "processes-stuck", WARN, Action.NONE),
     # clock
     (tracking(leap="Not synchronised"), "clock-synchronised", FAIL, Action.CONFIG),

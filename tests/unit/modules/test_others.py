@@ -104,3 +104,21 @@ def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monk
     assert facts.default_mtu(asked) == 9000
     monkeypatch.setattr(facts, "read", lambda _path: "Iface Destination Gateway\n")
     assert facts.default_mtu(asked) == 1500
+
+
+def test_test_pods_wait_for_their_account(library: Library) -> None:
+    """A controller manager that has just restarted makes it late: without it the API server refuses every pod."""
+    asked: list[str] = []
+
+    def run(argv: list[str], data: str | None = None) -> tuple[int, str, str]:
+        verb = next(word for word in argv[3:] if not word.startswith("--"))
+        asked.append(verb)
+        if verb == "apply" and "wait" not in asked:
+            return 1, "", 'serviceaccount "default" not found'
+        return 0, '{"items": []}', ""
+
+    module = SimpleNamespace(
+        params={"nodes": [], "image": "x", "runtime_class_nodes": [], "timeout": 1}, run_command=run
+    )
+    assert library("pai_cluster_check").ClusterCheck(module).check_from_pods() == []
+    assert asked[:4] == ["delete", "create", "wait", "apply"]

@@ -18,7 +18,7 @@ from pai_install.health.model import (
     unknown,
     warned,
 )
-from pai_install.health.parse.host import parse_mounts, parse_ps, parse_swaps, parse_tracking, parse_units
+from pai_install.health.parse.host import ProcessLine, parse_mounts, parse_ps, parse_swaps, parse_tracking, parse_units
 from pai_install.health.view import MachineView
 
 _REAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
@@ -135,11 +135,21 @@ def _cgroups(machine: MachineView) -> Judgement:
     return passed(text.strip())
 
 
+def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tuple[ProcessLine, ...]:
+    """Without those in state D that a second look, where there was one, found at work or gone."""
+    later = parse_ps(machine.output("ps_again")) if machine.available("ps_again") else ()
+    if not later:
+        return processes
+    waits = {(item.pid, item.command) for item in later if item.state.startswith("D")}
+    return tuple(item for item in processes if not item.state.startswith("D") or (item.pid, item.command) in waits)
+
+
 def _stuck(machine: MachineView) -> Judgement:
     processes = parse_ps(machine.output("ps"))
     if not processes:
         return unknown("ps shows no process")
     least = machine.limit("stuck-process-seconds")
+    processes = _still_there(machine, processes)
     driver = [item for item in processes if item.state.startswith("D") and "nvidia" in item.command]
     if driver:
         shown = ", ".join(f"{item.command} ({item.pid}, {item.seconds} s)" for item in driver[:4])
@@ -319,7 +329,7 @@ CHECKS = tuple(
             _text(
                 "processes-stuck",
                 "No process hangs",
-                "ps",
+                "ps, and once more a second later where a process waits",
                 "FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
                 "PAI, GCM; OpenPAI NvidiaZombieProcess",
                 "end the job; reboot the machine when the process stays",
