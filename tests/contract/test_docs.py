@@ -130,6 +130,12 @@ class TestMarkdown:
         once = with_generated(f"{BEGIN}\n{END}", ["a", "b"])
         assert with_generated(once, ["a", "b"]) == once
 
+    def test_every_pair_of_marks_has_its_own_part(self) -> None:
+        old = f"{BEGIN}\n{END}\nbetween\n{BEGIN}\n{END}\n"
+        assert with_generated(old, ["a"], ["b"]) == f"{BEGIN}\na\n{END}\nbetween\n{BEGIN}\nb\n{END}\n"
+        with pytest.raises(ValueError, match="no marks"):
+            with_generated(old, ["a"], ["b"], ["c"])
+
     @pytest.mark.parametrize("text", ["", f"{BEGIN}\n", f"{END}\n"])
     def test_a_page_without_marks_is_refused(self, text: str) -> None:
         with pytest.raises(ValueError, match="no marks"):

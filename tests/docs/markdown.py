@@ -25,10 +25,16 @@ def page(title: str, lines: Iterable[str]) -> str:
     return "\n".join([f"# {title}", "", NOTE, "", *lines]).rstrip() + "\n"
 
 
-def with_generated(text: str, lines: Iterable[str]) -> str:
-    """The page `text` with what stands between its marks made anew. Raises ValueError when it has no marks."""
-    head, begin, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not (begin and end):
-        raise ValueError("the page has no marks for the generated part")
-    return f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}"
+def with_generated(text: str, *parts: Iterable[str]) -> str:
+    """The page `text` with what stands between its marks made anew, one part of lines for each pair of marks.
+
+    Raises ValueError when the page has not that many marks.
+    """
+    made, rest = "", text
+    for lines in parts:
+        head, begin, rest = rest.partition(BEGIN)
+        _, end, rest = rest.partition(END)
+        if not (begin and end):
+            raise ValueError("the page has no marks for a generated part")
+        made += f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}"
+    return made + rest

@@ -15,9 +15,8 @@ from ruamel.yaml import YAML
 
 from pai_install.errors import ExitCode
 from pai_install.findings import Verdict
-from pai_install.health.catalogues import load_catalogue
 from pai_install.health.evidence import CommandResult
-from pai_install.health.explain import all_checks, checks_markdown, explain, limits_markdown, xids_markdown
+from pai_install.health.explain import all_checks, explain
 from pai_install.health.html import html
 from pai_install.health.junit import junit
 from pai_install.health.model import finding_from_json
@@ -266,12 +265,8 @@ def test_explain_of_an_unknown_check_suggests_one() -> None:
     assert "gpu-remap-failed" in error.value.remedy  # type: ignore[attr-defined]
 
 
-def test_lists_hold_everything() -> None:
+def test_list_holds_every_check() -> None:
     assert len(all_checks().splitlines()) == len(TEXTS)
-    table = checks_markdown()
-    assert all(f"| `{name}` |" in table for name in TEXTS)
-    assert all(f"| `{name}` |" in limits_markdown(LIMITS) for name in LIMITS.defaults)
-    assert "| 79 | GPU has fallen off the bus | FAIL | reboot |" in xids_markdown(load_catalogue())
 
 
 def test_unreached_machine_is_a_fail_with_a_remedy() -> None:
