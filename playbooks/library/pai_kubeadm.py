@@ -42,7 +42,6 @@ import os
 import re
 import shutil
 import ssl
-import stat
 import tempfile
 import time
 import urllib.error
@@ -51,196 +50,31 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_etcd_members import EtcdError, members, sickness, stop_problem
-from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, newer_than_start, too_open, unit_state
+from ansible.module_utils.pai_kubeadm_files import (
+    RENDERED,
+    bring_back,
+    differing,
+    expectations,
+    keep_copies,
+    keep_times,
+    kubeconfigs_of,
+    loose,
+    rendered_files,
+    tighten,
+    written_at,
+)
+from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
+from ansible.module_utils.pai_static_pods import restart_static_pod, wait_for_restart
 
 KUBEADM = "/usr/local/bin/kubeadm"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 ETCD_DATA = "/var/lib/etcd/member"
-KUBERNETES = "/etc/kubernetes"
-KUBECONFIGS = ("admin", "kubelet", "controller-manager", "scheduler")
 MARKER = STATE_DIR + "/kubeadm.json"
-COPIES = STATE_DIR + "/rendered"
-MANIFESTS = "/etc/kubernetes/manifests"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 API_PORT = 6443
 # how long etcd may take to become whole again after another control plane was changed
 PATIENCE_S = 90
-RENDERED = (
-    MANIFESTS + "/*.yaml",
-    "/var/lib/kubelet/config.yaml",
-    "/var/lib/kubelet/kubeadm-flags.env",
-)
-
-# What nobody but root may change, and mostly not read either: pattern -> the most that may be permitted. kubeadm and
-# the kubelet make some of these files readable for all.
-GUARDED = {
-    "/etc/kubernetes/*.conf": "0600",
-    MANIFESTS + "/*.yaml": "0600",
-    "/etc/kubernetes/encryption/*": "0600",
-    "/etc/kubernetes/pki": "0755",
-    "/etc/kubernetes/pki/etcd": "0755",
-    "/etc/kubernetes/pki/*.key": "0600",
-    "/etc/kubernetes/pki/etcd/*.key": "0600",
-    "/etc/kubernetes/pki/*.crt": "0600",
-    "/etc/kubernetes/pki/etcd/*.crt": "0600",
-    "/var/lib/etcd": "0700",
-    "/var/lib/kubelet/*.yaml": "0600",
-    "/var/lib/kubelet/kubeadm-flags.env": "0600",
-    "/var/lib/kubelet/pki/kubelet.key": "0600",
-    "/var/lib/kubelet/pki/kubelet-client-current.pem": "0600",
-}
-
-
-def guarded() -> dict[str, str]:
-    """The guarded files and folders of this machine -> the most that may be permitted."""
-    return {path: most for pattern, most in GUARDED.items() for path in sorted(glob.glob(pattern))}
-
-
-def loose() -> dict[str, str]:
-    """Guarded files and folders that are too open or somebody else's -> what is wrong."""
-    return {path: problem for path, most in guarded().items() if (problem := too_open(path, most))}
-
-
-def tighten() -> None:
-    """Gives the guarded ones back to root, and takes permissions away that they must not have."""
-    for path in loose():
-        os.chown(path, 0, 0)
-        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & int(guarded()[path], 8))
-
-
-def rendered_files() -> dict[str, str]:
-    """Files that kubeadm renders on this machine -> their digests."""
-    return {path: file_sha256(path) for pattern in RENDERED for path in sorted(glob.glob(pattern))}
-
-
-def written_at() -> dict[str, int]:
-    """Rendered files -> when they were written, in nanoseconds since the epoch."""
-    return {path: os.stat(path).st_mtime_ns for path in rendered_files()}
-
-
-def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
-    """Gives files that were rendered as they had been their old time: a younger one asks for a restart."""
-    for path, digest in rendered_files().items():
-        if before.get(path) == digest and os.stat(path).st_mtime_ns != written[path]:
-            os.utime(path, ns=(written[path], written[path]))
-
-
-def expectations(state: str) -> list[dict[str, Any]]:
-    """For pai_record: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
-    kubeconfigs = [{"kind": "present", "path": path, "filled": True} for path in kubeconfigs_of(state)]
-    rendered = rendered_files()
-    private = [
-        {"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered
-    ]
-    return [*kubeconfigs, *private] + [
-        {
-            "kind": "file",
-            "path": path,
-            "sha256": digest,
-            "size": os.stat(path).st_size,
-            "mode": f"{stat.S_IMODE(os.stat(path).st_mode):04o}",
-            "restarts": reader(path),
-        }
-        for path, digest in rendered.items()
-    ]
-
-
-def kubeconfigs_of(state: str) -> list[str]:
-    """Files that a control plane's own authority can make again; super-admin.conf may be put away by the admin."""
-    return [] if state == "join" else [os.path.join(KUBERNETES, f"{name}.conf") for name in KUBECONFIGS]
-
-
-def reader(path: str) -> str:
-    """What restarts when a rendered file changes, in the words of a plan."""
-    if path.startswith(MANIFESTS):
-        return f"the static pod {os.path.basename(path)[: -len('.yaml')]}"
-    return "kubelet.service"
-
-
-def kept(state: str) -> list[str]:
-    """Files that kubeadm renders only while joining: a copy is kept, to bring them back."""
-    if state == "init":
-        return []
-    return [RENDERED[2], MANIFESTS + "/etcd.yaml"] if state == "join-control-plane" else [RENDERED[2]]
-
-
-def keep_copies(state: str) -> None:
-    """Keeps the copies."""
-    os.makedirs(COPIES, mode=0o700, exist_ok=True)
-    for path in kept(state):
-        shutil.copy2(path, copy_of(path))
-
-
-def copy_of(path: str) -> str:
-    """Where the copy of a kept file is."""
-    return os.path.join(COPIES, os.path.basename(path))
-
-
-def bring_back(state: str) -> None:
-    """Replaces files that differ from their copies, or are gone."""
-    for path in kept(state):
-        copy = copy_of(path)
-        if os.path.exists(copy) and (not os.path.exists(path) or file_sha256(path) != file_sha256(copy)):
-            shutil.copy2(copy, path + ".pai-new")
-            os.replace(path + ".pai-new", path)
-
-
-def differing(state: str, rendered: str) -> list[str]:
-    """Manifests that are not as kubeadm renders them (files in the folder `rendered`), or not as their copies are."""
-    wanted = {os.path.basename(path): path for path in glob.glob(rendered + "/*.yaml")}
-    wanted.update({os.path.basename(path): copy_of(path) for path in kept(state) if path.startswith(MANIFESTS)})
-    return sorted(
-        name
-        for name, source in wanted.items()
-        if os.path.exists(source) and digest_or_none(os.path.join(MANIFESTS, name)) != file_sha256(source)
-    )
-
-
-def digest_or_none(path: str) -> str | None:
-    """A file's digest; None when it is not there."""
-    return file_sha256(path) if os.path.exists(path) else None
-
-
-def wait_for_restart(manifests: list[str], since: float, patience_s: float = 60) -> None:
-    """Waits until the programs of these static pods have started anew: until then the old ones still answer."""
-    names = [name[: -len(".yaml")] for name in manifests]
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline and not all(youngest_start(name) >= since - 1 for name in names):
-        time.sleep(1)
-
-
-def restart_static_pod(name: str, patience_s: float = 60) -> None:
-    """Has the kubelet begin a static pod anew at once, where there is one: it saw what is no more, or waits to retry.
-
-    Killed in between, the manifest is missing, and the next run renders it again.
-    """
-    manifest, aside = os.path.join(MANIFESTS, f"{name}.yaml"), os.path.join(STATE_DIR, f"{name}.aside")
-    if not os.path.exists(manifest):
-        return
-    shutil.move(manifest, aside)
-    deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline and youngest_start(name):
-        time.sleep(1)
-    shutil.move(aside, manifest)
-
-
-def youngest_start(program: str, proc: str = "/proc") -> float:
-    """When the youngest process of that name started, in seconds since the epoch; 0 when there is none."""
-    with open(proc + "/uptime", encoding="utf-8") as handle:
-        booted = time.time() - float(handle.read().split()[0])
-    ticks = os.sysconf("SC_CLK_TCK")
-    starts = [0.0]
-    for path in glob.glob(proc + "/[0-9]*/stat"):
-        try:
-            with open(path, encoding="utf-8", errors="replace") as handle:
-                text = handle.read()
-        except OSError:
-            continue  # it ended meanwhile
-        name, _, rest = text.partition("(")[2].rpartition(")")
-        if name == program[:15]:
-            starts.append(booted + int(rest.split()[19]) / ticks)
-    return max(starts)
 
 
 def asked_whether_ready(url: str) -> tuple[bool, str]:

@@ -18,6 +18,8 @@ SHARED = "ansible.module_utils.pai_managed"
 ETCD = "ansible.module_utils.pai_etcd_members"
 RUNNING = "ansible.module_utils.pai_running"
 CERTIFICATES = "ansible.module_utils.pai_certificates"
+KUBEADM_FILES = "ansible.module_utils.pai_kubeadm_files"
+STATIC_PODS = "ansible.module_utils.pai_static_pods"
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -57,9 +59,24 @@ def running(managed: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def library(managed: Any, etcd: Any, certificate_facts: Any, running: Any) -> Callable[[str], Any]:
+def kubeadm_files(managed: Any) -> Any:
+    """playbooks/module_utils/pai_kubeadm_files.py."""
+    del managed
+    path = PLAYBOOKS / "module_utils" / "pai_kubeadm_files.py"
+    return sys.modules.get(KUBEADM_FILES) or load(path, KUBEADM_FILES)
+
+
+@pytest.fixture(scope="session")
+def static_pods(kubeadm_files: Any) -> Any:
+    """playbooks/module_utils/pai_static_pods.py."""
+    del kubeadm_files
+    return sys.modules.get(STATIC_PODS) or load(PLAYBOOKS / "module_utils" / "pai_static_pods.py", STATIC_PODS)
+
+
+@pytest.fixture(scope="session")
+def library(managed: Any, etcd: Any, certificate_facts: Any, running: Any, static_pods: Any) -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed, etcd, certificate_facts, running
+    del managed, etcd, certificate_facts, running, static_pods
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 

@@ -1,10 +1,8 @@
-"""What kubeadm's module decides by: files, processes and answers."""
+"""What kubeadm's module decides by: its marker, what is left, and answers."""
 
 from __future__ import annotations
 
-import os
 import threading
-import time
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -17,111 +15,9 @@ import pytest
 def kubeadm(library: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The module, with its folders in tmp_path."""
     module = library("pai_kubeadm")
-    for name in ("manifests", "copies", "rendered"):
-        (tmp_path / name).mkdir()
-    monkeypatch.setattr(module, "MANIFESTS", str(tmp_path / "manifests"))
-    monkeypatch.setattr(module, "COPIES", str(tmp_path / "copies"))
     monkeypatch.setattr(module, "STATE_DIR", str(tmp_path))
     monkeypatch.setattr(module, "MARKER", str(tmp_path / "kubeadm.json"))
     return module
-
-
-def write(tmp_path: Path, **texts: str) -> None:
-    """write(manifests_etcd="x") makes manifests/etcd.yaml."""
-    for name, text in texts.items():
-        folder, _, stem = name.partition("_")
-        (tmp_path / folder / f"{stem}.yaml").write_text(text)
-
-
-def test_only_what_differs_is_rendered_again(kubeadm: Any, tmp_path: Path) -> None:
-    write(tmp_path, rendered_api="new", rendered_scheduler="same", rendered_etcd="new")
-    write(tmp_path, manifests_api="old", manifests_scheduler="same")
-    assert kubeadm.differing("init", str(tmp_path / "rendered")) == ["api.yaml", "etcd.yaml"]
-
-
-def test_a_joined_members_etcd_is_compared_with_its_copy(kubeadm: Any, tmp_path: Path) -> None:
-    write(tmp_path, rendered_api="same", manifests_api="same", copies_etcd="joined", manifests_etcd="joined")
-    assert kubeadm.differing("join-control-plane", str(tmp_path / "rendered")) == []
-    write(tmp_path, manifests_etcd="by hand")
-    assert kubeadm.differing("join-control-plane", str(tmp_path / "rendered")) == ["etcd.yaml"]
-
-
-def test_what_joining_rendered_comes_back(kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flags = tmp_path / "kubeadm-flags.env"
-    monkeypatch.setattr(kubeadm, "RENDERED", (*kubeadm.RENDERED[:2], str(flags)))
-    flags.write_text("flags")
-    write(tmp_path, manifests_etcd="joined")
-    kubeadm.keep_copies("join-control-plane")
-    (tmp_path / "manifests" / "etcd.yaml").unlink()
-    flags.write_text("by hand")
-    kubeadm.bring_back("join-control-plane")
-    assert (tmp_path / "manifests" / "etcd.yaml").read_text() == "joined"
-    assert flags.read_text() == "flags"
-
-
-def test_rendering_the_same_again_is_no_reason_to_restart(
-    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kubeadm, "RENDERED", (str(tmp_path / "manifests" / "*.yaml"),))
-    write(tmp_path, manifests_same="x", manifests_other="x")
-    for name in ("same", "other"):
-        os.utime(tmp_path / "manifests" / f"{name}.yaml", (1000, 1000))
-    before, written = kubeadm.rendered_files(), kubeadm.written_at()
-    write(tmp_path, manifests_same="x", manifests_other="changed", manifests_new="y")
-    kubeadm.keep_times(before, written)
-    times = {path.stem: path.stat().st_mtime for path in (tmp_path / "manifests").iterdir()}
-    assert times["same"] == 1000
-    assert min(times["other"], times["new"]) > 1000
-
-
-@pytest.fixture
-def key(kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A guarded file that is as it should be."""
-    path = tmp_path / "admin.conf"
-    path.write_text("secret")
-    path.chmod(0o600)
-    monkeypatch.setattr(kubeadm, "GUARDED", {str(tmp_path / "*.conf"): "0600"})
-    monkeypatch.setattr(kubeadm, "RENDERED", ())
-    return path
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="gives files away")
-class TestGuardedFiles:
-    """Keys, kubeconfigs and settings: root's, and closed to others."""
-
-    def test_a_closed_file_is_left_alone(self, kubeadm: Any, key: Path) -> None:
-        assert kubeadm.loose() == {}
-        kubeadm.tighten()
-        assert key.stat().st_mode & 0o777 == 0o600
-
-    @pytest.mark.parametrize(
-        ("loosen", "words"),
-        [
-            (lambda path: path.chmod(0o644), "has mode 0644, more than 0600"),
-            (lambda path: os.chown(path, 1, 0), "belongs to 1:0, not to root"),
-        ],
-    )
-    def test_an_opened_one_is_named_and_closed(
-        self, kubeadm: Any, key: Path, loosen: Callable[[Path], None], words: str
-    ) -> None:
-        loosen(key)
-        assert list(kubeadm.loose().values()) == [f"{key} {words}"]
-        kubeadm.tighten()
-        assert kubeadm.loose() == {}
-
-    def test_less_than_permitted_stays_less(self, kubeadm: Any, key: Path) -> None:
-        key.chmod(0o400)
-        kubeadm.tighten()
-        assert key.stat().st_mode & 0o777 == 0o400
-
-    def test_its_mode_is_recorded_not_its_bytes(self, kubeadm: Any, managed: Any, key: Path) -> None:
-        assert kubeadm.expectations("join") == [{"kind": "private", "path": str(key), "mode": "0600"}]
-        key.write_text("renewed")
-        assert managed.drift(kubeadm.expectations("join")) == []
-        key.chmod(0o640)
-        assert managed.drift(kubeadm.expectations("join")) == [f"{key} has mode 0640, more than 0600"]
-        key.unlink()
-        assert managed.drift([{"kind": "private", "path": str(key), "mode": "0600"}]) == []
 
 
 def test_the_marker_says_how_a_machine_came_in(kubeadm: Any) -> None:
@@ -160,9 +56,9 @@ def test_a_control_plane_with_its_data_is_never_begun_again(
 
 @pytest.mark.parametrize("made", ["file", "folder"])
 def test_missing_kubeconfigs_are_made_and_others_left(
-    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
+    kubeadm: Any, kubeadm_files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str
 ) -> None:
-    monkeypatch.setattr(kubeadm, "KUBERNETES", str(tmp_path))
+    monkeypatch.setattr(kubeadm_files, "KUBERNETES", str(tmp_path))
     for name in ("kubelet", "controller-manager"):
         (tmp_path / f"{name}.conf").write_text("mine")
     # what the kubelet, or containerd, makes of one that is gone
@@ -181,50 +77,6 @@ def test_missing_kubeconfigs_are_made_and_others_left(
     assert restarted == ["kube-admin", "kube-scheduler"]
     assert not (tmp_path / "scheduler.conf").exists()
     assert kubeadm.kubeconfigs_of("join") == []
-
-
-def test_static_pod_begins_anew_when_its_program_has_ended(
-    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kubeadm, "MANIFESTS", str(tmp_path))
-    manifest = tmp_path / "kube-scheduler.yaml"
-    manifest.write_text("kind: Pod")
-    seen: list[bool] = []
-
-    def running(name: str) -> float:
-        """It ends a while after its manifest is gone."""
-        assert name == "kube-scheduler"
-        seen.append(manifest.exists())
-        return 1.0 if len(seen) < 2 else 0.0
-
-    monkeypatch.setattr(kubeadm, "youngest_start", running)
-    kubeadm.restart_static_pod("kube-scheduler")
-    assert seen == [False, False]
-    assert manifest.read_text() == "kind: Pod"
-    kubeadm.restart_static_pod("kube-admin")  # no such pod: nothing to do
-    assert len(seen) == 2
-
-
-def test_rendered_files_name_what_restarts_with_them(kubeadm: Any) -> None:
-    assert kubeadm.reader(f"{kubeadm.MANIFESTS}/kube-apiserver.yaml") == "the static pod kube-apiserver"
-    assert kubeadm.reader("/var/lib/kubelet/config.yaml") == "kubelet.service"
-
-
-def test_the_youngest_process_of_a_name(kubeadm: Any) -> None:
-    """This process started a moment ago, and after the box did."""
-    name = Path("/proc/self/comm").read_text().strip()
-    started = kubeadm.youngest_start(name)
-    assert time.time() - 3600 < started <= time.time() + 1
-    assert kubeadm.youngest_start("no-such-program") == 0
-
-
-def test_waiting_for_a_restart_ends_with_it_or_with_patience(kubeadm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    began = time.monotonic()
-    monkeypatch.setattr(kubeadm, "youngest_start", lambda _name: time.time())
-    kubeadm.wait_for_restart(["etcd.yaml"], time.time())
-    assert time.monotonic() - began < 1
-    monkeypatch.setattr(kubeadm, "youngest_start", lambda _name: 0.0)
-    kubeadm.wait_for_restart(["etcd.yaml"], time.time(), patience_s=0.1)
 
 
 @pytest.fixture

@@ -1,0 +1,149 @@
+"""Files that kubeadm and the kubelet make on a member of the cluster: who may read them, and bringing them back."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import stat
+from typing import Any
+
+from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, too_open
+
+KUBERNETES = "/etc/kubernetes"
+KUBECONFIGS = ("admin", "kubelet", "controller-manager", "scheduler")
+MANIFESTS = KUBERNETES + "/manifests"
+COPIES = STATE_DIR + "/rendered"
+RENDERED = (
+    MANIFESTS + "/*.yaml",
+    "/var/lib/kubelet/config.yaml",
+    "/var/lib/kubelet/kubeadm-flags.env",
+)
+# What nobody but root may change, and mostly not read either: pattern -> the most that may be permitted. kubeadm and
+# the kubelet make some of these files readable for all.
+GUARDED = {
+    KUBERNETES + "/*.conf": "0600",
+    MANIFESTS + "/*.yaml": "0600",
+    KUBERNETES + "/encryption/*": "0600",
+    KUBERNETES + "/pki": "0755",
+    KUBERNETES + "/pki/etcd": "0755",
+    KUBERNETES + "/pki/*.key": "0600",
+    KUBERNETES + "/pki/etcd/*.key": "0600",
+    KUBERNETES + "/pki/*.crt": "0600",
+    KUBERNETES + "/pki/etcd/*.crt": "0600",
+    "/var/lib/etcd": "0700",
+    "/var/lib/kubelet/*.yaml": "0600",
+    "/var/lib/kubelet/kubeadm-flags.env": "0600",
+    "/var/lib/kubelet/pki/kubelet.key": "0600",
+    "/var/lib/kubelet/pki/kubelet-client-current.pem": "0600",
+}
+
+
+def guarded() -> dict[str, str]:
+    """The guarded files and folders of this machine -> the most that may be permitted."""
+    return {path: most for pattern, most in GUARDED.items() for path in sorted(glob.glob(pattern))}
+
+
+def loose() -> dict[str, str]:
+    """Guarded files and folders that are too open or somebody else's -> what is wrong."""
+    return {path: problem for path, most in guarded().items() if (problem := too_open(path, most))}
+
+
+def tighten() -> None:
+    """Gives the guarded ones back to root, and takes permissions away that they must not have."""
+    for path in loose():
+        os.chown(path, 0, 0)
+        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & int(guarded()[path], 8))
+
+
+def rendered_files() -> dict[str, str]:
+    """Files that kubeadm renders on this machine -> their digests."""
+    return {path: file_sha256(path) for pattern in RENDERED for path in sorted(glob.glob(pattern))}
+
+
+def written_at() -> dict[str, int]:
+    """Rendered files -> when they were written, in nanoseconds since the epoch."""
+    return {path: os.stat(path).st_mtime_ns for path in rendered_files()}
+
+
+def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
+    """Gives files that were rendered as they had been their old time: a younger one asks for a restart."""
+    for path, digest in rendered_files().items():
+        if before.get(path) == digest and os.stat(path).st_mtime_ns != written[path]:
+            os.utime(path, ns=(written[path], written[path]))
+
+
+def expectations(state: str) -> list[dict[str, Any]]:
+    """For pai_record: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
+    kubeconfigs = [{"kind": "present", "path": path, "filled": True} for path in kubeconfigs_of(state)]
+    rendered = rendered_files()
+    private = [
+        {"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered
+    ]
+    return [*kubeconfigs, *private] + [
+        {
+            "kind": "file",
+            "path": path,
+            "sha256": digest,
+            "size": os.stat(path).st_size,
+            "mode": f"{stat.S_IMODE(os.stat(path).st_mode):04o}",
+            "restarts": reader(path),
+        }
+        for path, digest in rendered.items()
+    ]
+
+
+def kubeconfigs_of(state: str) -> list[str]:
+    """Files that a control plane's own authority can make again; super-admin.conf may be put away by the admin."""
+    return [] if state == "join" else [os.path.join(KUBERNETES, f"{name}.conf") for name in KUBECONFIGS]
+
+
+def reader(path: str) -> str:
+    """What restarts when a rendered file changes, in the words of a plan."""
+    if path.startswith(MANIFESTS):
+        return f"the static pod {os.path.basename(path)[: -len('.yaml')]}"
+    return "kubelet.service"
+
+
+def kept(state: str) -> list[str]:
+    """Files that kubeadm renders only while joining: a copy is kept, to bring them back."""
+    if state == "init":
+        return []
+    return [RENDERED[2], MANIFESTS + "/etcd.yaml"] if state == "join-control-plane" else [RENDERED[2]]
+
+
+def keep_copies(state: str) -> None:
+    """Keeps the copies."""
+    os.makedirs(COPIES, mode=0o700, exist_ok=True)
+    for path in kept(state):
+        shutil.copy2(path, copy_of(path))
+
+
+def copy_of(path: str) -> str:
+    """Where the copy of a kept file is."""
+    return os.path.join(COPIES, os.path.basename(path))
+
+
+def bring_back(state: str) -> None:
+    """Replaces files that differ from their copies, or are gone."""
+    for path in kept(state):
+        copy = copy_of(path)
+        if os.path.exists(copy) and (not os.path.exists(path) or file_sha256(path) != file_sha256(copy)):
+            shutil.copy2(copy, path + ".pai-new")
+            os.replace(path + ".pai-new", path)
+
+
+def differing(state: str, rendered: str) -> list[str]:
+    """Manifests that are not as kubeadm renders them (files in the folder `rendered`), or not as their copies are."""
+    wanted = {os.path.basename(path): path for path in glob.glob(rendered + "/*.yaml")}
+    wanted.update({os.path.basename(path): copy_of(path) for path in kept(state) if path.startswith(MANIFESTS)})
+    return sorted(
+        name
+        for name, source in wanted.items()
+        if os.path.exists(source) and digest_or_none(os.path.join(MANIFESTS, name)) != file_sha256(source)
+    )
+
+
+def digest_or_none(path: str) -> str | None:
+    """A file's digest; None when it is not there."""
+    return file_sha256(path) if os.path.exists(path) else None

@@ -1,0 +1,52 @@
+"""Static pods of this machine: when their programs started, and having them begin anew."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import time
+
+from ansible.module_utils.pai_kubeadm_files import MANIFESTS
+from ansible.module_utils.pai_managed import STATE_DIR
+
+
+def wait_for_restart(manifests: list[str], since: float, patience_s: float = 60) -> None:
+    """Waits until the programs of these static pods have started anew: until then the old ones still answer."""
+    names = [name[: -len(".yaml")] for name in manifests]
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and not all(youngest_start(name) >= since - 1 for name in names):
+        time.sleep(1)
+
+
+def restart_static_pod(name: str, patience_s: float = 60) -> None:
+    """Has the kubelet begin a static pod anew at once, where there is one: it saw what is no more, or waits to retry.
+
+    Killed in between, the manifest is missing, and the next run renders it again.
+    """
+    manifest, aside = os.path.join(MANIFESTS, f"{name}.yaml"), os.path.join(STATE_DIR, f"{name}.aside")
+    if not os.path.exists(manifest):
+        return
+    shutil.move(manifest, aside)
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline and youngest_start(name):
+        time.sleep(1)
+    shutil.move(aside, manifest)
+
+
+def youngest_start(program: str, proc: str = "/proc") -> float:
+    """When the youngest process of that name started, in seconds since the epoch; 0 when there is none."""
+    with open(proc + "/uptime", encoding="utf-8") as handle:
+        booted = time.time() - float(handle.read().split()[0])
+    ticks = os.sysconf("SC_CLK_TCK")
+    starts = [0.0]
+    for path in glob.glob(proc + "/[0-9]*/stat"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as handle:
+                text = handle.read()
+        except OSError:
+            continue  # it ended meanwhile
+        name, _, rest = text.partition("(")[2].rpartition(")")
+        if name == program[:15]:
+            starts.append(booted + int(rest.split()[19]) / ticks)
+    return max(starts)
