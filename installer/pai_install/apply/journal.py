@@ -22,6 +22,7 @@ from pai_install.report.notices import (
     RunFinished,
     RunStarted,
 )
+from pai_install.system.files import append_secret
 
 _LONGEST_BYTES = 8 << 20
 
@@ -58,8 +59,7 @@ class Journal:
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         torn = _make_room(self.path)
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._file = os.fdopen(descriptor, "a", encoding="utf-8")
+        self._file = append_secret(self.path)
         if torn:
             self._file.write("\n")
         return self
