@@ -90,8 +90,10 @@ class Cluster:
             said = (errors or out).strip()
             self.module.fail_json(
                 msg=f"{target} in {namespace} is not complete after {seconds} s: {said}",
-                pods=self.kubectl([*where, "get", "pods", "--output=wide"])[1].splitlines(),
-                events=self.kubectl([*where, "get", "events", "--sort-by=.lastTimestamp"])[1].splitlines()[-20:],
+                evidence={
+                    "pods": self.kubectl([*where, "get", "pods", "--output=wide"])[1].splitlines(),
+                    "events": self.kubectl([*where, "get", "events", "--sort-by=.lastTimestamp"])[1].splitlines()[-20:],
+                },
             )
 
 

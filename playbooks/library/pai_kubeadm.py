@@ -133,8 +133,7 @@ class Member:
         if status != 0 and not may_fail:
             self.module.fail_json(
                 msg=f"kubeadm {words[0]} failed: {cause(err + out)}",
-                output=(out + err).splitlines()[-60:],
-                kubelet=self.kubelet_log(),
+                evidence={"kubeadm": (out + err).splitlines()[-30:], "kubelet": self.kubelet_log()},
                 actions=self.actions,
             )
         return out + err  # type: ignore[no-any-return]
@@ -329,7 +328,9 @@ class Member:
         while self.module.run_command(kubectl)[0] != 0:
             if time.monotonic() > deadline:
                 self.module.fail_json(
-                    msg="the API server does not answer", kubelet=self.kubelet_log(), actions=self.actions
+                    msg="the API server does not answer",
+                    evidence={"kubelet": self.kubelet_log()},
+                    actions=self.actions,
                 )
             time.sleep(1)
 

@@ -137,9 +137,7 @@ class Services:
             words = f"; brought back {', '.join(restored)}" if restored else ""
             self.module.fail_json(
                 msg=f"{unit['name']} does not take its new settings by a reload, and was not restarted{words}",
-                said=said,
-                log=self.log(unit["name"]),
-                unit=unit["name"],
+                evidence={"systemctl": said.splitlines(), unit["name"]: self.log(unit["name"])},
             )
 
     def must(self, *words: str) -> None:
@@ -193,7 +191,8 @@ class Services:
             restored_words = f"; brought back {', '.join(restored)} and restarted it"
         else:
             restored_words = ""
-        self.module.fail_json(msg=f"{name} did not come up{restored_words}", said=said, log=log, unit=name)
+        evidence = {"systemctl": said.splitlines(), name: log}
+        self.module.fail_json(msg=f"{name} did not come up{restored_words}", evidence=evidence)
 
     def log(self, name: str) -> list[str]:
         """The unit's last log lines."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -120,7 +120,7 @@ def failure_of(event: Event, redactor: Redactor) -> Failure:
         message=message,
         evidence=evidence,
         cause=known.cause if known else "",
-        remedy=known.remedy if known else "",
+        remedy=str(result.get("remedy") or (known.remedy if known else "")),
     )
 
 
@@ -135,12 +135,25 @@ def _message(result: Mapping[str, Any]) -> str:
 
 def _evidence(result: Mapping[str, Any]) -> str:
     parts = [
-        str(part[key]).strip()
+        text
         for part in (result, *(item for item in _items(result) if item.get("failed")))
-        for key in ("module_stderr", "module_stdout", "stderr", "stdout", "exception")
-        if part.get(key) and part[key] != _NO_TRACEBACK
+        for text in (*_named_evidence(part), *_output(part))
     ]
     return "\n".join(dict.fromkeys(parts))[-_EVIDENCE_CHARACTERS:]
+
+
+def _output(result: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("module_stderr", "module_stdout", "stderr", "stdout", "exception"):
+        if result.get(key) and result[key] != _NO_TRACEBACK:
+            yield str(result[key]).strip()
+
+
+def _named_evidence(result: Mapping[str, Any]) -> Iterator[str]:
+    """What our own modules bring of a failure: {whose words: lines}."""
+    named = result.get("evidence")
+    for name, lines in named.items() if isinstance(named, Mapping) else ():
+        if isinstance(lines, list) and lines:
+            yield "\n".join([f"{name}:", *(f"  {line}" for line in lines)])
 
 
 def _items(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:

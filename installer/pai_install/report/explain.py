@@ -159,18 +159,18 @@ _TABLE = (
         "Fetch it again with `components fetch`; if it stays, something between here and the source alters it.",
     ),
     _Known(
+        "swap-on",
+        r"running with swap on is not supported|\[ERROR Swap\]",
+        "Swap is on, and the kubelet refuses to start with it.",
+        "Run `swapoff -a` there and remove what turns it on at boot; the base phase does both.",
+    ),
+    _Known(
         "kubelet",
         r"kubelet is not (running|healthy)|The kubelet is not running|failed to run Kubelet"
         r"|kubelet.*healthz.*(connection refused|deadline)|timed out waiting for the condition.*kubelet"
         r"|wait-control-plane",
         "The kubelet or a control plane container did not come up.",
         "Read `journalctl -u kubelet -n 50` and `ctr -n k8s.io containers ls` on the machine.",
-    ),
-    _Known(
-        "swap-on",
-        r"running with swap on is not supported|\[ERROR Swap\]",
-        "Swap is on, and the kubelet refuses to start with it.",
-        "Run `swapoff -a` there and remove what turns it on at boot; the base phase does both.",
     ),
     _Known(
         "join-token",

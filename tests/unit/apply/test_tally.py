@@ -92,6 +92,20 @@ def test_loop_names_the_items_that_failed(kit: Any) -> None:
     assert failure.evidence == "ENOSPC"
 
 
+def test_evidence_of_our_own_modules_names_whose_words_they_are(kit: Any) -> None:
+    """The kubelet's last lines say more than kubeadm's message, and the specific cause comes before the general one."""
+    words = {"kubeadm": ["[kubelet-check] waits"], "kubelet": ["running with swap on is not supported"], "pods": []}
+    event = kit.event("failed", "a", msg="kubeadm init failed: wait-control-plane", evidence=words)
+    failure = failure_of(event, NOTHING)
+    assert failure.evidence == "kubeadm:\n  [kubelet-check] waits\nkubelet:\n  running with swap on is not supported"
+    assert failure.cause.startswith("Swap is on")
+
+
+def test_remedy_of_a_module_is_better_than_that_of_the_table(kit: Any) -> None:
+    event = kit.event("failed", "a", msg="No space left on device", remedy="empty the cache")
+    assert failure_of(event, NOTHING).remedy == "empty the cache"
+
+
 def test_evidence_keeps_its_end_and_loses_its_secrets(kit: Any) -> None:
     event = kit.event("failed", "a", msg="bad hunter22", stderr="x" * 9000 + " the hunter22 end", stdout="",
                       exception="(traceback unavailable)")  # fmt: skip
