@@ -5,17 +5,22 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from pai_install.site.document import Document
-from pai_install.site.problem import Problem, printable
+from pai_install.site.layout_file import LayoutFile, MachineEntry, SshEntry
+from pai_install.site.problem import Problem, printable, without_login
+from pai_install.site.settings import Settings
+from pai_install.site.validate import known_keys, nearest
 
 _SECRET_KEY = re.compile(
-    r"""["']?(?!password-from)[\w.-]*(?:pass|pwd|secret|token|_key|-key|htpasswd|credential)[\w.-]*["']?\s*:(?=\s|$)"""
+    r"""["']?(?!password-from["']?\s*:\s*(?:[{#]|$))[\w.-]*(?:pass|pwd|secret|token|_key|-key|htpasswd|credential)[\w.-]*["']?\s*:(?=\s|$)"""
     r"""|_account_key["']?\s*:""",
     re.IGNORECASE,
 )
 # keys that look like a secret's and name a file
 _NO_SECRET = re.compile(r"(key[-_]file|secret-name)", re.IGNORECASE)
+_KEY = re.compile(r"""(?:^|[\s{,])["']?([\w.-]{1,100})["']?\s*:(?=\s|$)""")
 
 
 def annotate(document: Document) -> Iterator[str]:
@@ -50,8 +55,8 @@ def _masked(document: Document) -> Iterator[str]:
         if hide_below is not None and (not line.strip() or depth > hide_below):
             yield " " * depth + ("********" if line.strip() else "")
             continue
-        match = _SECRET_KEY.search(line)
-        if match is None or _NO_SECRET.search(match[0]):
+        match = _secret_key_in(line)
+        if match is None:
             hide_below = None
             yield _replaced(line, known)
             continue
@@ -59,17 +64,37 @@ def _masked(document: Document) -> Iterator[str]:
         yield f"{_replaced(line[: match.end()], known)} ********" if line[match.end() :].strip() else line
 
 
+def _secret_key_in(line: str) -> re.Match[str] | None:
+    """The first key of a line that is a secret's, or is no key at all and most like a secret's."""
+    match = _SECRET_KEY.search(line)
+    if match is not None and not _NO_SECRET.search(match[0]):
+        return match
+    return next((found for found in _KEY.finditer(line) if _misspelt_secret(found[1])), None)
+
+
+def _holds_secret(key: object, value: object) -> bool:
+    return _secret_key_in(f"{key}: {'x' if isinstance(value, str) else ''}") is not None
+
+
+@cache
+def _misspelt_secret(key: str) -> bool:
+    known = {name for model in (Settings, LayoutFile, MachineEntry, SshEntry) for name in known_keys(model, ())}
+    near = "" if key in known else nearest(key, known)
+    return _SECRET_KEY.search(f"{near}: x") is not None and not _NO_SECRET.search(near)
+
+
 def _secrets(value: object, *, secret: bool = False) -> Iterator[str]:
     """Every line of every text below a secret key."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            named = _SECRET_KEY.search(f"{key}:") is not None and not _NO_SECRET.search(key)
-            yield from _secrets(inner, secret=named or secret)
+            yield from _secrets(inner, secret=secret or _holds_secret(key, inner))
     elif isinstance(value, list):
         for inner in value:
             yield from _secrets(inner, secret=secret)
     elif secret and isinstance(value, str):
         yield from (line.strip() for line in value.splitlines() if len(line.strip()) > 3)
+    elif isinstance(value, str) and without_login(value) != value:
+        yield value.rpartition("@")[0]  # whole: there may be spaces in it
 
 
 def _replaced(line: str, known: Sequence[str]) -> str:

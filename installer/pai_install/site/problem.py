@@ -12,7 +12,8 @@ from pai_install.errors import ExitCode, PaiError
 Severity = Literal["error", "warning"]
 # How a value is addressed inside a file: keys are str, positions in a list are int (from 0).
 YamlPath = tuple[str | int, ...]
-_LOGIN = re.compile(r"://[^/\s]*@")
+_WORD = re.compile(r"\S+")
+_IMAGE_DIGEST = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +80,24 @@ def dotted(path: YamlPath) -> str:
 def printable(text: str) -> str:
     """The text as it may be shown: control and half characters as '?', logins in web addresses as stars."""
     if "@" in text:
-        text = _LOGIN.sub("://********@", text)
+        text = _WORD.sub(lambda match: without_login(match[0]), text)
     return text if text.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def without_login(value: str) -> str:
+    """A value with what stands before its '@' as stars where that may be a login, also without http:// in front.
+
+    An address as in mail (no ':' before the '@') and the digest of an image are no login.
+    """
+    head, at, tail = value.rpartition("@")
+    if not at or ":" not in head or tail.startswith(_IMAGE_DIGEST):
+        return value
+    scheme, slashes, _ = head.partition("//")
+    opening = head[: len(head) - len(head.lstrip("\"'([{<"))]
+    return f"{scheme}//********@{tail}" if slashes else f"{opening}********@{tail}"
 
 
 def short(text: str) -> str:
     """The text as it is named in a message: on one line, 60 characters at most."""
-    shown = printable(text[:500])
+    shown = printable(without_login(text)[:500])
     return shown if len(shown) <= 60 else shown[:57] + "..."

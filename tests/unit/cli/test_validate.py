@@ -121,6 +121,17 @@ def test_annotate_marks_the_lines_and_hides_secrets(tmp_path: Path, capsys: pyte
     assert "2 | password: ********" in lines
 
 
+@pytest.mark.parametrize("words", [(), ("--format", "json"), ("--annotate",)])
+@pytest.mark.parametrize(
+    "line", ["https_proxy: alice:pl4nted@host:3128", "http_proxy: 'alice:my pl4nted@host'", "pasword: pl4nted"]
+)
+def test_a_slip_does_not_give_a_secret_away(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, words: tuple[str, ...]
+) -> None:
+    code, _ = validate(capsys, "--site", site(tmp_path, config=f"{CONFIG}{line}\n"), *words)
+    assert code == 3
+
+
 @pytest.mark.parametrize(
     "content", ["", "- 1\n", "a: [\n", "a:\n\tb: 1\n", '"\\ud800": 1\n', "a: \x1b[31m\n", "password: [pl4nted\n"]
 )

@@ -58,13 +58,24 @@ def test_a_problem_without_a_line_comes_last() -> None:
         f"password: [{PLANTED}\n",
         f"password: {PLANTED}\n\tbroken\n",
         f"# {PLANTED} is the password\npassword: {PLANTED}\n",
+        f"https_proxy: alice:{PLANTED}@host:3128\n",
+        f"https_proxy: 'alice:my {PLANTED}@host:3128'\n",
+        f"https_proxy: http://alice:a/{PLANTED}@host:3128\n",
+        f"pasword: {PLANTED}\n",
+        f"passwrd:\n  {PLANTED}\n",
+        f"{{user: a, pasword: {PLANTED}}}\n",
+        f"docker_registry_pasword: [{PLANTED}\n",
+        f"machine-list:\n  - ssh:\n      password-from: {PLANTED}\n",
+        f"  - ssh: {{pasword-from: {PLANTED}}}\n",
     ],
 )
 def test_secrets_are_not_shown(text: str) -> None:
     assert PLANTED not in "\n".join(annotated(text))
 
 
-@pytest.mark.parametrize("line", ["ssh_key_file_path: ~/.ssh/id", "key-file: /k", "secret-name: x", "user: a"])
+@pytest.mark.parametrize(
+    "line", ["ssh_key_file_path: ~/.ssh/id", "key-file: /k", "secret-name: x", "user: a", "host: b"]
+)
 def test_names_of_files_are_no_secrets(line: str) -> None:
     assert f"1 | {line}" in annotated(line + "\n")
 

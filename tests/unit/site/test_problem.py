@@ -57,6 +57,10 @@ def test_paths(path: tuple[str | int, ...], text: str) -> None:
         ("http://user:secret@host/x", "http://********@host/x"),
         ("https://token@host and http://u:p@other", "https://********@host and http://********@other"),
         ("mail@example.com", "mail@example.com"),
+        ("alice:secret@host:3128 is not", "********@host:3128 is not"),
+        ("'alice:sec/r@et@host'", "'********@host'"),
+        ("http://alice:sec/ret@host", "http://********@host"),
+        ("busybox:1.2@sha256:" + "0" * 64, "busybox:1.2@sha256:" + "0" * 64),
     ],
 )
 def test_what_may_be_shown(text: str, shown: str) -> None:
@@ -65,4 +69,6 @@ def test_what_may_be_shown(text: str, shown: str) -> None:
 
 def test_long_texts_are_cut_after_logins_are_hidden() -> None:
     assert short("http://" + "u" * 40 + ":secret@host") == "http://********@host"
+    assert short("alice:" + "p" * 600 + "@host") == "********@host"
+    assert short("alice:my secret@host") == "********@host"
     assert len(short("x" * 10_000)) == 60
