@@ -34,16 +34,21 @@ force_check_option = click.option(
 )
 
 
-def _names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    """Splits every value at commas; drops repetitions, keeps the order."""
-    del context, parameter
-    words = (word.strip() for value in values for word in value.split(","))
-    return tuple(dict.fromkeys(word for word in words if word))
+def names(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Splits every value at commas; drops repetitions, keeps the order.
+
+    Raises BadParameter for a value without a word: an empty shell variable must not mean everything.
+    """
+    words: list[str] = []
+    for value in values:
+        found = [word for part in value.split(",") if (word := part.strip())]
+        if not found:
+            message = f"{value!r} names nothing; leave the option out to mean all."
+            raise click.BadParameter(message, ctx=context, param=parameter)
+        words += found
+    return tuple(dict.fromkeys(words))
 
 
 limit_option = click.option(
-    "--limit", multiple=True, callback=_names, metavar="HOST,...", help="Only these machines of the site."
-)
-phase_option = click.option(
-    "--phase", "phases", multiple=True, callback=_names, metavar="NAME,...", help="Only these phases."
+    "--limit", multiple=True, callback=names, metavar="HOST,...", help="Only these machines of the site."
 )

@@ -6,13 +6,36 @@ import functools
 from collections.abc import Callable
 from pathlib import Path
 
+import click
+
 from pai_install.apply.pipeline import Request
 from pai_install.cli.options import (
     accept_new_option,
     force_check_option,
     limit_option,
-    phase_option,
+    names,
     site_option,
+)
+from pai_install.errors import PaiError
+from pai_install.plan.phases import PHASE_NAMES, require_phases
+
+
+def _phases(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    chosen = names(context, parameter, values)
+    try:
+        require_phases(chosen)
+    except PaiError as error:
+        raise click.BadParameter(f"{error.message}; {error.remedy}.", ctx=context, param=parameter) from error
+    return chosen
+
+
+phase_option = click.option(
+    "--phase",
+    "phases",
+    multiple=True,
+    callback=_phases,
+    metavar="NAME,...",
+    help=f"Only these phases, of {', '.join(PHASE_NAMES)}.",
 )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
+from pai_install.errors import ExitCode, PaiError
 from pai_install.site import Machine, Site
 
 
@@ -90,3 +92,14 @@ PHASES: tuple[Phase, ...] = (
 VERIFY = Phase("verify", "Prove that the cluster works", "verify.yml", (), _all, needs=("control-plane",))
 
 PHASE_NAMES: tuple[str, ...] = (*(phase.name for phase in PHASES), VERIFY.name)
+
+
+def require_phases(names: Collection[str]) -> None:
+    """Raises PaiError for a name that no phase has, with the name that was probably meant."""
+    for name in names:
+        if name in PHASE_NAMES:
+            continue
+        near = difflib.get_close_matches(name, PHASE_NAMES, n=1)
+        known = f"the phases are {', '.join(PHASE_NAMES)}"
+        remedy = f"perhaps {near[0]} is meant; {known}" if near else known
+        raise PaiError(f"there is no phase {name!r}", remedy=remedy, exit_code=ExitCode.USAGE)

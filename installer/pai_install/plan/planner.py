@@ -9,7 +9,7 @@ from pai_install.plan.effects import effects, remarks
 from pai_install.plan.lead import lead_of, led_by
 from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
 from pai_install.plan.observed import Observed
-from pai_install.plan.phases import PHASES, VERIFY, Phase
+from pai_install.plan.phases import PHASES, VERIFY, Phase, require_phases
 from pai_install.site import Site
 
 
@@ -26,7 +26,9 @@ def make_plan(
 
     observed: the machines that answered. phases, limit: only these, where given; a phase that was asked for
     by name runs on its machines even when there seems to be nothing to do.
+    Raises PaiError for a name that no phase has.
     """
+    require_phases(phases)
     planned = [
         step
         for phase in PHASES

@@ -43,3 +43,34 @@ def test_help_does_not_load_ansible(arguments: list[str]) -> None:
 def test_wrong_words_are_a_usage_error(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(arguments) == 2
     assert "Usage" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["apply", "plan"])
+def test_misspelt_phase_is_a_usage_error_that_names_the_right_one(
+    verb: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert run([verb, "--site", str(tmp_path), "--phase", "base,runtme"]) == 2
+    error = capsys.readouterr().err
+    assert "Invalid value for '--phase': there is no phase 'runtme'; perhaps runtime is meant" in error
+    assert "base, time, components" in error
+    assert not (tmp_path / ".pai").exists()
+
+
+@pytest.mark.parametrize("value", ["", ",", " , "])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["apply", "--limit"],
+        ["apply", "--limit", "one", "--limit"],
+        ["apply", "--phase"],
+        ["plan", "--phase"],
+        ["verify", "--limit"],
+        ["preflight", "--limit"],
+        ["health", "--limit"],
+    ],
+)
+def test_empty_list_of_names_does_not_mean_everything(
+    arguments: list[str], value: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*arguments, value]) == 2
+    assert "names nothing; leave the option out to mean all" in capsys.readouterr().err

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.components.model import ComponentSet
+from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.desired import Desired
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
@@ -191,3 +193,10 @@ def test_plan_holds_exactly_the_work_that_was_seen(data: st.DataObject, site: Si
 
 def _any(host: str, roles: tuple[str, ...], broken: set[tuple[str, str]]) -> bool:
     return any((host, role) in broken for role in roles)
+
+
+def test_phase_that_there_is_not_is_refused_and_the_likely_one_named(site: Site, inventory: Inventory) -> None:
+    with pytest.raises(PaiError, match="no phase 'runtme'") as caught:
+        make_plan(site, inventory, bare(site), phases=("base", "runtme"))
+    assert "perhaps runtime is meant" in caught.value.remedy
+    assert caught.value.exit_code is ExitCode.USAGE
