@@ -98,7 +98,7 @@ def roles() -> dict[str, dict[str, Any]]:
                 "readers": readers(record["managed"]),
                 "restarts": restarts(record["managed"], [item for item, _problem in problems]),
             }
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             found[name] = {"settings": {}, "drift": [f"the record {path} cannot be used: {error}"]}
     return found
 
@@ -151,6 +151,7 @@ def node_facts(node: dict[str, Any]) -> dict[str, Any]:
         "ready": conditions.get("Ready") == "True",
         "pressure": sorted(name for name, value in conditions.items() if name != "Ready" and value == "True"),
         "version": node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v"),
+        "runtime": node["status"]["nodeInfo"]["containerRuntimeVersion"].replace("://", " "),
         "cordoned": bool(node["spec"].get("unschedulable")),
     }
 

@@ -15,6 +15,7 @@ from pai_install.apply.state import StateFolder, open_state
 from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.apply import say
 from pai_install.cli.options import format_option, site_option
+from pai_install.plan.standing import versions
 from pai_install.report.console import progress
 from pai_install.report.standing import LastRun, Standing, last_run_of, status_data, status_text
 
@@ -52,7 +53,8 @@ def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
         open_session(request, wiring, verb="status", progress=observer, say=say) as session,
     ):
         prepared = prepare(session)
-    return Standing(site, prepared.plan, prepared.standing, last_run, interrupted=cut_off)
+    seen = versions(prepared.observed)
+    return Standing(site, prepared.plan, prepared.standing, last_run, interrupted=cut_off, versions=seen)
 
 
 def _last_run(state: StateFolder) -> LastRun | None:

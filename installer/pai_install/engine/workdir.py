@@ -21,6 +21,7 @@ _PASSED_ON = (
     "HOME", "USER", "LOGNAME", "PATH", "TZ", "TMPDIR", "SSH_AUTH_SOCK",
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
 )  # fmt: skip
+_LONGEST_TASK_S = 1800
 _RUN_PREFIX = "run-"
 _CONTROL_PREFIX = "pai-ssh-"
 _SOCKETS = Path("/tmp")  # noqa: S108 - mkdtemp makes a folder of the owner's alone
@@ -125,6 +126,8 @@ def environment(
         "ANSIBLE_CACHE_PLUGIN": "jsonfile",
         "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(work_dir / "facts"),
         "ANSIBLE_RETRY_FILES_ENABLED": "False",
+        # for machines that take connections and never answer: the others wait for each task
+        "ANSIBLE_TASK_TIMEOUT": str(_LONGEST_TASK_S),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_NOCOLOR": "True",
         # a result above this size reaches us empty; facts of a machine with many containers are long

@@ -30,6 +30,23 @@ def standing_findings(site: Site, version: str, observed: Mapping[str, Observed]
     return (*_judge(site, version, observed, view), *_certificates(site, observed, now))
 
 
+def versions(observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
+    """Host -> what runs there: os, kernel, and where it is a node kubernetes and container_runtime."""
+    views = [seen.cluster for seen in observed.values() if seen.cluster and not seen.cluster.get("error")]
+    nodes = {node["name"]: node for node in (views[0].get("nodes", []) if views else [])}
+    return {host: _versions(seen, nodes.get(host, {})) for host, seen in observed.items()}
+
+
+def _versions(seen: Observed, node: Mapping[str, Any]) -> dict[str, str]:
+    found = {
+        "kubernetes": str(node.get("version", "")),
+        "container_runtime": str(node.get("runtime", "")),
+        "os": f"{seen.os.get('id', '')} {seen.os.get('version_id', '')}".strip(),
+        "kernel": seen.kernel,
+    }
+    return {name: text for name, text in found.items() if text}
+
+
 def _judge(
     site: Site, version: str, observed: Mapping[str, Observed], cluster: Mapping[str, Any]
 ) -> tuple[Finding, ...]:
@@ -63,6 +80,10 @@ def _node(name: str, version: str, node: Mapping[str, Any] | None) -> Finding:
     if node["cordoned"]:
         remedy = f"kubectl uncordon {name}, when the reason is gone"
         return Finding("node-ready", Verdict.WARN, name, "is cordoned: no new jobs start there", remedy=remedy)
+    if node.get("pressure"):
+        said = ", ".join(node["pressure"])
+        remedy = f"kubectl describe node {name}; pods are turned away or evicted there until it is gone"
+        return Finding("node-ready", Verdict.WARN, name, f"is Ready, but says {said}", said, "none", remedy)
     return Finding("node-ready", Verdict.PASS, name, f"is Ready at {version}", version, version)
 
 

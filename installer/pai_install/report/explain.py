@@ -71,6 +71,12 @@ _TABLE = (
         only_unreachable=True,
     ),
     _Known(
+        "task-timeout",
+        r"Timed out after \d+ second",
+        "The machine takes connections, but what was started there does not end: a disk, a mount or a driver hangs.",
+        "Look there for processes in state D (`ps axo pid,stat,wchan,comm`) and at `dmesg`; reboot it if need be.",
+    ),
+    _Known(
         "sudo-password",
         r"Incorrect sudo password|Sorry, try again|incorrect password attempt|Missing sudo password"
         r"|a password is required|is not in the sudoers file|sudo: .*may not run"

@@ -99,7 +99,8 @@ def _plan() -> _Schema:
 
 def _status() -> _Schema:
     machine = _object(
-        name=_TEXT, address=_TEXT, roles=_list(_TEXT), absent=_YES, state=_TEXT, drift=_list(_TEXT)
+        name=_TEXT, address=_TEXT, roles=_list(_TEXT), absent=_YES, state=_TEXT, versions=_by_host(_TEXT),
+        drift=_list(_TEXT),
     )  # fmt: skip
     last = _object(name=_TEXT, exit_code=_EXIT, duration_s=_SECONDS, left=_by_host(_list(_TEXT)))
     return _object(

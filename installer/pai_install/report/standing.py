@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pai_install.errors import ExitCode
@@ -29,6 +29,7 @@ class Standing:
     """Everything that `status` tells. plan and findings are None when the machines were not looked at.
 
     running: who works on the site now. interrupted: the name of a run that never ended.
+    versions: host -> program -> version.
     """
 
     site: Site
@@ -37,6 +38,7 @@ class Standing:
     last_run: LastRun | None = None
     running: str = ""
     interrupted: str = ""
+    versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def exit_code(self) -> ExitCode:
@@ -87,6 +89,7 @@ def status_data(standing: Standing) -> dict[str, Any]:
                 "roles": list(roles(machine)),
                 "absent": machine.absent,
                 "state": state_of(machine, standing),
+                "versions": dict(standing.versions.get(machine.hostname, {})),
                 "drift": list(drift.get(machine.hostname, ())),
             }
             for machine in standing.site.machines
@@ -110,7 +113,10 @@ def roles(machine: Machine) -> tuple[str, ...]:
 
 
 def state_of(machine: Machine, standing: Standing) -> str:
-    """A machine in a word or two: absent, not looked at, not reached, or what its check says."""
+    """A machine in a word or two: absent, not looked at, not reached, or what its checks say.
+
+    Trouble hides the good news, but never until when certificates are valid.
+    """
     if machine.absent:
         return "absent"
     if standing.plan is None:
@@ -119,18 +125,25 @@ def state_of(machine: Machine, standing: Standing) -> str:
         return "not reached"
     checks = [finding for finding in standing.findings or () if finding.subject == machine.hostname]
     bad = [finding for finding in checks if finding.verdict is not Verdict.PASS]
-    return "; ".join(finding.message for finding in bad or checks) or "answers"
+    dates = [finding for finding in checks if finding.id == "certificates" and finding not in bad]
+    return "; ".join(finding.message for finding in ([*bad, *dates] if bad else checks)) or "answers"
 
 
 def _lines(standing: Standing) -> Iterator[str]:
     rows = [
-        (machine.hostname, machine.hostip, ", ".join(roles(machine)) or "-", state_of(machine, standing))
+        (
+            machine.hostname,
+            machine.hostip,
+            ", ".join(roles(machine)) or "-",
+            ", ".join(standing.versions.get(machine.hostname, {}).values()),
+            state_of(machine, standing),
+        )
         for machine in standing.site.machines
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[3]])
+        cells = [cell.ljust(width) for cell, width in zip(row[:4], widths, strict=True) if width]
+        yield "  ".join([*cells, row[4]])
     yield from _notes(standing)
 
 

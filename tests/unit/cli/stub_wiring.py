@@ -13,6 +13,7 @@ from pai_install.apply.wiring import Wiring
 from pai_install.engine.base import Engine, Event
 from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan, PlannedPhase
+from pai_install.plan.observed import Observed
 from pai_install.preflight.judge import force
 from pai_install.preflight.report import PreflightReport
 from pai_install.site.load import load_site
@@ -56,7 +57,7 @@ class World:
         return Wiring(
             load=load_site,
             inventory=lambda *_: self.inventory(),
-            parse=lambda result: result["ansible_facts"]["pai"],
+            parse=lambda result: Observed(**{"hostname": "", **result["ansible_facts"]["pai"]}),
             plan=self._plan,
             engine=self._engine,
             gates=lambda *_: {},

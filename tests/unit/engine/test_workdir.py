@@ -84,6 +84,10 @@ def test_folders_of_dead_runs_are_found_and_those_of_living_ones_are_not(tmp_pat
     assert sorted(tmp_path.iterdir()) == sorted([living, other])
 
 
+def test_no_task_may_keep_the_others_waiting_for_ever(tmp_path: Path) -> None:
+    assert 0 < int(made_environment({}, tmp_path)["ANSIBLE_TASK_TIMEOUT"]) <= 3600
+
+
 def made_environment(environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
     return environment(
         environ,

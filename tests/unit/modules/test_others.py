@@ -122,3 +122,17 @@ def test_test_pods_wait_for_their_account(library: Library) -> None:
     )
     assert library("pai_cluster_check").ClusterCheck(module).check_from_pods() == []
     assert asked[:4] == ["delete", "create", "wait", "apply"]
+
+
+@pytest.mark.parametrize(
+    "text", ["[]", "{}", '{"managed": null, "settings": {}}', '{"managed": [1], "settings": {}}', "x"]
+)
+def test_a_record_in_another_form_is_drift_and_no_failure(
+    library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    facts = library("pai_facts")
+    monkeypatch.setattr(facts, "ROLES_DIR", str(tmp_path))
+    (tmp_path / "base.json").write_text(text)
+    found = facts.roles()["base"]
+    assert found["settings"] == {}
+    assert "cannot be used" in found["drift"][0]

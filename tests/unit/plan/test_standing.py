@@ -9,7 +9,7 @@ import pytest
 
 from pai_install.findings import Verdict, worst
 from pai_install.plan.observed import Certificate, Observed
-from pai_install.plan.standing import standing_findings
+from pai_install.plan.standing import standing_findings, versions
 from pai_install.site import Site
 
 NOW = 1_800_000_000.0
@@ -67,6 +67,22 @@ def test_what_is_wrong_fails_by_name(
 def test_cordoned_node_is_a_warning(site: Site) -> None:
     nodes = [*NODES[:2], node("worker2", cordoned=True)]
     assert worst(standing_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)) is Verdict.WARN
+
+
+def test_a_node_under_pressure_is_a_warning(site: Site) -> None:
+    nodes = [*NODES[:2], node("worker2", pressure=["DiskPressure"])]
+    findings = standing_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)
+    warnings = [(entry.subject, entry.value) for entry in findings if entry.verdict == "WARN"]
+    assert warnings == [("worker2", "DiskPressure")]
+
+
+def test_versions_of_machines_and_their_nodes(site: Site) -> None:
+    observed = seen(site, [node("master", runtime="containerd 2.3.7")], [])
+    observed["worker1"] = Observed(hostname="worker1", kernel="6.18", os={"id": "debian", "version_id": "13"})
+    found = versions(observed)
+    assert found["master"] == {"kubernetes": "1.36.3", "container_runtime": "containerd 2.3.7"}
+    assert found["worker1"] == {"os": "debian 13", "kernel": "6.18"}
+    assert found["worker2"] == {}
 
 
 def test_silent_api_is_a_failure(site: Site) -> None:

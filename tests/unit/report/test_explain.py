@@ -15,6 +15,7 @@ UNREACHABLE = {
     "ssh-refused": "ssh: connect to host 10.0.0.2 port 22: Connection refused",
     "ssh-login": "admin@10.0.0.2: Permission denied (publickey,password).",
     "ssh-name": "ssh: Could not resolve hostname node-1: Name or service not known",
+    "task-timeout": "Task failed: Timed out after 180 second(s).",
     "machine-silent": "ssh: connect to host 10.0.0.2 port 22: Connection timed out",
 }
 FAILED = {

@@ -10,7 +10,7 @@ import pytest
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding, Verdict
 from pai_install.report.data import report_data
-from pai_install.report.standing import LastRun, Standing, last_run_of, roles, state_of, status_text
+from pai_install.report.standing import LastRun, Standing, last_run_of, roles, state_of, status_data, status_text
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_wiring import LAYOUT, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
@@ -44,6 +44,19 @@ def test_state_of_each_kind_of_machine(site: Any, kit: Any) -> None:
 def test_trouble_hides_the_good_news_of_a_machine(site: Any, kit: Any) -> None:
     both = (*verdicts(master="PASS"), Finding("time", Verdict.WARN, "master", "2 s off"))
     assert state_of(site.machines[0], Standing(site, kit.plan(), both)) == "2 s off"
+
+
+def test_trouble_does_not_hide_until_when_certificates_are_valid(site: Any, kit: Any) -> None:
+    certificates = Finding("certificates", Verdict.PASS, "master", "certificates valid until 2027-11-21")
+    standing = Standing(site, kit.plan(), (certificates, *verdicts(master="FAIL")))
+    assert state_of(site.machines[0], standing) == "says FAIL; certificates valid until 2027-11-21"
+
+
+def test_versions_stand_beside_the_state(site: Any, kit: Any) -> None:
+    seen = {"master": {"kubernetes": "1.36.3", "os": "debian 13"}}
+    text = status_text(Standing(site, kit.plan(), verdicts(master="PASS"), versions=seen))
+    assert "control plane    1.36.3, debian 13  says PASS\n" in text
+    assert status_data(Standing(site, kit.plan(), versions=seen))["machines"][0]["versions"] == seen["master"]
 
 
 def test_roles_in_words(site: Any) -> None:
