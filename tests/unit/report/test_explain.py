@@ -15,10 +15,10 @@ UNREACHABLE = {
     "ssh-refused": "ssh: connect to host 10.0.0.2 port 22: Connection refused",
     "ssh-login": "admin@10.0.0.2: Permission denied (publickey,password).",
     "ssh-name": "ssh: Could not resolve hostname node-1: Name or service not known",
-    "task-timeout": "Task failed: Timed out after 180 second(s).",
     "machine-silent": "ssh: connect to host 10.0.0.2 port 22: Connection timed out",
 }
 FAILED = {
+    "task-timeout": "Task failed: Timed out after 180 second(s).",
     "sudo-password": "Incorrect sudo password",
     "python-missing": "/bin/sh: 1: /usr/bin/python3: not found",
     "package-lock": "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)",
