@@ -11,7 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 OWNER_VARIABLE = "PAI_INSTALL_OWNER"
@@ -21,28 +21,40 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process that runs Ansible: its id and its start time, since ids are used again."""
+    """A process that runs Ansible: its id, its start time, since ids are used again, and its namespace of ids.
+
+    namespace: inode of /proc/PID/ns/pid. Containers on one box may share folders and see each other's processes;
+    an id of one means another process, or none, in the other.
+    """
 
     pid: int
     started: int
+    namespace: int
 
     def __str__(self) -> str:
-        return f"{self.pid}.{self.started}"
+        return f"{self.pid}.{self.started}.{self.namespace}"
+
+    @property
+    def here(self) -> bool:
+        """Whether its id means the same process here; else nothing can be said of it."""
+        return self.namespace == _namespace()
 
     def alive(self) -> bool:
-        """Whether that very process still runs (a zombie does not)."""
-        return _running(self.pid) and _start_time(self.pid) == self.started
+        """Whether that very process still runs (a zombie does not); True where that cannot be seen from here."""
+        return not self.here or (_running(self.pid) and _start_time(self.pid) == self.started)
 
     @classmethod
     def current(cls) -> Owner:
         """This process."""
-        return cls(os.getpid(), _start_time(os.getpid()) or 0)
+        return cls(os.getpid(), _start_time(os.getpid()) or 0, _namespace())
 
     @classmethod
     def parse(cls, text: str) -> Owner | None:
-        """Reads "PID.START", ignoring what follows a dash; None when it is neither."""
-        pid, _, started = text.partition("-")[0].partition(".")
-        return cls(int(pid), int(started)) if pid.isdigit() and started.isdigit() else None
+        """Reads "PID.START.NAMESPACE", ignoring what follows a dash; None when it is not that."""
+        numbers = text.partition("-")[0].split(".")
+        if len(numbers) != len(fields(cls)) or not all(number.isdigit() for number in numbers):
+            return None
+        return cls(*map(int, numbers))
 
 
 def owned_by(owner: Owner) -> frozenset[int]:
@@ -52,7 +64,7 @@ def owned_by(owner: Owner) -> frozenset[int]:
 
 
 def orphans() -> frozenset[int]:
-    """Processes of runs whose owner is gone (it was killed)."""
+    """Processes of runs whose owner is gone (it was killed); a run of another container is not judged."""
     found = set()
     for pid in _pids():
         for word in _words(pid, "environ"):
@@ -104,6 +116,10 @@ def _words(pid: int, name: str) -> list[bytes]:
         return []
 
 
+def _namespace() -> int:
+    return (_PROC / "self" / "ns" / "pid").stat().st_ino
+
+
 def _stat(pid: int) -> list[str]:
     try:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
@@ -113,10 +129,10 @@ def _stat(pid: int) -> list[str]:
 
 
 def _start_time(pid: int) -> int | None:
-    fields = _stat(pid)
-    return int(fields[19]) if len(fields) > 19 else None
+    words = _stat(pid)
+    return int(words[19]) if len(words) > 19 else None
 
 
 def _running(pid: int) -> bool:
-    fields = _stat(pid)
-    return bool(fields) and fields[0] != "Z"
+    words = _stat(pid)
+    return bool(words) and words[0] != "Z"

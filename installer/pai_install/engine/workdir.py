@@ -6,6 +6,7 @@ import json
 import shlex
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _PASSED_ON = (
 _LONGEST_TASK_S = 1800
 _RUN_PREFIX = "run-"
 _CONTROL_PREFIX = "pai-ssh-"
+_LONGEST_RUN_S = 86400
 _SOCKETS = Path("/tmp")  # noqa: S108 - mkdtemp makes a folder of the owner's alone
 
 
@@ -84,13 +86,24 @@ def control_dir(owner: Owner) -> Iterator[Path]:
 
 
 def left_overs(work_dir: Path) -> tuple[Path, ...]:
-    """The folders of runs whose process is gone: inventories with passwords, and ssh's sockets."""
+    """The folders of runs whose process is gone: inventories with passwords, and ssh's sockets.
+
+    Whether a process of another container still runs cannot be seen; a day is more than any run takes.
+    """
     return tuple(
         folder
         for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX))
         for folder in parent.glob(f"{prefix}*")
-        if (owner := Owner.parse(folder.name.removeprefix(prefix))) is not None and not owner.alive()
+        if (owner := Owner.parse(folder.name.removeprefix(prefix))) is not None
+        and (not owner.alive() if owner.here else _age_s(folder) > _LONGEST_RUN_S)
     )
+
+
+def _age_s(folder: Path) -> float:
+    try:
+        return time.time() - folder.stat().st_mtime
+    except FileNotFoundError:  # its run has just ended
+        return 0.0
 
 
 def remove(folder: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,7 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(bench: Any) -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == "task_start\n"
     stat = Path(f"/proc/{child.pid}/stat").read_text()
-    owner = Owner(child.pid, int(stat[stat.rfind(")") + 2 :].split()[19]))
+    owner = replace(Owner.current(), pid=child.pid, started=int(stat[stat.rfind(")") + 2 :].split()[19]))
     deadline = time.monotonic() + 20
     while len(owned_by(owner)) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from pai_install.engine.processes import OWNER_VARIABLE, Owner, end, orphans, owned_by, with_word_in_command
 
+NAMESPACE = Owner.current().namespace
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 
 
@@ -43,7 +45,7 @@ def start(children: list[subprocess.Popen[str]], mark: str, code: str = "import 
 def dead_owner() -> Owner:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    return Owner(gone.pid, 1)
+    return Owner(gone.pid, 1, NAMESPACE)
 
 
 def test_this_process_is_alive_and_reads_back_as_text() -> None:
@@ -54,14 +56,14 @@ def test_this_process_is_alive_and_reads_back_as_text() -> None:
 
 
 def test_id_that_was_given_to_another_process_is_not_the_owner() -> None:
-    assert not Owner(os.getpid(), 1).alive()
+    assert not Owner(os.getpid(), 1, NAMESPACE).alive()
 
 
 def test_zombie_is_not_alive() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         stat = open(f"/proc/{child.pid}/stat").read()  # noqa: PTH123, SIM115 - one read
-        owner = Owner(child.pid, int(stat[stat.rfind(")") + 2 :].split()[19]))
+        owner = Owner(child.pid, int(stat[stat.rfind(")") + 2 :].split()[19]), NAMESPACE)
         assert owner.alive()
         child.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, not yet collected
@@ -71,7 +73,7 @@ def test_zombie_is_not_alive() -> None:
         child.wait()
 
 
-@pytest.mark.parametrize("text", ["", "abc", "12", "12.x", "x.12", "-12.3"])
+@pytest.mark.parametrize("text", ["", "abc", "12", "12.x.1", "x.12.1", "-12.3.1", "12.3", "1.2.3.4"])
 def test_other_text_is_no_owner(text: str) -> None:
     assert Owner.parse(text) is None
 
@@ -79,7 +81,7 @@ def test_other_text_is_no_owner(text: str) -> None:
 def test_marked_processes_are_found_also_outside_the_group(children: list[subprocess.Popen[str]]) -> None:
     owner = Owner.current()
     mine = start(children, str(owner))
-    other = start(children, "1.1")
+    other = start(children, "1.1.1")
     found = owned_by(owner)
     assert mine in found
     assert other not in found
@@ -92,6 +94,13 @@ def test_orphans_are_those_whose_owner_is_gone(children: list[subprocess.Popen[s
     found = orphans()
     assert orphan in found
     assert kept not in found
+
+
+def test_run_of_another_container_is_no_orphan(children: list[subprocess.Popen[str]]) -> None:
+    elsewhere = replace(dead_owner(), namespace=NAMESPACE + 1)
+    assert start(children, str(elsewhere)) not in orphans()
+    assert elsewhere.alive()
+    assert not elsewhere.here
 
 
 def test_end_kills_what_does_not_listen(children: list[subprocess.Popen[str]]) -> None:

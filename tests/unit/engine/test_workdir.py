@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -74,7 +76,7 @@ def test_socket_folder_is_private_and_short_enough_for_a_socket() -> None:
 
 
 def test_folders_of_dead_runs_are_found_and_those_of_living_ones_are_not(tmp_path: Path) -> None:
-    dead, living, other = tmp_path / "run-1.1-abc", tmp_path / f"run-{OWNER}-abc", tmp_path / "facts"
+    dead, living, other = tmp_path / f"run-1.1.{OWNER.namespace}-abc", tmp_path / f"run-{OWNER}-abc", tmp_path / "facts"
     for folder in (dead, living, other):
         (folder / "deep").mkdir(parents=True)
     found = [folder for folder in left_overs(tmp_path) if folder.parent == tmp_path]
@@ -86,6 +88,15 @@ def test_folders_of_dead_runs_are_found_and_those_of_living_ones_are_not(tmp_pat
 
 def test_no_task_may_keep_the_others_waiting_for_ever(tmp_path: Path) -> None:
     assert 0 < int(made_environment({}, tmp_path)["ANSIBLE_TASK_TIMEOUT"]) <= 3600
+
+
+def test_folder_of_another_container_is_left_over_after_a_day_only(tmp_path: Path) -> None:
+    folder = tmp_path / f"run-1.1.{OWNER.namespace + 1}-abc"
+    folder.mkdir()
+    assert folder not in left_overs(tmp_path)
+    long_ago = time.time() - 2 * 86400
+    os.utime(folder, (long_ago, long_ago))
+    assert folder in left_overs(tmp_path)
 
 
 def made_environment(environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
