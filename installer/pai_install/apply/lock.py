@@ -14,43 +14,53 @@ from pathlib import Path
 
 import filelock
 
+from pai_install.engine.processes import Owner
 from pai_install.errors import ExitCode, PaiError
 from pai_install.system.files import write_atomic
+
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who runs: process id, user, machine, what and since when (ISO 8601, UTC)."""
+    """Who runs: process id, user, machine, what and since when (ISO 8601, UTC).
+
+    owner: the process so that it cannot be taken for another (engine.processes.Owner).
+    """
 
     pid: int
     user: str
     host: str
     verb: str
     since: str
+    owner: str = ""
 
     def __str__(self) -> str:
         return f"`{self.verb}` by {self.user} on {self.host}, process {self.pid}, since {self.since}"
 
 
 def holder(state_dir: Path) -> Holder | None:
-    """Who runs on the site now; None when nobody does."""
-    lock = filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600)
-    try:
-        with lock:
-            return None
-    except filelock.Timeout:
-        return _read(state_dir / "lock.json")
+    """Who runs on the site now; None when nobody does, or has not said so yet. Never in the way of a run."""
+    found = _read(state_dir / "lock.json")
+    if found is None:
+        return None
+    if found.host != socket.gethostname():
+        return found  # nothing here tells whether it is gone
+    owner = Owner.parse(found.owner)
+    if owner is not None and owner.here:
+        return found if owner.alive() else None
+    return found if _locked(state_dir) else None
 
 
 @contextmanager
 def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
-    """Holds the site for one run.
+    """Holds the site for one run; a run that is just ending is waited for.
 
     The kernel frees the lock when its process dies, so one left by a killed run is simply taken over.
 
     Raises PaiError, naming the holder, when another run has it.
     """
-    lock = filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600)
+    lock = filelock.FileLock(state_dir / "lock", timeout=_PATIENCE_S, mode=0o600)
     card = state_dir / "lock.json"
     try:
         lock.acquire()
@@ -67,9 +77,18 @@ def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
         lock.release()
 
 
+def _locked(state_dir: Path) -> bool:
+    """Whether somebody holds the lock, found out by trying: only where there is no other way."""
+    try:
+        with filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600):
+            return False
+    except filelock.Timeout:
+        return True
+
+
 def _myself(verb: str) -> Holder:
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since)
+    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since, str(Owner.current()))
 
 
 def _user() -> str:
@@ -99,7 +118,7 @@ def _refuse_foreign(card: Path) -> None:
 
 def _refusal(holder: Holder | None) -> PaiError:
     return PaiError(
-        f"the site is in use: {holder or 'by a run that has just begun'}",
+        f"the site is in use: {holder or 'a run has just begun'}",
         remedy="wait until it ends, or stop it with Ctrl-C there; the next apply continues",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

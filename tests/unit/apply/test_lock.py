@@ -7,17 +7,21 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pai_install.apply.lock import site_lock
+from pai_install.apply.lock import holder, site_lock
+from pai_install.engine.processes import Owner
 from pai_install.errors import ExitCode, PaiError
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from pai_install.apply.lock import site_lock
+from pai_install.apply.lock import holder, site_lock
 with site_lock(Path(sys.argv[1]), "apply"):
     print("held", flush=True)
     time.sleep(60)
@@ -54,6 +58,66 @@ def test_lock_of_a_killed_run_is_taken_over(tmp_path: Path) -> None:
     assert (tmp_path / "lock.json").exists()
     with site_lock(tmp_path, "apply"):
         assert json.loads((tmp_path / "lock.json").read_text())["pid"] == os.getpid()
+
+
+def test_holder_is_named_while_it_runs_and_only_then(tmp_path: Path) -> None:
+    assert holder(tmp_path) is None
+    child = hold(tmp_path)
+    try:
+        found = holder(tmp_path)
+    finally:
+        child.kill()
+        child.wait()
+    assert found is not None
+    assert (found.pid, found.verb) == (child.pid, "apply")
+    assert (tmp_path / "lock.json").exists()
+    assert holder(tmp_path) is None
+
+
+def test_looking_who_runs_is_in_nobodys_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks must never hold the lock, not for a moment: a run may want it just then."""
+
+    def held(*_: object, **__: object) -> None:
+        pytest.fail("looking took the lock")
+
+    monkeypatch.setattr("filelock.FileLock.acquire", held)
+    (tmp_path / "lock.json").write_text(
+        json.dumps({"pid": 1, "user": "ops", "host": "x.example", "verb": "apply", "since": ""})
+    )
+    for card in (True, False):
+        assert (holder(tmp_path) is not None) is card
+        (tmp_path / "lock.json").unlink(missing_ok=True)
+
+
+def test_run_that_is_just_ending_is_waited_for(tmp_path: Path) -> None:
+    held = threading.Event()
+
+    def status() -> None:
+        with site_lock(tmp_path, "status"):
+            held.set()
+            time.sleep(0.2)
+
+    ending = threading.Thread(target=status)
+    ending.start()
+    assert held.wait(5)
+    with site_lock(tmp_path, "apply"):
+        ending.join()
+
+
+def test_card_of_another_container_counts_while_its_lock_is_held(tmp_path: Path) -> None:
+    def move_away() -> None:
+        card = json.loads((tmp_path / "lock.json").read_text())
+        card["owner"] = str(replace(Owner.current(), namespace=1))
+        (tmp_path / "lock.json").write_text(json.dumps(card))
+
+    child = hold(tmp_path)
+    try:
+        move_away()
+        assert holder(tmp_path) is not None
+    finally:
+        child.kill()
+        child.wait()
+    assert holder(tmp_path) is None
 
 
 def test_lock_is_free_after_the_run_also_after_an_error(tmp_path: Path) -> None:
