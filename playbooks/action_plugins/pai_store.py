@@ -86,15 +86,14 @@ class ActionModule(ActionBase):
         contents += [image_contents(image) for image in args.get("images") or []]
         blobs = [blob for found, _manifest in contents for blob in found]
         manifests = [manifest for _blobs, manifest in contents]
-        asked = self._module(args["url"], "missing", names(blobs), names(manifests), task_vars)
+        asked = self._module("missing", names(blobs), names(manifests), task_vars)
         wanted_blobs = [blobs[index] for index in asked["missing_blobs"]]
         wanted_manifests = [manifests[index] for index in asked["missing_manifests"]]
         result.update(changed=bool(wanted_blobs or wanted_manifests), sent=[m["repository"] for m in wanted_manifests])
-        if args.get("data"):
-            result["managed"] = [blob_file(args["data"], digest) for digest in sorted({b["digest"] for b in blobs})]
+        result["managed"] = [blob_file(args["data"], digest) for digest in sorted({b["digest"] for b in blobs})]
         if result["changed"] and not self._task.check_mode:
             # the module removes each file as soon as the store has it
-            self._module(args["url"], "push", self._send(wanted_blobs), wanted_manifests, task_vars)
+            self._module("push", self._send(wanted_blobs), wanted_manifests, task_vars)
         return result
 
     def _send(self, blobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -113,13 +112,19 @@ class ActionModule(ActionBase):
 
     def _module(
         self,
-        url: str,
         state: str,
         blobs: list[dict[str, Any]],
         manifests: list[dict[str, Any]],
         task_vars: dict[str, Any] | None,
     ) -> dict[str, Any]:
-        arguments = {"url": url, "state": state, "blobs": blobs, "manifests": manifests}
+        args = self._task.args
+        arguments = {
+            "url": args["url"],
+            "data": args["data"],
+            "state": state,
+            "blobs": blobs,
+            "manifests": manifests,
+        }
         done: dict[str, Any] = self._execute_module("pai_store", arguments, task_vars=task_vars)
         if done.get("failed"):
             raise AnsibleActionFail(done.get("msg", "the component store could not be filled"), result=done)

@@ -8,6 +8,8 @@ module: pai_store
 short_description: Fill the component store from the dev box
 description:
   - In a playbook, give I(files) and I(images); the action of the same name sends only what the store lacks.
+  - The registry serves and takes nothing. What is sent goes through a second one over the same folder, which runs for
+    that moment and listens where only root can reach it.
 options:
   url: {description: The registry., type: str, required: true}
   files: {description: "Files on the dev box: name, path, sha256.", type: list, elements: dict}
@@ -15,7 +17,8 @@ options:
     description: "OCI layouts on the dev box: repository, tag, layout, manifest_digest."
     type: list
     elements: dict
-  data: {description: "Where the registry keeps its blobs, to see later that they are still there.", type: path}
+  data: {description: Where the registry keeps its blobs., type: path, required: true}
+  program: {description: The registry itself., type: path, default: /usr/local/bin/pai-registry}
   state: {description: The action's own step., type: str, choices: [missing, push], default: missing}
   blobs: {description: The action's own., type: list, elements: dict, default: []}
   manifests: {description: The action's own., type: list, elements: dict, default: []}
@@ -23,7 +26,7 @@ author: [pai-install]
 """
 EXAMPLES = r"""
 - name: Seed the registry
-  pai_store: {url: "http://127.0.0.1:5080", files: [], images: []}
+  pai_store: {url: "http://127.0.0.1:5080", data: /var/lib/pai-install/store, files: [], images: []}
 """
 RETURN = r"""
 managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
@@ -31,9 +34,20 @@ sent: {description: Repositories that were filled., type: list, elements: str, r
 """
 
 import base64
+import ctypes
+import glob
 import http.client
+import json
 import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
 import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -41,12 +55,29 @@ from ansible.module_utils.basic import AnsibleModule
 MANIFEST_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
 
+# how long the registry that takes uploads may need to listen
+PATIENCE_S = 30
+
+
+class SocketConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("registry", timeout=120)
+        self.path = path
+
+    def connect(self) -> None:
+        """Opens the socket."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
 class Registry:
     """The registry's HTTP API, over one connection."""
 
-    def __init__(self, url: str) -> None:
-        self.base = urllib.parse.urlsplit(url)
-        self.connection = http.client.HTTPConnection(str(self.base.netloc), timeout=120)
+    def __init__(self, connection: http.client.HTTPConnection) -> None:
+        self.connection = connection
 
     def request(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
@@ -89,6 +120,58 @@ class Registry:
         self.request("PUT", path, content, {"Content-Type": manifest["media_type"]})
 
 
+@contextmanager
+def writer(program: str, data: str) -> Iterator[Registry]:
+    """A registry over the same folder that takes uploads, reachable by root alone; it ends with the block."""
+    folder = tempfile.mkdtemp(prefix="pai-store-")  # 0700
+    path, config = os.path.join(folder, "socket"), os.path.join(folder, "config.json")
+    storage = {"filesystem": {"rootdirectory": data}, "maintenance": {"uploadpurging": {"enabled": False}}}
+    settings = {"version": 0.1, "log": {"level": "warn", "accesslog": {"disabled": True}}, "storage": storage}
+    with open(config, "w", encoding="utf-8") as handle:
+        json.dump({**settings, "http": {"net": "unix", "addr": path}}, handle)  # JSON is YAML
+    with open(os.path.join(folder, "log"), "w+", encoding="utf-8") as log:
+        process = start([program, "serve", config], log)
+        try:
+            wait_for(process, path, log)
+            yield Registry(SocketConnection(path))
+        finally:
+            process.terminate()
+            process.wait()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def start(argv: list[str], log: Any) -> subprocess.Popen[bytes]:
+    """Starts a program that ends when this one does, however that may be."""
+    libc, parent_death_signal = ctypes.CDLL(None), 1
+    environment = {**os.environ, "OTEL_TRACES_EXPORTER": "none"}
+    return subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env=environment,
+        preexec_fn=lambda: libc.prctl(parent_death_signal, signal.SIGKILL),  # noqa: PLW1509 - no threads here
+    )
+
+
+def wait_for(process: subprocess.Popen[bytes], path: str, log: Any) -> None:
+    """Waits until the socket takes connections. Raises OSError with the program's words when it does not."""
+    deadline = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(path) == 0:
+                return
+        time.sleep(0.05)
+    log.seek(0)
+    raise OSError(f"the registry that takes uploads does not start: {log.read()[-500:].strip()}")
+
+
+def clear_uploads(data: str) -> None:
+    """Removes uploads that an interrupted run left behind."""
+    for folder in glob.glob(f"{data}/docker/registry/v2/repositories/**/_uploads", recursive=True):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def push(registry: Registry, blobs: list[dict[str, Any]], manifests: list[dict[str, Any]]) -> None:
     """Blobs first, then the manifests that name them; files are removed once nothing needs them."""
     for index, blob in enumerate(blobs):
@@ -107,7 +190,8 @@ def main() -> None:
             "url": {"type": "str", "required": True},
             "files": {"type": "list", "elements": "dict"},
             "images": {"type": "list", "elements": "dict"},
-            "data": {"type": "path"},
+            "data": {"type": "path", "required": True},
+            "program": {"type": "path", "default": "/usr/local/bin/pai-registry"},
             "state": {"type": "str", "choices": ["missing", "push"], "default": "missing"},
             "blobs": {"type": "list", "elements": "dict", "default": []},
             "manifests": {"type": "list", "elements": "dict", "default": []},
@@ -115,11 +199,13 @@ def main() -> None:
         supports_check_mode=True,
     )
     blobs, manifests = module.params["blobs"], module.params["manifests"]
-    registry = Registry(module.params["url"])
     try:
         if module.params["state"] == "push":
-            push(registry, blobs, manifests)
+            clear_uploads(module.params["data"])
+            with writer(module.params["program"], module.params["data"]) as registry:
+                push(registry, blobs, manifests)
             module.exit_json(changed=True)
+        registry = Registry(http.client.HTTPConnection(urllib.parse.urlsplit(module.params["url"]).netloc, timeout=120))
         module.exit_json(
             changed=False,
             missing_blobs=[index for index, blob in enumerate(blobs) if not registry.has_blob(blob)],

@@ -3,62 +3,14 @@
 from __future__ import annotations
 
 import json
-import socket
-import subprocess
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import cached, open_source
 from pai_install.components.image import ImageConfig, Node, write_image, write_layer
-from pai_install.components.model import Selection
 from pai_install.components.progress import silent
 from pai_install.components.registry_client import Reference, pull
-
-CONFIG = """\
-version: 0.1
-storage: {{filesystem: {{rootdirectory: {root}}}}}
-http: {{addr: "127.0.0.1:{port}"}}
-"""
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> Iterator[str]:
-    """The address of a registry of ours; skips where the program was not fetched yet."""
-    catalogue = load_catalogue()
-    whole = resolve(catalogue)
-    picks = tuple(pick for pick in whole.picks if pick.component == "registry")
-    (entry,) = cached(Selection(whole.kubernetes_version, "modules", picks), open_source(catalogue, "modules")).values()
-    if entry is None:
-        pytest.skip("the registry is not in the component cache: pai-install components fetch")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    (tmp_path / "config.yml").write_text(CONFIG.format(root=tmp_path / "data", port=port))
-    server = subprocess.Popen([entry.path("registry"), "serve", tmp_path / "config.yml"], stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait(url)
-        yield url
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _wait(url: str) -> None:
-    for _ in range(100):
-        try:
-            urllib.request.urlopen(f"{url}/v2/", timeout=5).close()  # noqa: S310 - our own server
-        except urllib.error.URLError:
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail("the registry does not answer")
 
 
 def _send(method: str, url: str, body: bytes, content_type: str) -> str:
@@ -80,7 +32,8 @@ def push(layout: Path, url: str, repository: str, tag: str) -> None:
     _send("PUT", f"{url}/v2/{repository}/manifests/{tag}", manifest, described["mediaType"])
 
 
-def test_an_image_survives_the_way_through_a_registry(registry: str, tmp_path: Path) -> None:
+def test_an_image_survives_the_way_through_a_registry(serve: Callable[..., str], tmp_path: Path) -> None:
+    registry = serve(readonly=False)
     layers = [
         write_layer([Node("etc/passwd", 0o644, b"root:x:0:0::/:\n")], tmp_path / "layers"),
         write_layer([Node("bin/program", 0o755, b"\x7fELF" * 100_000)], tmp_path / "layers"),

@@ -35,6 +35,30 @@ def test_an_image_has_its_manifest(host: Host) -> None:
     assert f"sha256:{fetched}" == image["manifest_digest"]
 
 
+def test_nobody_puts_anything_into_it(host: Host) -> None:
+    for method, path in (
+        ("POST", "pause/blobs/uploads/"),
+        ("PUT", "pause/manifests/latest"),
+        ("DELETE", "pause/manifests/latest"),
+    ):
+        asked = host.check_output(f"python3 -c '{ASK}' {method} {STORE}/{path}")
+        assert asked == "405", method
+
+
+def test_uploads_cut_short_are_gone_and_no_second_registry_stays(host: Host) -> None:
+    assert host.check_output("find /var/lib/pai-install/store -name _uploads") == ""
+    assert host.check_output("pgrep --count --full 'pai-registry serve'") == "1"
+    assert host.check_output("find /tmp -name 'pai-store-*'") == ""
+
+
+# what a request is answered with
+ASK = """
+import sys, urllib.error, urllib.request
+try:
+    print(urllib.request.urlopen(urllib.request.Request(sys.argv[2], method=sys.argv[1], data=b"{}")).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
 # the digest of what a URL answers
 FETCH = """
 import hashlib, sys, urllib.request
