@@ -9,6 +9,7 @@ The verdicts are made elsewhere, from this document.
 # Annotations that Python 3.6 could not evaluate are strings.
 import argparse
 import base64
+import collections
 import gzip
 import hashlib
 import json
@@ -24,16 +25,20 @@ import time
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-COLLECTOR_VERSION = "1.0"
+COLLECTOR_VERSION = "1.1"
 PARALLEL = 8
 DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
+# The first answer of a driver that no daemon keeps loaded may take half a minute: slow, but no hang.
+DRIVER_TIMEOUT_S = 45.0
 KILL_WAIT_S = 2.0
+# sudo and an empty environment leave out places where the programs are.
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/rocm/bin"
 TOTAL_CUT = 6 * 1024 * 1024
 
 # name | seconds | KiB of output kept | command
 COMMANDS = r"""
-kernel_log | 20 | 12288 | journalctl -k -b -o short-iso --no-pager --since -14d
-dmesg | 10 | 4096 | dmesg -T
+kernel_log | 20 | 1024 | journalctl -k -b -o short-iso --no-pager --since -14d
+dmesg | 10 | 1024 | dmesg -T
 lspci | 10 | 256 | lspci -Dnn
 modinfo_nvidia | 10 | 4 | modinfo -F version nvidia
 dkms | 15 | 16 | dkms status
@@ -79,7 +84,7 @@ SECOND_LOOK = "ps_again | 10 | 1024 | sh -c 'sleep 1; exec ps axo pid,stat,ppid,
 # A container with all GPUs, once through each runtime; the image must already be on the machine.
 DEEP = """
 docker_gpu | 30 | 16 | docker run --rm --pull=never --network=none --gpus all {image} nvidia-smi -L
-containerd_gpu | 30 | 16 | ctr -n k8s.io run --rm --device nvidia.com/gpu=all {image} pai-gpu nvidia-smi
+containerd_gpu | 30 | 16 | ctr -n k8s.io run --rm --device nvidia.com/gpu=all {full} pai-gpu-{pid} nvidia-smi -L
 """
 # CSV adds what the XML of some drivers lacks. One unknown field makes nvidia-smi refuse them all, so only
 # those that the node's own --help-query-gpu names are asked for.
@@ -89,12 +94,28 @@ NODE_COLUMNS = (
     '{range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}{.status.capacity}{"\\t"}'
     '{.status.allocatable}{"\\t"}{range .status.conditions[?(@.type=="Ready")]}{.status}{end}{"\\n"}{end}'
 )
-KERNEL_LINES = re.compile(
-    r"NVRM|Xid|SXid|nvidia|PCIe Bus Error|AER:|\bmce\b|Machine check|Hardware Error|EDAC|Out of memory"
-    r"|oom-kill|blocked for more than|soft lockup|I/O error|EXT4-fs error|XFS .*(error|corrupt|shut)"
-    r"|Remounting|BTRFS.*error|lost carrier|[Ll]ink (is )?[Dd]own|limited by|module verification"
-    r"|Key was rejected|mlx5.*(error|fail|health)"
+# The kinds of kernel lines that a check may ask for; a line is of the first that fits. Of each kind the newest
+# lines are kept, so that a storm of one does not push out another.
+KERNEL_KINDS = (
+    r"(?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)",
+    r"PCIe Bus Error|AER:",
+    r"\bmce\b|Machine check|Hardware Error|EDAC",
+    r"Out of memory|oom-kill",
+    r"blocked for more than|soft lockup",
+    r"EXT4-fs error|XFS .*(?:error|corrupt|shut)|[Rr]emounting|BTRFS.*error",
+    r"I/O error",
+    r"lost carrier|[Ll]ink (?:is )?[Dd]own",
+    r"limited by",
+    r"module verification|Key was rejected",
+    r"fallen off the bus",
+    r"NVRM|Xid|nvidia",
+    r"mlx5.*(?:error|fail|health)",
 )
+KERNEL_LINES = re.compile("|".join(f"({kind})" for kind in KERNEL_KINDS))
+# Xids are kept by GPU and number: a thousand faults of an application do not push out the one of the hardware.
+XID = re.compile(r"Xid \(([^)]*)\).*?: (\d+)")
+LINES_OF_A_KIND = 400
+LINE_CUT = 600
 HOST_FILES = """/proc/cmdline /proc/meminfo /proc/swaps /proc/mounts /proc/modules /proc/mdstat
 /etc/os-release /sys/fs/cgroup/cgroup.controllers /sys/devices/system/edac/mc/mc*/[cu]e_count
 /sys/class/net/*/operstate /sys/class/net/*/carrier_changes /sys/class/net/*/speed /sys/class/net/*/mtu
@@ -116,6 +137,50 @@ SECRETS = (
     re.compile(r"((?:Serial Number|Serial|PDI|GPU Fabric GUID|ClusterUUID|GPU UUID) *: +)" + IDENTIFIER),
     re.compile(r'("(?:ID|Unique ID|serial_number)" *: *")' + IDENTIFIER),
 )
+# World wide names of disks are objects of numbers in smartctl's JSON.
+DISK_NAMES = re.compile(r'("(?:wwn|eui64|nguid)"\s*:\s*)(\{[^{}]*\}|"[^"]*")')
+# Passwords and tokens of registries and proxies are nobody's evidence: they never leave the machine.
+MASK = "masked"
+CREDENTIAL_VALUE = r"""("(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'\[\]{},]+)"""
+CREDENTIALS = re.compile(
+    r"""((?<![\w.-])["']?(?:[\w.-]*(?:passw(?:or)?d|token|secret|secret_?key|access_?key|api_?key|private_?key)"""
+    r"""|auth|authorization|x-registry-auth)["']?[ \t]*[=:][ \t]*\[?[ \t]*)""" + CREDENTIAL_VALUE,
+    re.IGNORECASE,
+)
+URL_CREDENTIALS = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@\"']+@")
+
+
+class LogLines:
+    """The lines of a kernel log that a check may ask for, filtered while they come: the newest of each kind."""
+
+    def __init__(self) -> None:
+        self.lines, self.dropped, self._rest = 0, 0, b""
+        self._kinds = {}  # type: dict[object, collections.deque[tuple[int, str]]]
+
+    def feed(self, data: bytes) -> None:
+        """Takes the next bytes of the log."""
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        for line in whole:
+            self._take(line.decode("utf-8", "replace"))
+
+    def text(self) -> str:
+        """What was kept, in the log's order."""
+        self._take(self._rest.decode("utf-8", "replace"))
+        self._rest = b""
+        return "\n".join(line for _, line in sorted(row for kind in self._kinds.values() for row in kind))
+
+    def _take(self, line: str) -> None:
+        if not line or line.startswith("-- "):  # journalctl's own words: -- No entries --
+            return
+        self.lines += 1
+        found = KERNEL_LINES.search(line)
+        if not found:
+            return
+        xid = XID.search(line)
+        kind = xid.groups() if xid else found.lastindex  # type: object
+        rows = self._kinds.setdefault(kind, collections.deque(maxlen=LINES_OF_A_KIND))
+        self.dropped += len(rows) == LINES_OF_A_KIND
+        rows.append((self.lines, line[:LINE_CUT]))
 
 
 class Job:
@@ -126,6 +191,7 @@ class Job:
         self.argv = [str(word) for word in work] if isinstance(work, list) else []
         self.pid, self.started, self.ended, self.truncated = 0, 0.0, 0.0, False
         self.buffers = {"stdout": bytearray(), "stderr": bytearray()}
+        self.log = LogLines() if name in ("kernel_log", "dmesg") else None
         self.open = set()  # type: set[int]
         self.result = {"argv": self.argv}  # type: dict[str, object]
 
@@ -182,6 +248,9 @@ class Job:
         if not data:
             self.close(selector, descriptor)
             return
+        if self.log is not None and name == "stdout":
+            self.log.feed(data)
+            return
         room = self.cut - len(self.buffers[name])
         self.buffers[name] += data[: max(room, 0)]
         self.truncated = self.truncated or len(data) > room
@@ -204,8 +273,8 @@ class Job:
             self.ended = time.monotonic()
         return bool(pid)
 
-    def kill(self) -> None:
-        """Ends a child that ran out of time; says so when it does not die."""
+    def kill(self, wait: float) -> None:
+        """Ends a child that ran out of time; says so when it does not die within `wait` seconds."""
         if self.reap():
             return
         self.result.update(rc=None, timed_out=True, state=process_state(self.pid))
@@ -215,7 +284,7 @@ class Job:
                 os.killpg(self.pid, number)
             except (ProcessLookupError, PermissionError):
                 return
-            until = time.monotonic() + KILL_WAIT_S / 2
+            until = time.monotonic() + wait / 2
             while time.monotonic() < until:
                 if self.reap():
                     return
@@ -228,6 +297,10 @@ class Job:
             self.close(selector, descriptor)
         self.result["duration_s"] = round(time.monotonic() - self.started, 3)
         self.result.update((name, bytes(data).decode("utf-8", "replace")) for name, data in self.buffers.items())
+        if self.log is not None:
+            text = self.log.text()
+            self.truncated = self.truncated or len(text) > self.cut
+            self.result.update(stdout=text[-self.cut :], lines=self.log.lines, dropped=self.log.dropped)
         if self.truncated:
             self.result["truncated"] = True
 
@@ -253,7 +326,8 @@ def run_jobs(queue: "list[Job]", deadline: float, then: "object") -> "dict[str, 
             now = time.monotonic()
             late = now > min(job.started + job.timeout, deadline)
             if late:
-                job.kill()
+                # at the deadline many may have to be killed, one after the other
+                job.kill(KILL_WAIT_S if now <= deadline else KILL_WAIT_S / PARALLEL)
             # Something that the child started may hold its output open for ever: one more second, then go on.
             if late or (job.reap() and (not job.open or now > job.ended + 1)):
                 job.finish(selector)
@@ -396,7 +470,8 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
         if job.result.get("rc") != 0:
             jobs += table_jobs(DRIVER_REFUSED)
         if deep_image:
-            jobs += table_jobs(DEEP.format(image=shlex.quote(deep_image)))
+            names = {"image": shlex.quote(deep_image), "full": shlex.quote(full_name(deep_image))}
+            jobs += table_jobs(DEEP.format(pid=os.getpid(), **names))
         pids = sorted(set(re.findall(r"<pid>(\d+)</pid>", output)))[:500]
         return [*jobs, Job("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
     if job.name == "ps" and re.search(r"^\s*\d+\s+D", output, re.MULTILINE):
@@ -411,9 +486,30 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
     return []
 
 
-def keep_kernel_lines(text: str) -> str:
-    """The lines of a kernel log that a check may ask for; at most the last 512 KiB of them."""
-    return "\n".join(line for line in text.splitlines() if KERNEL_LINES.search(line))[-524288:]
+def full_name(image: str) -> str:
+    """An image's name as ctr wants it: with registry and tag, which Docker adds by itself."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        image = "docker.io/library/" + image
+    elif "." not in first and ":" not in first and first != "localhost":
+        image = "docker.io/" + image
+    return image if "@" in image or ":" in image.rpartition("/")[2] else image + ":latest"
+
+
+def mask(value: "object") -> "object":
+    """The same document without passwords, tokens and other credentials."""
+    if isinstance(value, dict):
+        return {key: mask(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [mask(item) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def hidden(match: "re.Match[str]") -> str:
+        quote = match.group(2)[0] if match.group(2)[0] in "\"'" else ""
+        return match.group(1) + quote + MASK + quote
+
+    return URL_CREDENTIALS.sub(r"\1" + MASK + "@", CREDENTIALS.sub(hidden, value))
 
 
 def redact(value: "object") -> "object":
@@ -428,9 +524,12 @@ def redact(value: "object") -> "object":
     def pseudonym(match: "re.Match[str]") -> str:
         return match.group(1) + "redacted-" + hashlib.sha256(match.group(2).encode()).hexdigest()[:12]
 
+    def disk_name(match: "re.Match[str]") -> str:
+        return match.group(1) + '"redacted-' + hashlib.sha256(match.group(2).encode()).hexdigest()[:12] + '"'
+
     for pattern in SECRETS:
         value = pattern.sub(pseudonym, value)
-    return value
+    return DISK_NAMES.sub(disk_name, value)
 
 
 def collect(options: "argparse.Namespace") -> "dict[str, object]":
@@ -442,8 +541,6 @@ def collect(options: "argparse.Namespace") -> "dict[str, object]":
     for name, job in done.items():
         result = job.result
         if job.argv:
-            if name in ("kernel_log", "dmesg"):
-                result["stdout"] = keep_kernel_lines(str(result["stdout"]))
             commands[name] = result
             continue
         read = result.get("rc") == 0 and not job.truncated
@@ -475,7 +572,10 @@ def shrink(document: "dict[str, object]") -> None:
     results = list(document["commands"].values())  # type: ignore[attr-defined]
     while len(json.dumps(document)) > TOTAL_CUT and any(result["stdout"] for result in results):
         largest = max(results, key=lambda result: len(result["stdout"]))
-        largest.update(stdout=largest["stdout"][: len(largest["stdout"]) // 2], truncated=True)
+        kept = len(largest["stdout"]) // 2
+        # a log's newest lines are its last
+        half = largest["stdout"][-kept:] if "lines" in largest else largest["stdout"][:kept]
+        largest.update(stdout=half, truncated=True)
 
 
 def main() -> None:
@@ -484,11 +584,13 @@ def main() -> None:
     parser.add_argument("--redact", action="store_true", help="replace serial numbers and UUIDs by pseudonyms")
     parser.add_argument("--packed", action="store_true", help="print base64 of gzip instead of JSON")
     parser.add_argument("--deep-image", default="", help="also run this image with all GPUs in each runtime")
-    parser.add_argument("--driver-timeout", type=float, default=30.0, help="seconds that nvidia-smi may take")
+    parser.add_argument("--driver-timeout", type=float, default=DRIVER_TIMEOUT_S, help="seconds for nvidia-smi")
+    parser.add_argument("--path", default=SEARCH_PATH, help="where else than in PATH programs are looked for")
     parser.add_argument("--deadline", type=float, default=DEADLINE_S, help="seconds for everything")
     options = parser.parse_args()
-    document = collect(options)
-    shrink(document)
+    os.environ["PATH"] = ":".join(part for part in (os.environ.get("PATH"), options.path) if part)
+    document = mask(collect(options))
+    shrink(document)  # type: ignore[arg-type]
     text = json.dumps(redact(document) if options.redact else document, sort_keys=True)
     if options.packed:
         text = base64.b64encode(gzip.compress(text.encode(), 6)).decode()

@@ -93,7 +93,8 @@ def judge_machine(machine: MachineView) -> Iterator[HealthFinding]:
         else:
             judgements = _guarded(check.judge, machine)
         for judgement in judgements:
-            yield _finding(check.text, machine.name, judgement, machine.evidence, machine.threshold_source)
+            settled = machine.settle(judgement)
+            yield _finding(check.text, machine.name, settled, machine.evidence, machine.threshold_source)
     for gpu in machine.gpus:
         yield from _judge_gpu(gpu, machine)
     if applies and not machine.gpus:
@@ -106,7 +107,7 @@ def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[HealthFinding]:
         machine.begin()
         gpu.begin()
         try:
-            judgement = gpu.settle(check.judge(gpu, machine))
+            judgement = machine.settle(gpu.settle(check.judge(gpu, machine)))
         except NotObservedError as gap:
             judgement = Judgement(gap.verdict, gap.reason)
         read = ""

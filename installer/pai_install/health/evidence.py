@@ -15,7 +15,8 @@ SCHEMA_VERSION = 1
 class CommandResult:
     """What became of one command. rc is None when it did not end: missing, timed out or never started.
 
-    state: the process state (D means stuck in the kernel) of one that timed out.
+    state: the process state (D means stuck in the kernel) of one that timed out. lines: of a kernel log, how many it
+    had before it was filtered; None when that was not collected.
     """
 
     rc: int | None = None
@@ -27,6 +28,7 @@ class CommandResult:
     not_started: bool = False
     truncated: bool = False
     unkillable: bool = False
+    lines: int | None = None
     state: str = ""
     wchan: str = ""
 
@@ -83,7 +85,7 @@ def parse_evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
 
 
 def _command(raw: Mapping[str, Any]) -> CommandResult:
-    rc = raw.get("rc")
+    rc, lines = raw.get("rc"), raw.get("lines")
     return CommandResult(
         rc=rc if isinstance(rc, int) else None,
         stdout=str(raw.get("stdout") or ""),
@@ -94,6 +96,7 @@ def _command(raw: Mapping[str, Any]) -> CommandResult:
         not_started=bool(raw.get("not_started")),
         truncated=bool(raw.get("truncated")),
         unkillable=bool(raw.get("unkillable")),
+        lines=lines if isinstance(lines, int) else None,
         state=str(raw.get("state") or ""),
         wchan=str(raw.get("wchan") or ""),
     )

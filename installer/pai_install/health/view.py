@@ -13,7 +13,7 @@ from pai_install.findings import Verdict
 from pai_install.health.evidence import CommandResult, Evidence
 from pai_install.health.gpu_view import GpuView
 from pai_install.health.limits import Limit, Limits
-from pai_install.health.model import NotObservedError
+from pai_install.health.model import Judgement, NotObservedError, unknown
 from pai_install.health.parse import kernel_log, links, nvidia
 from pai_install.health.snapshot import Baseline, Expectation, Snapshot
 from pai_install.health.xid import Incident, XidMeaning, merge
@@ -241,24 +241,33 @@ class MachineView:
         return any(path.startswith(("/proc/driver/nvidia", "/dev/nvidia")) for path in self._evidence.files)
 
     @cached_property
-    def _log(self) -> str | None:
-        journal = self._evidence.commands.get("kernel_log")
-        ring = self._evidence.commands.get("dmesg")
-        if journal and journal.rc == 0 and (journal.stdout or not (ring and ring.rc == 0)):
-            return journal.stdout
-        return ring.stdout if ring and ring.rc == 0 else None
+    def _log(self) -> CommandResult | None:
+        """The journal, or the ring buffer where the journal holds nothing of the kernel's; None when both are empty."""
+        found = [self._evidence.commands.get(name) for name in ("kernel_log", "dmesg")]
+        logs = [log for log in found if log and log.rc == 0 and (log.lines or log.stdout)]
+        return next((log for log in logs if log.stdout), logs[0] if logs else None)
 
     @property
     def log(self) -> str:
-        """The kernel's log of this boot. Raises NotObservedError when neither journal nor ring buffer was readable."""
+        """The kernel's log of this boot.
+
+        Raises NotObservedError when neither journal nor ring buffer was readable, or both are empty: every kernel
+        that was just booted has said something.
+        """
         self._touched.append("kernel_log")
         if self._log is None:
-            raise NotObservedError(Verdict.UNKNOWN, "neither the journal nor dmesg could be read")
-        return self._log
+            raise NotObservedError(Verdict.UNKNOWN, "neither the journal nor dmesg holds a line of the kernel")
+        return self._log.stdout
+
+    def settle(self, judgement: Judgement) -> Judgement:
+        """The judgement, or UNKNOWN where it is a PASS that rests on a kernel log of which a part is missing."""
+        if judgement.verdict is Verdict.PASS and "kernel_log" in self._touched and self._log and self._log.truncated:
+            return unknown("the kernel log was cut; what is left of it shows nothing")
+        return judgement
 
     @cached_property
     def _events(self) -> tuple[kernel_log.LogEvent, ...]:
-        return kernel_log.parse_events(self._log or "", self.boot_time)
+        return kernel_log.parse_events(self._log.stdout if self._log else "", self.boot_time)
 
     def events(self, *kinds: kernel_log.LogKind) -> tuple[kernel_log.LogEvent, ...]:
         """Log events of these kinds. Raises NotObservedError as `log` does."""
@@ -267,7 +276,7 @@ class MachineView:
 
     @cached_property
     def _incidents(self) -> tuple[Incident, ...]:
-        xids = kernel_log.parse_xids(self._log or "", self.boot_time)
+        xids = kernel_log.parse_xids(self._log.stdout if self._log else "", self.boot_time)
         return merge(xids, self.limits.number("xid-merge-seconds"))
 
     @property

@@ -365,8 +365,8 @@ def _commands(count: int) -> dict[str, CommandResult]:
         "toolkit_version": ran("NVIDIA Container Toolkit CLI version 1.20.0\n"),
         "smart_scan": ran("/dev/sda -d scsi # /dev/sda\n"),
         "smart:/dev/sda": ran('{"smart_status": {"passed": true}}'),
-        "kernel_log": ran(""),
-        "dmesg": ran(""),
+        "kernel_log": ran("", lines=900),
+        "dmesg": ran("", lines=900),
     }
 
 

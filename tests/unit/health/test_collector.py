@@ -27,7 +27,8 @@ OLD_PYTHONS = [
 
 
 def _run(*options: str, python: str = sys.executable) -> dict[str, Any]:
-    done = subprocess.run([python, str(SOURCE), *options], capture_output=True, text=True, timeout=70, check=True)
+    command = [python, str(SOURCE), "--path", "", *options]  # only the programs of the test
+    done = subprocess.run(command, capture_output=True, text=True, timeout=70, check=True)
     document: dict[str, Any] = json.loads(done.stdout)
     return document
 
@@ -119,7 +120,7 @@ def test_deadline_leaves_the_rest_unstarted() -> None:
 
 @pytest.mark.usefixtures("program")
 def test_packed_form_is_gzip_in_base64() -> None:
-    done = subprocess.run([sys.executable, str(SOURCE), "--packed"], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, str(SOURCE), "--packed", "--path", ""], capture_output=True, check=True)
     document = json.loads(gzip.decompress(base64.b64decode(done.stdout)))
     assert document["schema_version"] == 1
 
@@ -153,6 +154,109 @@ def test_shrink_halves_the_largest_output(monkeypatch: pytest.MonkeyPatch) -> No
     assert document["commands"]["b"] == {"stdout": "y" * 100}
 
 
+def test_shrink_keeps_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "TOTAL_CUT", 3000)
+    document: dict[str, Any] = {"commands": {"kernel_log": {"stdout": "x" * 9000 + "79", "lines": 9}}}
+    collector.shrink(document)
+    assert document["commands"]["kernel_log"]["stdout"].endswith("79")
+    assert document["commands"]["kernel_log"]["truncated"] is True
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('password = "hunter2"', 'password = "masked"'),
+        ("auth = 'aHVudGVyMg=='", "auth = 'masked'"),
+        ('identitytoken = "hunter2"', 'identitytoken = "masked"'),
+        ('"identitytoken": "hunter2"', '"identitytoken": "masked"'),
+        ('{"auth":"hunter2","email":"a"}', '{"auth":"masked","email":"a"}'),
+        ("registry_token: hunter2\nnext: 1", "registry_token: masked\nnext: 1"),
+        ('client.secret="hunter2 has \\" three words"', 'client.secret="masked"'),
+        ('Authorization = ["Basic hunter2"]', 'Authorization = ["masked"]'),
+        ('"HttpProxy":"http://me:hunter2@proxy:3128"', '"HttpProxy":"http://masked@proxy:3128"'),
+        ("password=hunter2", "password=masked"),
+    ],
+)
+def test_credentials_never_leave_the_machine(text: str, kept: str) -> None:
+    assert collector.mask({"files": {"/etc/x": text}}) == {"files": {"/etc/x": kept}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'password = ""',
+        '[plugins."io.containerd.grpc.v1.cri".registry.configs."r".auth]\n  username = "u"',
+        "authorization:\n  mode: Webhook",
+        'pool = "tokens"\nauthors = "us"',
+        "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus",
+        "https://registry.example/v2/",
+    ],
+)
+def test_what_is_no_credential_is_kept(text: str) -> None:
+    assert collector.mask([text]) == [text]
+
+
+def test_configuration_of_containerd_arrives_without_its_passwords(program: Program) -> None:
+    program("containerd", """echo '[registry.auth]'; echo '  password = "hunter2"'; echo '  auth = "c2VjcmV0"'""")
+    config = _run("--redact")["commands"]["containerd_config"]["stdout"]
+    assert config == '[registry.auth]\n  password = "masked"\n  auth = "masked"\n'
+
+
+def test_redaction_takes_the_names_of_disks() -> None:
+    text = (
+        '{"wwn": {\n "naa": 5,\n "id": 123456 }, "serial_number": "S4X12345", "eui64": {"oui": 1}, "temperature": {}}'
+    )
+    redacted = json.loads(str(collector.redact(text)))
+    assert redacted["wwn"].startswith("redacted-")
+    assert "123456" not in str(redacted)
+    assert redacted["temperature"] == {}
+
+
+def test_programs_are_found_without_an_environment(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho here\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    command = [sys.executable, str(SOURCE), "--path", f"/bin:{tmp_path}", "--deadline", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, env={}, check=True)
+    assert json.loads(done.stdout)["commands"]["nvidia_smi_xml"]["stdout"] == "here\n"
+    for folder in ("/usr/sbin", "/usr/local/bin", "/opt/rocm/bin"):
+        assert folder in collector.SEARCH_PATH.split(":")
+
+
+@pytest.mark.parametrize(
+    ("image", "full"),
+    [
+        ("cuda", "docker.io/library/cuda:latest"),
+        ("nvidia/cuda:13.0", "docker.io/nvidia/cuda:13.0"),
+        ("localhost/cuda:1", "localhost/cuda:1"),
+        ("nvcr.io/nvidia/cuda", "nvcr.io/nvidia/cuda:latest"),
+        ("box:5000/cuda", "box:5000/cuda:latest"),
+        ("cuda@sha256:abc", "docker.io/library/cuda@sha256:abc"),
+    ],
+)
+def test_image_has_its_full_name_in_containerd(image: str, full: str) -> None:
+    assert collector.full_name(image) == full
+
+
+def test_containerd_prints_the_uuids_of_its_gpus() -> None:
+    jobs = collector.next_jobs(job("nvidia_smi_xml", rc=0, stdout=""), "cuda")
+    containerd = next(item for item in jobs if item.name == "containerd_gpu")
+    assert containerd.argv[-2:] == ["nvidia-smi", "-L"]
+    assert "docker.io/library/cuda:latest" in containerd.argv
+
+
+def test_time_for_a_cold_driver_fits_into_the_deadline() -> None:
+    assert 30 < collector.DRIVER_TIMEOUT_S < collector.DEADLINE_S < 60
+
+
+def test_children_that_cannot_be_killed_at_the_deadline_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "killpg", lambda *_: None)
+    jobs = [collector.Job(f"sleeper {number}", ["sleep", "4"], 60, 100) for number in range(8)]
+    start = time.monotonic()
+    done = collector.run_jobs(jobs, start + 0.2, lambda _: [])
+    assert time.monotonic() - start < 3.5
+    assert all(item.result["unkillable"] for item in done.values())
+
+
 def test_job_that_cannot_be_killed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "KILL_WAIT_S", 0.1)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
@@ -170,7 +274,12 @@ def test_driver_and_pci_files_are_read_where_they_are(tmp_path: Path, monkeypatc
 
 
 def test_tables_name_each_command_once_and_can_be_started() -> None:
-    tables = (collector.COMMANDS, collector.AFTER_DRIVER, collector.DRIVER_REFUSED, collector.DEEP.format(image="x"))
+    tables = (
+        collector.COMMANDS,
+        collector.AFTER_DRIVER,
+        collector.DRIVER_REFUSED,
+        collector.DEEP.format(image="x", full="x", pid=1),
+    )
     jobs = [job for table in tables for job in collector.table_jobs(table)]
     names = [job.name for job in jobs]
     assert len(names) == len(set(names))
@@ -238,14 +347,46 @@ def test_every_disk_that_smartctl_finds_is_asked() -> None:
     ],
 )
 def test_kernel_lines_that_a_check_may_ask_for_are_kept(line: str, kept: bool) -> None:
-    assert bool(collector.keep_kernel_lines(line)) is kept
+    assert bool(kernel_lines(line).text()) is kept
 
 
-def test_long_kernel_log_keeps_its_end() -> None:
-    text = "\n".join(f"NVRM: line {number}" for number in range(100_000))
-    kept = collector.keep_kernel_lines(text)
-    assert len(kept) <= 524288
-    assert kept.endswith("line 99999")
+def kernel_lines(*lines: str) -> collector.LogLines:
+    """What the collector keeps of such a log, which comes in pieces."""
+    log = collector.LogLines()
+    data = "\n".join(lines).encode()
+    for start in range(0, len(data), 1000):
+        log.feed(data[start : start + 1000])
+    return log
+
+
+def test_long_kernel_log_keeps_its_newest_lines() -> None:
+    kept = kernel_lines(*(f"NVRM: line {number}" for number in range(100_000)))
+    lines = kept.text().splitlines()
+    assert lines[-1] == "NVRM: line 99999"
+    assert len(lines) == collector.LINES_OF_A_KIND
+    assert (kept.lines, kept.dropped) == (100_000, 100_000 - len(lines))
+
+
+def test_storm_of_one_kind_pushes_out_no_other() -> None:
+    lost = "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus"
+    storm = ["pcieport 0000:17:00.0: AER: Corrected error received"] * 5000
+    faults = ["NVRM: Xid (PCI:0000:18:00): 13, pid=2, Graphics Exception"] * 5000
+    kept = kernel_lines("pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error", lost, *storm, *faults)
+    assert kept.text().splitlines()[:2] == ["pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error", lost]
+
+
+def test_words_of_journalctl_are_no_lines_of_the_kernel() -> None:
+    empty = kernel_lines("-- No entries --")
+    assert (empty.text(), empty.lines) == ("", 0)
+
+
+def test_newest_line_of_a_long_journal_arrives(program: Program) -> None:
+    xid = "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus"
+    program("journalctl", f"yes 'kernel: {'x' * 200}' | head -n 80000; echo '{xid}'")
+    log = _run("--driver-timeout", "1")["commands"]["kernel_log"]
+    assert log["stdout"] == xid
+    assert log["lines"] == 80_001
+    assert "truncated" not in log
 
 
 def test_processes_of_a_gpu_are_looked_up() -> None:

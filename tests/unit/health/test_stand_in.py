@@ -47,7 +47,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
             (tmp_path / name).write_text(text)
         (programs / "journalctl").write_text(f"#!/bin/sh\ncat <<'END'\n{log}\nEND\n")
         (programs / "journalctl").chmod(0o755)
-        command = [sys.executable, collector.__file__, "--driver-timeout", "1"]
+        command = [sys.executable, collector.__file__, "--driver-timeout", "1", "--path", ""]
         done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         expected = {"here": Expectation(sku="h100", device="nvidia.com/gpu", model="H100", count=count)}
         evidence = parse_evidence("here", json.loads(done.stdout))

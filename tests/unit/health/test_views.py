@@ -253,3 +253,34 @@ def test_judgement_helpers() -> None:
     assert failed("m", 5, 0) == Judgement(Verdict.FAIL, "m", "5", "0")
     assert warned("m").action is Action.NONE
     assert failed("m").action is None, "the check's own"
+
+
+# The kernel's log
+
+XID = "2026-09-21T14:00:00+0000 n kernel: NVRM: Xid (PCI:0000:18:00): 79, pid=1, gone"
+REFUSED = CommandResult(rc=1, stderr="dmesg: read kernel buffer failed: Operation not permitted")
+
+
+def logs(journal: CommandResult | None, ring: CommandResult | None) -> Box:
+    return healthy(1).command("kernel_log", journal).command("dmesg", ring)
+
+
+@pytest.mark.parametrize(
+    ("journal", "ring", "verdict"),
+    [
+        (CommandResult(rc=0, lines=900), REFUSED, Verdict.PASS),
+        (CommandResult(rc=0, lines=0), REFUSED, Verdict.UNKNOWN),
+        (CommandResult(rc=0), REFUSED, Verdict.UNKNOWN),
+        (CommandResult(rc=0), CommandResult(rc=0, lines=900), Verdict.PASS),
+        (CommandResult(rc=0, lines=1), CommandResult(rc=0, lines=1, stdout=XID), Verdict.FAIL),
+        (CommandResult(rc=0, lines=900, truncated=True), REFUSED, Verdict.UNKNOWN),
+        (CommandResult(rc=0, truncated=True), CommandResult(rc=0), Verdict.UNKNOWN),
+        (CommandResult(rc=0, lines=900, truncated=True, stdout=XID), REFUSED, Verdict.FAIL),
+    ],
+)
+def test_a_log_that_is_empty_or_cut_never_passes(journal: CommandResult, ring: CommandResult, verdict: Verdict) -> None:
+    box = logs(journal, ring)
+    assert box.verdict("gpu-xid") is verdict
+    if verdict is Verdict.UNKNOWN:
+        for check in ("kernel-oom", "kernel-machine-checks", "nvswitch-sxid"):
+            assert box.verdict(check) is Verdict.UNKNOWN

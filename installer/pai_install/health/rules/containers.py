@@ -6,6 +6,7 @@ import re
 
 from pai_install.findings import Verdict
 from pai_install.health import fields
+from pai_install.health.evidence import CommandResult
 from pai_install.health.model import (
     Action,
     CheckText,
@@ -21,6 +22,8 @@ from pai_install.health.parse.host import parse_json_object, parse_units
 from pai_install.health.view import MachineView
 
 _MIG = re.compile(r"MIG-[0-9a-fA-F]")
+# The words of Docker and of ctr for an image that is not there.
+_NO_IMAGE = re.compile(r"[Nn]o such image|image \S+: not found|manifest unknown|pull access denied")
 _UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
 
 
@@ -82,7 +85,7 @@ def _in_container(machine: MachineView, command: str, runtime: str) -> Judgement
     if result.missing:
         return skipped(f"{runtime} is not installed")
     if result.rc != 0:
-        return failed(f"a container with all GPUs did not run in {runtime}", result.text[-200:], "runs")
+        return _not_run(result, runtime)
     host = {gpu.peek(fields.UUID).text for gpu in machine.gpus} if machine.smi else set()
     inside = set(_UUID.findall(result.stdout))
     if inside != host:
@@ -90,6 +93,14 @@ def _in_container(machine: MachineView, command: str, runtime: str) -> Judgement
     if not inside:
         return unknown("no GPU has a UUID")
     return passed(f"{len(inside)} GPUs", f"{len(host)} GPUs")
+
+
+def _not_run(result: CommandResult, runtime: str) -> Judgement:
+    if result.timed_out or result.not_started:
+        return unknown(f"the container in {runtime} gave no answer in time")
+    if _NO_IMAGE.search(result.text):
+        return unknown(f"the image is not on the machine in {runtime}", result.text[-200:])
+    return failed(f"a container with all GPUs did not run in {runtime}", result.text[-200:], "runs")
 
 
 def _docker_gpu(machine: MachineView) -> Judgement:
