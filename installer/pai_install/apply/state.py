@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+import filelock
 
 from pai_install.system.files import write_atomic
 
@@ -41,6 +45,29 @@ class RunFolder:
     def report(self, suffix: str) -> Path:
         """The report in one form: json, md or html."""
         return self.path / f"report.{suffix}"
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Keeps the folder from being dropped while the run is at work; over at once when its process dies."""
+        mark = self._mark
+        with filelock.FileLock(mark, timeout=0, mode=0o600):
+            yield
+        mark.unlink(missing_ok=True)
+
+    @property
+    def finished(self) -> bool:
+        """Whether nobody is at work there any more."""
+        if not self._mark.exists():
+            return True
+        try:
+            with filelock.FileLock(self._mark, timeout=0, mode=0o600):
+                return True
+        except (filelock.Timeout, FileNotFoundError):
+            return False
+
+    @property
+    def _mark(self) -> Path:
+        return self.path / "in-use"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +115,14 @@ class StateFolder:
         return RunFolder(folder)
 
     def _drop_old_runs(self) -> None:
-        """Runs that only looked (plan, status) are counted apart: they must not push out reports."""
+        """Runs that only looked (plan, status) are counted apart: they must not push out reports.
+
+        A run at work is kept, however many have begun since.
+        """
         runs = self.all_runs()
         for kind in (True, False):
             alike = [run for run in runs if run.report("json").is_file() is kind]
-            for old in alike[:-_KEPT_RUNS]:
+            for old in filter(lambda run: run.finished, alike[:-_KEPT_RUNS]):
                 shutil.rmtree(old.path, ignore_errors=True)
 
     def all_runs(self) -> list[RunFolder]:

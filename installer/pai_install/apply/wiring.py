@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -123,11 +123,14 @@ def _choice(site: Site) -> tuple[Selection, Source]:
     )
 
 
-def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> AbstractContextManager[Engine]:  # noqa: FBT001
+@contextmanager
+def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> Iterator[Engine]:  # noqa: FBT001
     from pai_install.engine.content import content_dir  # noqa: PLC0415
     from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
 
-    return RunnerEngine(content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new)
+    engine = RunnerEngine(content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new)
+    with run.in_use(), engine:
+        yield engine
 
 
 def _health_at_the_end(site: Site, state: StateFolder, engine: Engine) -> Mapping[str, Gate]:

@@ -57,6 +57,26 @@ def test_looking_pushes_out_no_report(tmp_path: Path) -> None:
     assert len(state.all_runs()) == 21
 
 
+def test_run_at_work_is_kept_however_many_begin(tmp_path: Path) -> None:
+    state = open_state(tmp_path)
+    run = state.new_run(NOW)
+    with run.in_use():
+        assert not run.finished
+        for minute in range(1, 30):
+            state.new_run(NOW + timedelta(minutes=minute))
+        assert run.path.is_dir()
+    assert list(run.path.iterdir()) == []
+    state.new_run(NOW + timedelta(minutes=30))
+    assert not run.path.exists()
+
+
+def test_run_whose_process_was_killed_is_finished(tmp_path: Path) -> None:
+    state = open_state(tmp_path)
+    run = state.new_run(NOW)
+    (run.path / "in-use").touch()
+    assert run.finished
+
+
 def test_last_report_is_that_of_the_last_run_that_wrote_one(tmp_path: Path) -> None:
     state = open_state(tmp_path)
     assert state.all_runs() == []

@@ -36,6 +36,8 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
         assert engine._log == run.log
         assert engine._accept_new
         assert state.work.is_dir()
+        assert not run.finished, "its folder must outlive whatever begins meanwhile"
+    assert run.finished
 
 
 def test_bundle_needs_a_file(site: Any) -> None:
