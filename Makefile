@@ -46,10 +46,11 @@ test: lint ## everything: linters, then all tests with the lab's end-to-end runs
 molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
 	pytest -v tests/molecule $(if $(ROLE),-k "[$(ROLE)]")
 
-soak: venv ## long runs: three control planes, machines lost and found (root)
+soak: venv ## long runs: three control planes, machines lost and found, 10,000 mutated sites (root)
 	pytest -v tests -m soak
+	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/site/test_fuzz.py
 
-bench: venv ## measurements as JSON; PAI_BENCH_SITE=DIR adds those of a running cluster
+bench: venv ## measurements as JSON, on a lab of its own (root); PAI_BENCH_SITE=DIR: on a cluster that runs
 	@python -m tests.perf.bench
 
 docs: venv ## regenerate docs/reference from the code

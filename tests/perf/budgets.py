@@ -23,6 +23,10 @@ class Budget:
             return None
         return value >= self.limit if self.at_least else value <= self.limit
 
+    def missed_by(self, value: float) -> float:
+        """How far `value` is beyond the bound, in the budget's unit; 0 within it."""
+        return 0 if self.limit is None or self.holds(value) else abs(value - self.limit)
+
 
 BUDGETS: Mapping[str, Budget] = {
     "help_wall": Budget("s", 0.2),
@@ -46,7 +50,11 @@ BUDGETS: Mapping[str, Budget] = {
     "lab_no_op_changed": Budget("tasks", 0),
     "lab_install_wall": Budget("s", 120),
     "lab_install_tasks_per_worker": Budget("tasks", 60),
+    "lab_install_changed_per_worker": Budget("tasks"),
+    "lab_install_skipped_per_worker": Budget("tasks"),
     "lab_install_tasks_per_control_plane": Budget("tasks"),
+    "lab_install_changed_per_control_plane": Budget("tasks"),
+    "lab_install_skipped_per_control_plane": Budget("tasks"),
 }
 
 
@@ -59,7 +67,10 @@ class Measure:
     note: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """{name, value, unit, budget, within_budget} and, where there is one, note. Raises KeyError when unknown."""
+        """{name, value, unit, budget, within_budget}; missed_by, and note, where there is one.
+
+        Raises KeyError when unknown.
+        """
         budget = BUDGETS[self.name]
         found: dict[str, Any] = {
             "name": self.name,
@@ -68,6 +79,8 @@ class Measure:
             "budget": budget.limit,
             "within_budget": budget.holds(self.value),
         }
+        if found["within_budget"] is False:
+            found["missed_by"] = round(budget.missed_by(self.value), 3)
         return {**found, "note": self.note} if self.note else found
 
 

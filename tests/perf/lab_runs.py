@@ -25,16 +25,17 @@ def last_install(runs: Path) -> tuple[str, Report] | None:
 
 
 def install_measures(site: Site, name: str, report: Report) -> list[Measure]:
-    """Wall time of an installation and the most tasks that a machine of each kind executed."""
+    """Wall time of an installation and the most tasks that a machine of each kind executed, changed and skipped."""
     masters = [machine.hostname for machine in site.control_planes]
     workers = [host for host in report["hosts"] if host not in masters]
     phases = ", ".join(f"{phase['name']} {phase['duration_s']:.0f} s" for phase in report["phases"])
     changed = sum(counts["changed"] for counts in report["hosts"].values())
     found = [Measure("lab_install_wall", report["duration_s"], f"run {name}, {changed} tasks changed: {phases}")]
     for kind, hosts in (("worker", workers), ("control_plane", masters)):
-        tasks = [report["hosts"][host]["tasks"] for host in hosts if host in report["hosts"]]
-        if tasks:
-            found.append(Measure(f"lab_install_tasks_per_{kind}", max(tasks), f"run {name}"))
+        counts = [report["hosts"][host] for host in hosts if host in report["hosts"]]
+        for what in ("tasks", "changed", "skipped") if counts else ():
+            most = max(count[what] for count in counts)
+            found.append(Measure(f"lab_install_{what}_per_{kind}", most, f"run {name}, the machine with the most"))
     return found
 
 

@@ -139,7 +139,11 @@ class TestRuns:
         assert values(measures) == {
             "lab_install_wall": 100.5,
             "lab_install_tasks_per_worker": 31,
+            "lab_install_changed_per_worker": 2,
+            "lab_install_skipped_per_worker": 0,
             "lab_install_tasks_per_control_plane": 50,
+            "lab_install_changed_per_control_plane": 9,
+            "lab_install_skipped_per_control_plane": 0,
         }
         assert measures[0].note.startswith("run R, 11 tasks changed: base 2 s")
 
@@ -185,11 +189,15 @@ def test_a_part_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> No
     def broken() -> list[Measure]:
         raise OSError("no")
 
+    def refused() -> Any:
+        raise OSError("the lab needs root")
+
     monkeypatch.setattr(bench_module, "help_time", broken)
     monkeypatch.setattr(bench_module, "big_site", lambda: [Measure("plan_1000_wall", 1)])
     monkeypatch.setattr(bench_module, "health", dict)
+    monkeypatch.setattr(bench_module, "own_lab", refused)
     found = bench(None)
-    assert found["skipped"] == {"help": "OSError: no", "cluster": "PAI_BENCH_SITE names no site"}
+    assert found["skipped"] == {"help": "OSError: no", "cluster": "OSError: the lab needs root"}
     measures = found["measures"]
     assert isinstance(measures, list)
     assert {"plan_1000_wall", "module_lines_median"} <= {entry["name"] for entry in measures}

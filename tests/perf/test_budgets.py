@@ -35,8 +35,14 @@ def test_a_measure_says_everything_needed_to_read_it() -> None:
         "unit": "s",
         "budget": 0.2,
         "within_budget": False,
+        "missed_by": 0.1,
         "note": "median of 5",
     }
+
+
+def test_a_bound_is_missed_by_what_is_beyond_it() -> None:
+    assert Budget("ratio", 1.2, at_least=True).missed_by(0.9) == pytest.approx(0.3)
+    assert Budget("s", 2).missed_by(1) == Budget("s").missed_by(9) == 0
 
 
 def test_a_value_just_over_its_budget_is_over_although_it_is_rounded() -> None:
