@@ -15,8 +15,9 @@ MEANINGS = {
     ),
     ExitCode.PREFLIGHT_FAILED: (
         (
-            "Refused before anything was touched: a failed preflight check, something missing on this box, another run"
-            " at work on the site, or a saved plan that does not hold any more."
+            "Refused before anything was touched: a failed preflight check, something missing on this box (a program,"
+            " a component that cannot be had, the right to write into the site's folder), another run at work on the"
+            " site, or a saved plan that does not hold any more. Also when this box's disk is full."
         ),
         "Do what the message says, then run the same command again.",
     ),

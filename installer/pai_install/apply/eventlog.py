@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Self, TextIO
 
 from pai_install.report.notices import Notice, TaskFinished
-from pai_install.system.files import append_secret
+from pai_install.system.files import append_secret, naming
 
 
 class EventLog:
@@ -27,11 +27,13 @@ class EventLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            self._file.close()
+            with naming(self._path):  # what could not be written is tried once more
+                self._file.close()
             self._file = None
 
     def notice(self, notice: Notice) -> None:
         """Writes a finished task; passes over everything else."""
         if isinstance(notice, TaskFinished) and self._file is not None:
-            self._file.write(json.dumps(asdict(notice), default=str) + "\n")
-            self._file.flush()
+            with naming(self._path):
+                self._file.write(json.dumps(asdict(notice), default=str) + "\n")
+                self._file.flush()

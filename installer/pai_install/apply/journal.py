@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from pai_install.report.notices import (
     RunFinished,
     RunStarted,
 )
-from pai_install.system.files import append_secret
+from pai_install.system.files import append_secret, naming
 
 _LONGEST_BYTES = 8 << 20
 
@@ -68,7 +69,8 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            self._file.close()
+            with naming(self.path):  # what could not be written is tried once more
+                self._file.close()
             self._file = None
 
     def notice(self, notice: Notice) -> None:
@@ -93,10 +95,11 @@ class Journal:
         if self._file is None:
             raise RuntimeError("Journal is a context manager: use it in a with statement")
         line = {"at": self.now().isoformat(timespec="seconds"), "run": self.run, "what": what, **data}
-        self._file.write(json.dumps(line) + "\n")
-        self._file.flush()
-        if sync:
-            os.fsync(self._file.fileno())
+        with naming(self.path):
+            self._file.write(json.dumps(line) + "\n")
+            self._file.flush()
+            if sync:
+                os.fsync(self._file.fileno())
 
 
 def _make_room(path: Path) -> bool:
@@ -114,11 +117,12 @@ def _make_room(path: Path) -> bool:
 def interrupted_run(path: Path) -> Interrupted | None:
     """The last run in the journal if it never ended; None when it did, or there is none.
 
-    A line that was cut off by a crash is passed over.
+    A line that was cut off by a crash, or that no run wrote, is passed over.
     """
     state: Interrupted | None = None
     for line in _lines(path):
-        state = _advance(state, line)
+        with suppress(TypeError):  # its values are of another kind
+            state = _advance(state, line)
     return state
 
 
@@ -130,7 +134,7 @@ def _advance(state: Interrupted | None, line: Mapping[str, Any]) -> Interrupted 
         return None
     phase = str(line.get("phase", ""))
     if what == "phase_started":
-        return Interrupted(state.run, phase, tuple(line.get("hosts", ())), state.phases_done)
+        return Interrupted(state.run, phase, tuple(map(str, line.get("hosts", ()))), state.phases_done)
     if what == "host_finished":
         left = tuple(host for host in state.hosts if host != line.get("host"))
         return Interrupted(state.run, state.phase, left, state.phases_done)
@@ -146,7 +150,7 @@ def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
         for text in file:
             try:
                 line = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(line, dict):
                 yield line

@@ -132,15 +132,20 @@ class StateFolder:
         folders = [path for path in self.runs.iterdir() if path.is_dir()]
         return [RunFolder(path) for path in sorted(folders, key=lambda path: path.name)]
 
-    def last_report(self) -> Path | None:
-        """The newest report in JSON, or None when no run has ended yet."""
+    def reports(self) -> list[Path]:
+        """The reports in JSON of the runs that ended, the newest first."""
         reports = [run.report("json") for run in self.all_runs()]
-        return next((report for report in reversed(reports) if report.is_file()), None)
+        return [report for report in reversed(reports) if report.is_file()]
+
+
+def state_of(site_dir: Path) -> StateFolder:
+    """The state folder of a site for reading; makes nothing, so it may not be there."""
+    return StateFolder(site_dir.resolve() / ".pai")
 
 
 def open_state(site_dir: Path) -> StateFolder:
     """Makes <site>/.pai where it is missing; it is kept out of version control and away from other users."""
-    path = site_dir.resolve() / ".pai"
+    path = state_of(site_dir).path
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.chmod(0o700)
     if not (path / ".gitignore").exists():

@@ -13,7 +13,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pai_install.apply.state import StateFolder, open_state
+from pai_install.apply.state import StateFolder, open_state, state_of
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Checkup, Request
@@ -189,7 +189,7 @@ def history(context: click.Context, *, site_dir: Path, machine: str) -> int:
     options = _with_site(context, site_dir)
     from pai_install.health.store import HealthStore  # noqa: PLC0415
 
-    found = HealthStore(open_state(options["site_dir"]).path / "health").history(machine)
+    found = HealthStore(state_of(options["site_dir"]).health).history(machine)
     if not found:
         raise PaiError(f"no run has looked at {machine} yet", exit_code=ExitCode.USAGE)
     if options["form"] == "json":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.state import open_state
+from pai_install.apply.state import state_of
 from pai_install.apply.wiring import site_inventory
 from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode
@@ -22,7 +22,7 @@ def command(*, site_dir: Path) -> int:
     It holds the passwords of the site where the site has any: keep the file to yourself.
     """
     site = load_site(site_dir).site
-    state = open_state(site_dir)
+    state = state_of(site_dir)
     found = site_inventory(site, state, lambda line: click.echo(line, err=True)).as_ansible()
     known_hosts = f"-o UserKnownHostsFile={state.known_hosts.resolve()}"
     found["all"]["vars"]["ansible_ssh_common_args"] = known_hosts

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.state import open_state
+from pai_install.apply.state import state_of
 from pai_install.apply.wiring import site_components
 from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode, PaiError
@@ -29,14 +29,14 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
 
     With several control planes, the first of them that answers is asked.
     """
-    kubeconfig = open_state(site_dir).path / "kubeconfig"
+    site = load_site(site_dir).site
+    kubeconfig = state_of(site_dir).path / "kubeconfig"
     if not kubeconfig.is_file():
         raise PaiError(
             f"{kubeconfig} is missing: the site has no cluster yet",
             remedy=f"pai-install apply --site {site_dir}",
             exit_code=ExitCode.USAGE,
         )
-    site = load_site(site_dir).site
     kubectl = site_components(site, lambda line: click.echo(line, err=True)).file("kubectl").path
     where = server_words([machine.hostip for machine in site.control_planes], ready)
     environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from pai_install import __version__
+from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode, PaiError
 
 # verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`;
@@ -89,6 +90,10 @@ def run(argv: Sequence[str]) -> int:  # noqa: PLR0911 - one return per kind of e
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.OK
     except Exception as error:
+        refused = refused_by_box(error) if isinstance(error, OSError) else None
+        if refused is not None:
+            _show(refused, debug=debug)
+            return refused.exit_code
         _show_bug(error, argv, debug=debug)
         return ExitCode.INTERNAL
     return result if isinstance(result, int) else ExitCode.OK

@@ -11,7 +11,7 @@ import click
 from pai_install.apply.journal import interrupted_run
 from pai_install.apply.lock import holder
 from pai_install.apply.pipeline import Request, open_session, prepare
-from pai_install.apply.state import StateFolder, open_state
+from pai_install.apply.state import StateFolder, state_of
 from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.apply import say
 from pai_install.cli.options import format_option, site_option
@@ -40,9 +40,9 @@ def command(*, site_dir: Path, offline: bool, output_format: str) -> int:
 
 def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
     """Collects everything; asks the machines unless `offline` or another run is at work."""
-    state = open_state(request.site_dir)
-    running = holder(state.path)
     site = wiring.load(request.site_dir).site
+    state = state_of(request.site_dir)
+    running = holder(state.path)
     last_run = _last_run(state)
     interrupted = None if running else interrupted_run(state.journal)
     cut_off = interrupted.run if interrupted else ""
@@ -58,5 +58,9 @@ def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
 
 
 def _last_run(state: StateFolder) -> LastRun | None:
-    report = state.last_report()
-    return last_run_of(report.parent.name, json.loads(report.read_text())) if report else None
+    for report in state.reports():
+        try:
+            return last_run_of(report.parent.name, json.loads(report.read_text()))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            say(f"{report} is broken and passed over")
+    return None

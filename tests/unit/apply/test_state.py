@@ -6,7 +6,7 @@ import stat
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from pai_install.apply.state import open_state
+from pai_install.apply.state import open_state, state_of
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ def test_looking_pushes_out_no_report(tmp_path: Path) -> None:
     reported.report("json").write_text("{}")
     for minute in range(1, 30):
         state.new_run(NOW + timedelta(minutes=minute))
-    assert state.last_report() == reported.report("json")
+    assert state.reports()[0] == reported.report("json")
     assert len(state.all_runs()) == 21
 
 
@@ -77,13 +77,19 @@ def test_run_whose_process_was_killed_is_finished(tmp_path: Path) -> None:
     assert run.finished
 
 
-def test_last_report_is_that_of_the_last_run_that_wrote_one(tmp_path: Path) -> None:
+def test_reports_are_those_of_runs_that_wrote_one(tmp_path: Path) -> None:
     state = open_state(tmp_path)
     assert state.all_runs() == []
-    assert state.last_report() is None
+    assert state.reports() == []
     first, second = state.new_run(NOW), state.new_run(NOW + timedelta(minutes=1))
-    assert state.last_report() is None
+    assert state.reports() == []
     first.report("json").write_text("{}")
-    assert state.last_report() == first.path / "report.json"
+    assert state.reports() == [first.path / "report.json"]
     second.report("json").write_text("{}")
-    assert state.last_report() == second.path / "report.json"
+    assert state.reports() == [second.path / "report.json", first.path / "report.json"]
+
+
+def test_looking_for_the_folder_makes_none(tmp_path: Path) -> None:
+    state = state_of(tmp_path / "nowhere")
+    assert state.path == tmp_path / "nowhere" / ".pai"
+    assert (state.reports(), list(tmp_path.iterdir())) == ([], [])

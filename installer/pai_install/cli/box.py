@@ -1,0 +1,52 @@
+"""What the operating system of this box refuses, in words that say what to do about it."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from pai_install.errors import ExitCode, PaiError
+
+_RIGHTS = "run as the user who owns it, or give this user the right to write there; --site names another folder"
+_ROOM = "make room on the disk, or move the site to another one; then run the same command again"
+_IN_THE_WAY = "move away what is there; then run the same command again"
+_DISK = "check the disk (dmesg) and how it is mounted"
+_HANDLES = "raise the limit of open files (ulimit -n)"
+
+_REMEDIES = {
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS,
+    errno.ENOSPC: _ROOM,
+    errno.EDQUOT: _ROOM,
+    errno.EFBIG: _ROOM,
+    errno.EEXIST: _IN_THE_WAY,
+    errno.ENOTDIR: _IN_THE_WAY,
+    errno.EISDIR: _IN_THE_WAY,
+    errno.ELOOP: _IN_THE_WAY,
+    errno.EIO: _DISK,
+    errno.ESTALE: _DISK,
+    errno.EMFILE: _HANDLES,
+    errno.ENFILE: _HANDLES,
+}
+# a folder is made where a file is, or the other way round: the system's own words name only half of it
+_WORDS = {errno.EEXIST: "something else is there already"}
+
+
+def refused_by_box(error: OSError) -> PaiError | None:
+    """What the user is told, where it is this box and no bug: no right, no room, something in the way; else None."""
+    remedy = _REMEDIES.get(error.errno or 0)
+    if remedy is None or isinstance(error, ConnectionError):
+        return None
+    reason = _WORDS.get(error.errno or 0) or os.strerror(error.errno or 0)
+    where = _path(error)
+    return PaiError(
+        f"{where} cannot be used: {reason}" if where else f"this box refuses: {reason}",
+        remedy=remedy,
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )
+
+
+def _path(error: OSError) -> str:
+    name = error.filename2 or error.filename
+    return os.fsdecode(name) if isinstance(name, str | bytes | os.PathLike) else ""
