@@ -11,7 +11,7 @@ from pai_install.findings import Verdict
 from pai_install.health.evidence import CommandResult
 from pai_install.health.model import Action
 from pai_install.health.rules.inventory import same_model
-from pai_install.health.snapshot import Snapshot
+from pai_install.health.snapshot import Baseline, GpuBaseline, Snapshot
 
 from .machines import BOOT, DRIVER, NOW, Box, bus_id, change, h100, healthy, ran, smi_xml, uuid, volta
 
@@ -435,13 +435,57 @@ UP = "26.562 GB/s"
         (nvlink(*[UP] * 17), FAIL),
         (nvlink(*[UP] * 17, "20.1 GB/s"), WARN),
         (nvlink() + "Nvlink queries are not supported for Devices in MIG mode\n", SKIP),
-        (nvlink() + "NVML: all links are inActive\n", FAIL),
+        (nvlink() + "NVML: all links are inActive\n", SKIP),
         (f"GPU 0: NVIDIA L40S (UUID: {uuid(0)})\nNVML: all links are inActive\n", SKIP),
         ("", UNKNOWN),
     ],
 )
 def test_nvlink(text: str, verdict: Verdict) -> None:
     assert healthy(1).output("nvidia_smi_nvlink", text).verdict("nvlink-links") is verdict
+
+
+@pytest.mark.parametrize(
+    ("name", "links", "count", "verdict"),
+    [
+        ("Tesla V100-PCIE-16GB", [], 2, SKIP),
+        ("Tesla V100-SXM2-16GB", ["<inactive>"] * 6, 1, SKIP),
+        ("Tesla V100-SXM2-16GB", ["<inactive>"] * 6, 2, FAIL),
+        ("NVIDIA A100-SXM4-40GB", ["<inactive>"] * 12, 1, SKIP),
+        ("NVIDIA H100 80GB HBM3", ["<inactive>"] * 18, 1, SKIP),
+        ("NVIDIA H100 80GB HBM3", ["<inactive>"] * 18, 2, FAIL),
+        ("NVIDIA H200 NVL", ["<inactive>"] * 18, 2, SKIP),
+        ("NVIDIA H200", ["<inactive>"] * 18, 2, FAIL),
+        ("NVIDIA GH200 480GB", ["<inactive>"] * 18, 1, SKIP),
+        ("NVIDIA A800-SXM4-80GB", ["25 GB/s"] * 8, 2, PASS),
+        ("NVIDIA A800-SXM4-80GB", ["25 GB/s"] * 7, 2, FAIL),
+        ("NVIDIA A100-SXM4-80GB", ["25 GB/s"] * 8, 2, FAIL),
+    ],
+)
+def test_links_are_counted_only_where_the_model_and_the_machine_must_have_them(
+    name: str, links: list[str], count: int, verdict: Verdict
+) -> None:
+    cards = [change(h100(index), "product_name", name) for index in range(count)]
+    text = "".join(
+        f"GPU {index}: {name} (UUID: {uuid(index)})\n"
+        + "".join(f"\t Link {number}: {link}\n" for number, link in enumerate(links))
+        for index in range(count)
+    )
+    box = healthy(count).gpus(*cards).output("nvidia_smi_nvlink", text)
+    assert {item.verdict for item in box.findings("nvlink-links")} == {verdict}
+
+
+def test_a_single_gpu_of_a_layout_with_more_still_misses_its_links() -> None:
+    text = nvlink(*["<inactive>"] * 18)
+    assert healthy(1).expecting(count=8).output("nvidia_smi_nvlink", text).verdict("nvlink-links") is FAIL
+
+
+def test_links_that_were_accepted_as_they_are_pass() -> None:
+    accepted = Baseline(NOW, {bus_id(0): GpuBaseline(uuid=uuid(0), nvlinks=12)})
+    box = healthy(1).knowing(baselines={"gpu-01": accepted})
+    twelve = box.output("nvidia_smi_nvlink", nvlink(*[UP] * 12, *["<inactive>"] * 6))
+    assert twelve.verdict("nvlink-links") is PASS
+    eleven = box.output("nvidia_smi_nvlink", nvlink(*[UP] * 11, *["<inactive>"] * 7))
+    assert eleven.verdict("nvlink-links") is FAIL
 
 
 def test_gpu_that_nvlink_does_not_show_is_unknown() -> None:
@@ -455,6 +499,31 @@ def test_nvlink_errors_are_judged_by_their_growth() -> None:
     assert box.verdict("nvlink-errors") is SKIP
     findings = box.knowing(history={"gpu-01": [before]}).findings("nvlink-errors")
     assert [item.message for item in findings] == ["NVLink errors grow: link 0: Replay Errors"]
+
+
+@pytest.mark.parametrize(
+    ("counter", "growth", "seconds", "verdict"),
+    [
+        ("Replay Errors", 1, 5, WARN),
+        ("Replay Errors", 1, 600, PASS),
+        ("Replay Errors", 10, 600, FAIL),
+        ("Recovery Errors", 60, 600, FAIL),
+        ("Link recovery failed events", 60, 600, FAIL),
+        ("Link recovery successful events", 60, 600, SKIP),
+        ("FEC Errors - 0", 10_000_000, 3600, SKIP),
+        ("Symbol Errors", 10_000, 3600, SKIP),
+        ("Tx packets", 10_000_000, 60, SKIP),
+        ("CRC Errors", 50_000, 60, FAIL),
+    ],
+)
+def test_of_the_nvlink_counters_only_faults_are_judged(
+    counter: str, growth: int, seconds: int, verdict: Verdict
+) -> None:
+    before = Snapshot(NOW - seconds, BOOT, counters={"nvlink 0": {f"link 0: {counter}": 100.0}})
+    box = healthy(1).output(
+        "nvidia_smi_nvlink_errors", f"GPU 0: B200 (UUID: x)\n\t Link 0: {counter}: {100 + growth}\n"
+    )
+    assert box.knowing(history={"gpu-01": [before]}).verdict("nvlink-errors") is verdict
 
 
 # Growth of network and memory counters

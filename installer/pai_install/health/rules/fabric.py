@@ -23,6 +23,7 @@ from pai_install.health.model import (
 from pai_install.health.parse.host import parse_units
 from pai_install.health.parse.links import (
     NvLinks,
+    nvidia_gpus,
     nvswitches,
     parse_fabric_log,
     parse_nvlink_errors,
@@ -30,6 +31,8 @@ from pai_install.health.parse.links import (
 )
 from pai_install.health.view import MachineView
 
+# Of what `nvlink -e` counts, these are faults; packets, FEC corrections and symbol errors grow on healthy links.
+_FAULTS = re.compile(r"replay|crc|^recovery|recovery failed", re.IGNORECASE)
 _GRID = re.compile(r"^\s*GPU\d+\s")
 
 
@@ -55,14 +58,12 @@ def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Judg
     active = [speed for speed in entry.speeds.values() if speed is not None]
     value = f"{len(active)} of {len(entry.speeds)} links"
     inactive = [str(link) for link, speed in entry.speeds.items() if speed is None]
-    if wanted is None and not active:
-        return skipped("this GPU has no NVLink, or none that is connected", device=device)
-    if inactive and active:
+    if not active and (wanted is None or (accepted is None and _alone(machine))):
+        return skipped("this GPU has no NVLink, or none that is connected to another GPU", device=device)
+    if accepted is None and inactive and active:
         return failed(f"NVLinks are inactive: {', '.join(inactive)}", value, "all active", device=device)
     if wanted is not None and len(active) < wanted:
         return failed("too few NVLinks are active", value, f"{wanted:.0f} links", device=device)
-    if wanted is None and machine.gpus and len(machine.gpus) == 1:
-        wanted = len(active)
     speed = machine.optional_limit("nvlink-speed", entry.name)
     slow = [number for number in active if speed is not None and number < speed * 0.99]
     if slow:
@@ -70,29 +71,39 @@ def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Judg
     return passed(value, f"{wanted or len(active):.0f} links", device=device)
 
 
+def _alone(machine: MachineView) -> bool:
+    """Whether neither the layout nor the machine knows of a second GPU: a virtual machine with a part of a board."""
+    on_bus = len(nvidia_gpus(machine.pci)) if machine.available("lspci") else 0
+    return max(len(machine.gpus), on_bus, machine.expected.count or 0) == 1
+
+
 def _link_errors(machine: MachineView) -> Iterator[Judgement]:
     counters = parse_nvlink_errors(machine.output("nvidia_smi_nvlink_errors", missing=Verdict.SKIP))
     compared = bad = False
     for index, values in counters.items():
         for name, value in values.items():
-            delta = machine.delta(f"nvlink {index}", name, value)
-            if delta is None:
+            if not _FAULTS.search(name.partition(": ")[2]):
                 continue
-            compared = True
-            crc = "crc" in name.lower()
-            most = machine.limit("nvlink-crc-per-second") if crc else machine.limit("nvlink-errors-per-minute") / 60
-            if delta[0] / delta[1] >= most and delta[0] > 0:
+            delta = machine.delta(f"nvlink {index}", name, value)
+            compared = compared or delta is not None
+            judgement = _growth(machine, name, delta, f"GPU {index}") if delta else None
+            if judgement:
                 bad = True
-                yield failed(
-                    f"NVLink errors grow: {name}",
-                    f"+{delta[0]:.0f} in {delta[1]:.0f} s",
-                    f"< {most:.3g}/s",
-                    device=f"GPU {index}",
-                )
+                yield judgement
     if not compared:
         yield skipped("no earlier run in this boot to compare with")
     elif not bad:
         yield passed("no growth", "no growth")
+
+
+def _growth(machine: MachineView, name: str, delta: tuple[float, float], device: str) -> Judgement | None:
+    crc = "crc" in name.lower()
+    most = machine.limit("nvlink-crc-per-second") if crc else machine.limit("nvlink-errors-per-minute") / 60
+    if delta[0] == 0 or delta[0] / delta[1] < most:
+        return None
+    verdict = warned if delta[0] < machine.limit("nvlink-errors-least") else failed
+    value = f"+{delta[0]:.0f} in {delta[1]:.0f} s"
+    return verdict(f"NVLink errors grow: {name}", value, f"< {most:.3g}/s", device=device)
 
 
 def _fabric(gpu: GpuView, _machine: MachineView) -> Judgement:
@@ -175,7 +186,8 @@ CHECKS = (
             "nvlink-links",
             "Every NVLink is up and as fast as the model has it",
             "nvidia-smi nvlink -s, baseline",
-            "FAIL for an inactive link or fewer than nvlink-count; WARN below nvlink-speed; SKIP without NVLink",
+            "FAIL for an inactive link or fewer than nvlink-count or the baseline; WARN below nvlink-speed; SKIP "
+            "without NVLink, or for a single GPU with no active link",
             "NHV, recordings",
             "reset all linked GPUs; check bridge or board when it stays",
             Action.RESET_GPU,
@@ -188,7 +200,8 @@ CHECKS = (
             "nvlink-errors",
             "NVLink error counters do not grow",
             "nvidia-smi nvlink -e, history",
-            "FAIL above nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second",
+            "FAIL at nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second; WARN when they are "
+            "fewer than nvlink-errors-least",
             "DCGM",
             "reset all linked GPUs; check bridge or board when it goes on",
             Action.RESET_GPU,
