@@ -10,7 +10,7 @@ import pytest
 from pai_install.findings import Verdict
 from pai_install.health.evidence import CommandResult
 from pai_install.health.model import Action
-from pai_install.health.rules.inventory import same_model
+from pai_install.health.product import same_model
 from pai_install.health.snapshot import Baseline, GpuBaseline, Snapshot
 
 from .machines import BOOT, DRIVER, NOW, Box, bus_id, change, h100, healthy, ran, smi_xml, uuid, volta
@@ -409,6 +409,31 @@ def test_machine_that_should_have_gpus_and_has_no_driver_fails() -> None:
         ("NVIDIA GeForce RTX 2080 Ti", "GeForce RTX 2080 Ti", True),
         ("Tesla K80", "K80", True),
         ("NVIDIA L40S", "l40s", True),
+        ("NVIDIA A100-SXM4-40GB", "A100-SXM4-40GB", True),
+        ("NVIDIA A100-SXM4-80GB", "NVIDIA-A100-SXM4-80GB", True),
+        ("NVIDIA A100 80GB PCIe", "a100-80gb", True),
+        ("NVIDIA A100 80GB PCIe", "A100-SXM4-80GB", False),
+        ("NVIDIA H100 80GB HBM3", "H100-SXM5", True),
+        ("NVIDIA H100 80GB HBM3", "H100-PCIe", False),
+        ("NVIDIA H100 NVL", "H100", True),
+        ("Tesla V100-PCIE-16GB", "V100 32 GB", False),
+        ("Tesla V100-PCIE-16GB", "nvidia_tesla_v100", True),
+        ("NVIDIA A10", "A10-24GB", True),
+        ("NVIDIA A10-24Q", "A10", True),
+        ("NVIDIA GeForce RTX 3090", "rtx3090", True),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX2080Ti", True),
+        ("NVIDIA GeForce RTX 2080 Ti", "RTX 2080", False),
+        ("NVIDIA GeForce RTX 4070 SUPER", "RTX 4070", False),
+        ("NVIDIA RTX A6000", "RTXA6000", True),
+        ("NVIDIA RTX A6000", "RTX 6000", False),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX 6000 Ada", True),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX PRO 6000", True),
+        ("NVIDIA GH200 480GB", "H200", False),
+        *[
+            (f"NVIDIA {name}", wanted, False)
+            for pair in ("A10 A100", "L4 L40S", "L4 L40", "L40 L40S", "H20 H200", "T4 T400", "A2 A2000", "A10 A10G")
+            for name, wanted in (pair.split(), reversed(pair.split()))
+        ],
     ],
 )
 def test_models_are_compared_by_their_telling_words(name: str, wanted: str, same: bool) -> None:

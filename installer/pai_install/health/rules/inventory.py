@@ -23,12 +23,11 @@ from pai_install.health.model import (
 from pai_install.health.parse.host import parse_meminfo
 from pai_install.health.parse.links import nvidia_gpus
 from pai_install.health.parse.nvidia import normalise_bus_id
+from pai_install.health.product import same_model
 from pai_install.health.view import MachineView
 
 _PROC = "/proc/driver/nvidia/gpus/"
 _NODE = re.compile(r"^/dev/nvidia\d+$")
-_WORDS = re.compile(r"[a-z]*\d+[a-z0-9]*|[a-z]{3,}")
-_NOISE = {"nvidia", "tesla", "geforce", "quadro", "gpu", "graphics", "card"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +118,6 @@ def _model(gpu: GpuView, machine: MachineView) -> Judgement:
     if name and not same_model(name, wanted):
         return failed("another GPU model than the layout says", name, wanted)
     return passed(name, wanted)
-
-
-def same_model(name: str, wanted: str) -> bool:
-    """Whether every telling word of the site's model ("a100-80gb", "Tesla_V100") is in the product's name."""
-    seen = set(_WORDS.findall(name.lower()))
-    words = [word for word in _WORDS.findall(wanted.lower().replace("_", " ")) if word not in _NOISE]
-    return all(any(word in have or have in word for have in seen - _NOISE) for word in words)
 
 
 def _mixed(machine: MachineView) -> Judgement:
@@ -239,7 +231,7 @@ CHECKS = (
             "gpu-model",
             "The GPU is the model of the layout",
             "product_name, layout",
-            "FAIL when a word of the layout's model is not in the name",
+            "FAIL when a word of the layout's model is not in the name, or memory size or form factor differ",
             "own",
             "correct the layout, or the machine",
             Action.CONFIG,
