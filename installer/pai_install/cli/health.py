@@ -20,6 +20,7 @@ from pai_install.health.checkup import Checkup, Request
 from pai_install.health.report import HealthReport, text
 from pai_install.system.files import write_atomic
 
+_SHARE = "Share of nodes that may be out; above 0 at least one."
 FORMATS = ("table", "json", "html", "junit", "prometheus")
 
 
@@ -48,8 +49,8 @@ class Output:
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
 @click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image in Docker, containerd, a pod.")
 @click.option("--bandwidth-image", default="", metavar="IMAGE", help="Also run all_reduce_perf of this image in jobs.")
-@click.option("--act", type=click.Choice(["cordon"]), help="Cordon machines that FAIL; release those that recovered.")
-@click.option("--max-cordoned", default=0.2, show_default=True, type=click.FloatRange(0, 1), help="Share of nodes.")
+@click.option("--act", type=click.Choice(["cordon"]), help="Cordon machines that FAIL; release recovered ones.")
+@click.option("--max-cordoned", default=0.2, show_default=True, type=click.FloatRange(0, 1), help=_SHARE)
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click's values, one by one below
     """Say which machine or GPU is sick, why, and what to do.
@@ -59,6 +60,12 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
     context.obj = options
     if context.invoked_subcommand is not None:
         return ExitCode.OK
+    if options["act"] and options["source"] is not None:
+        raise PaiError(
+            "--act is for what machines say now, not for saved evidence",
+            remedy="leave --from or --act out",
+            exit_code=ExitCode.USAGE,
+        )
     output = Output(options["form"], options["everything"], options["strict"], options["out"])
     checkup = _checkup(options)
     report = checkup.run(_request(options))
@@ -131,6 +138,8 @@ def _cordon(checkup: Checkup, report: HealthReport, share: float) -> None:
         click.echo(f"cordoned {name}: {check}", err=True)
     for name in plan.release:
         click.echo(f"released {name}: it has recovered", err=True)
+    for name, why in plan.kept.items():
+        click.echo(f"still cordoned {name}: {why}", err=True)
     for name in plan.refused:
         click.echo(f"not cordoned {name}: more than {share:.0%} of the nodes would be out", err=True)
 

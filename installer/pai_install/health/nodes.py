@@ -1,4 +1,4 @@
-"""The cluster's side of a health run, through kubectl on the first control plane."""
+"""The cluster's side of a health run, through kubectl on the first control plane that answers."""
 
 from __future__ import annotations
 
@@ -22,15 +22,31 @@ class KubectlCall:
 
 
 def kubectl(engine: Engine, inventory: Inventory, calls: Sequence[KubectlCall]) -> list[str]:
-    """Runs the commands in order; returns their standard outputs.
+    """Runs the commands in order on the first control plane in reach; returns their standard outputs.
 
-    Raises PaiError when one fails that may not, or the control plane is out of reach.
+    Raises PaiError when one fails that may not, or no control plane is in reach.
     """
+    down: list[str] = []
+    for host in inventory.groups["control_plane"]:
+        try:
+            return _on(host, engine, inventory, calls)
+        except _DownError as error:
+            down.append(f"{host}: {error}")
+    raise PaiError("no control plane gives an answer", details="\n".join(down), remedy="pai-install verify")
+
+
+class _DownError(Exception):
+    """The machine cannot be reached: another may."""
+
+
+def _on(host: str, engine: Engine, inventory: Inventory, calls: Sequence[KubectlCall]) -> list[str]:
     words = [{**asdict(call), "argv": list(call.argv)} for call in calls]
-    request = RunRequest(NODES_PLAYBOOK, inventory, extra_vars={"pai_health_kubectl": words})
+    request = RunRequest(NODES_PLAYBOOK, inventory, limit=(host,), extra_vars={"pai_health_kubectl": words})
     outputs: list[str] = []
     for event in engine.run(request):
-        if event.kind in (EventKind.FAILED, EventKind.UNREACHABLE):
+        if event.kind is EventKind.UNREACHABLE:
+            raise _DownError(_why(event))
+        if event.kind is EventKind.FAILED:
             raise PaiError(f"kubectl failed on {event.host}", details=_why(event))
         if event.host and isinstance(results := event.result.get("results"), list):
             outputs = [str(result.get("stdout", "")) for result in results]

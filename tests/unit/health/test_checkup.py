@@ -7,7 +7,7 @@ import gzip
 import json
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -254,8 +254,33 @@ def test_kubectl_that_fails_is_named(site: Site) -> None:
     with pytest.raises(PaiError, match="kubectl failed on master") as error:
         kubectl(ReplayEngine({NODES_PLAYBOOK: (failed,)}), health_inventory(site), [KubectlCall(("get", "nodes"))])
     assert error.value.details == "Forbidden"
-    with pytest.raises(PaiError, match="no answer"):
+    with pytest.raises(PaiError, match="gave no answer"):
         kubectl(ReplayEngine({NODES_PLAYBOOK: ()}), health_inventory(site), [KubectlCall(("get", "nodes"))])
+
+
+class OneDownEngine:
+    """Its first control plane is out of reach."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, ...]] = []
+
+    def run(self, request: RunRequest) -> Generator[Event]:
+        self.asked.append(request.limit)
+        if request.limit == ("master",):
+            yield Event(EventKind.UNREACHABLE, host="master", result={"msg": "no route to host"})
+        else:
+            yield Event(EventKind.OK, host="second", result={"results": [{"stdout": "yes"}]})
+
+
+def test_kubectl_of_the_next_control_plane_answers_when_the_first_is_down(site: Site) -> None:
+    alone = health_inventory(site)
+    both = replace(alone, groups={**alone.groups, "control_plane": ("master", "second")})
+    engine = OneDownEngine()
+    assert kubectl(engine, both, [KubectlCall(("get", "nodes"))]) == ["yes"]
+    assert engine.asked == [("master",), ("second",)]
+    with pytest.raises(PaiError, match="no control plane gives an answer") as error:
+        kubectl(OneDownEngine(), alone, [KubectlCall(("get", "nodes"))])
+    assert error.value.details == "master: no route to host"
 
 
 # A pod on each machine
@@ -337,6 +362,11 @@ def test_verb_exits_with_7_for_a_fail(saved: Path, capsys: pytest.CaptureFixture
     assert run(["health", "--site", empty, "--from", str(saved)]) == 7
     assert "FAIL gpu-remap-failed" in capsys.readouterr().out
     assert run(["health", "--site", empty, "--from", str(saved), "--limit", "gpu-01"]) == 0
+
+
+def test_verb_acts_on_no_saved_evidence(saved: Path, site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["health", "--site", str(site.directory), "--from", str(saved), "--act", "cordon"]) == 2
+    assert "saved evidence" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
