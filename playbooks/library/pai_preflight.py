@@ -57,6 +57,7 @@ def probes(params: dict[str, Any]) -> dict[str, Probe]:
         "cgroups": machine.cgroups,
         "packages": machine.packages,
         "docker": machine.docker,
+        "containerd": machine.containerd,
         "kubernetes": machine.kubernetes,
         "interfaces": network.interfaces,
         "routes": network.routes,

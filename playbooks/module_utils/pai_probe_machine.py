@@ -15,6 +15,11 @@ import sys
 import time
 from typing import Any
 
+try:
+    import tomllib
+except ImportError:  # Python before 3.11
+    tomllib = None  # type: ignore[assignment]
+
 from ansible.module_utils.pai_managed import STATE_DIR
 from ansible.module_utils.pai_probe import active_units, command, names_in, number, read
 
@@ -208,6 +213,36 @@ def docker() -> dict[str, Any]:
         found["live_restore"] = info.get("LiveRestoreEnabled")
         found["swarm"] = (info.get("Swarm") or {}).get("LocalNodeState", "inactive") != "inactive"
     return found
+
+
+def containerd(path: str = "/etc/containerd/config.toml") -> dict[str, Any]:
+    """A containerd that is there. config: why its file cannot be used; tasks: namespace -> how many containers run.
+
+    Docker's and Kubernetes' own namespaces are left out: they are judged elsewhere.
+    """
+    found: dict[str, Any] = {"running": bool(active_units(["containerd"])), "config": toml_problem(path), "tasks": {}}
+    names = command(["ctr", "namespaces", "list", "--quiet"])[1].split() if found["running"] else []
+    for name in names:
+        count = len(command(["ctr", "--namespace", name, "tasks", "list", "--quiet"])[1].split())
+        if count and name not in ("moby", "k8s.io"):
+            found["tasks"][name] = count
+    return found
+
+
+def toml_problem(path: str) -> str:
+    """Why the file cannot be used as TOML; empty when it can, is not there, or this Python cannot tell."""
+    try:
+        with open(path, encoding="utf-8") as handle:
+            text = handle.read()
+    except FileNotFoundError:
+        return ""
+    except (OSError, ValueError) as error:
+        return str(error)
+    try:
+        _ = tomllib.loads(text) if tomllib else None
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def kubernetes() -> dict[str, Any]:

@@ -116,6 +116,14 @@ class Docker(_Part):
     swarm: bool = False
 
 
+class Containerd(_Part):
+    """A containerd that is there. config: why its file cannot be used. tasks: namespace -> running containers."""
+
+    running: bool = False
+    config: str = ""
+    tasks: Mapping[str, int] = Field(default_factory=dict)
+
+
 class Kubernetes(_Part):
     """What a cluster left. marker: pai-install's own record; authority: digest of the cluster's certificate."""
 
@@ -233,6 +241,7 @@ class Evidence(_Part):
     cgroups: Cgroups | None = None
     packages: Mapping[str, str] | None = None
     docker: Docker | None = None
+    containerd: Containerd | None = None
     kubernetes: Kubernetes | None = None
     interfaces: tuple[Interface, ...] | None = None
     routes: tuple[Route, ...] | None = None

@@ -99,6 +99,7 @@ def good(name: str) -> dict[str, Any]:
         "cgroups": {"version": 2, "controllers": ["cpuset", "cpu", "io", "memory", "pids"]},
         "packages": {},
         "docker": {"running": False, "snap": False, "daemon_json": "", "data_root": ""},
+        "containerd": {"running": False, "config": "", "tasks": {}},
         "kubernetes": {"marker": {}, "roles": [], "files": [], "cni": [], "other": [], "etcd_entries": 0},
         "interfaces": [interface(f"10.0.0.{number}/24", mac=f"52:54:00:00:00:0{number}")],
         "routes": [

@@ -294,6 +294,28 @@ def test_a_docker_that_does_not_run_is_not_asked(machine: Any, monkeypatch: pyte
     assert machine.docker()["daemon_json"] == "it is not a mapping"
 
 
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(None, ""), (b"version = 3\n", ""), (b"version = = 3\n", "Invalid value"), (b"\xff\xfe", "can't decode")],
+)
+def test_containerds_configuration_is_read_as_it_will_be(
+    machine: Any, tmp_path: Path, content: bytes | None, problem: str
+) -> None:
+    path = tmp_path / "config.toml"
+    if content is not None:
+        path.write_bytes(content)
+    found = machine.toml_problem(str(path))
+    assert problem in found
+    assert bool(found) == bool(problem)
+
+
+def test_containers_of_others_are_counted_by_namespace(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"namespaces": "default\nmoby\nempty\n", "default": "a\nb\n", "moby": "c\n", "empty": ""}
+    monkeypatch.setattr(machine, "active_units", lambda _units: ["containerd"])
+    monkeypatch.setattr(machine, "command", lambda argv: (0, said[argv[1] if argv[1] in said else argv[2]]))
+    assert machine.containerd("/nowhere")["tasks"] == {"default": 2}
+
+
 def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     info = '{"ServerVersion":"26.1","ContainersRunning":3,"DockerRootDir":"/data","LiveRestoreEnabled":true}'
     monkeypatch.setattr(machine, "active_units", lambda _units: ["docker"])

@@ -132,9 +132,23 @@ def _what_becomes_of_them(case: Case) -> str:
     return "they stop when apply restarts Docker: write docker_live_restore: true in config.yaml to keep them running"
 
 
+def containerd(case: Case) -> Ruling | None:
+    """A containerd that is there can be taken over."""
+    seen = had(case.evidence.containerd, "containerd")
+    if seen.config:
+        remedy = "correct the file on this machine: apply merges into it and cannot read it"
+        return failed("/etc/containerd/config.toml is broken", value=seen.config, expected="TOML", remedy=remedy)
+    if seen.tasks and not case.evidence.ours:
+        shown = ", ".join(f"{count} in {name}" for name, count in sorted(seen.tasks.items()))
+        remedy = "nothing: they run on while apply restarts containerd"
+        return warned("containers of containerd run outside Docker and Kubernetes", value=shown, remedy=remedy)
+    return passed("a containerd runs" if seen.running else "no containerd runs")
+
+
 CHECKS = (
     Check("kubernetes", "No other Kubernetes cluster on the machine", cluster),
     Check("pod-network", "No other CNI configuration before ours", pod_network),
     Check("docker-packages", "Docker, if any, from the packages that docker_packages says", docker_packages),
     Check("docker", "Docker, if in use, can be taken over without loss", docker),
+    Check("containerd", "containerd, if in use, has a configuration that can be read", containerd),
 )

@@ -104,6 +104,21 @@ def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: s
     assert word in found.message
 
 
+@pytest.mark.parametrize(
+    ("containerd", "verdict", "word"),
+    [
+        ({"config": "Invalid statement (at line 3, column 1)"}, "FAIL", "config.toml is broken"),
+        ({"running": True, "tasks": {"default": 2}}, "WARN", "outside Docker and Kubernetes"),
+        ({"running": True}, "PASS", "runs"),
+        ({}, "PASS", "no containerd"),
+    ],
+)
+def test_containerd_that_is_there(site: Site, containerd: dict[str, Any], verdict: str, word: str) -> None:
+    found = findings_of(site, "containerd", {"worker1": {"containerd": containerd}})["worker1"]
+    assert found.verdict == verdict
+    assert word in found.message
+
+
 def test_our_own_docker_may_be_busy(site: Site) -> None:
     busy = {"worker1": {"docker": {"containers": 40, "data_root": "/elsewhere"}}}
     assert findings_of(site, "docker", busy, installed)["worker1"].verdict is Verdict.PASS
