@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,6 +43,7 @@ class Wiring:
     """One function for each thing that a run needs from another room.
 
     inventory: fetches the components that it names; its last argument takes lines of progress.
+    stocked: whether it would find them all on this box.
     parse: the fact module's result -> what the planner compares. gates: phase name -> the look after it.
     newcomers: the machines that a plan would touch for the first time. preflight: judges those; its last argument
     are the checks that must not stop anything.
@@ -52,6 +53,7 @@ class Wiring:
 
     load: Callable[[Path], LoadedSite]
     inventory: Callable[[Site, StateFolder, Callable[[str], None]], Inventory]
+    stocked: Callable[[Site], bool]
     parse: Callable[[Mapping[str, Any]], Any]
     plan: MakePlan
     engine: Callable[[StateFolder, RunFolder, bool], AbstractContextManager[Engine]]
@@ -69,6 +71,7 @@ def product_wiring() -> Wiring:
     return Wiring(
         load=load_site,
         inventory=site_inventory,
+        stocked=_stocked,
         parse=parse_observed,
         plan=make_plan,
         engine=_ansible,
@@ -86,8 +89,10 @@ def site_inventory(site: Site, state: StateFolder, say: Callable[[str], None]) -
     """
     from pai_install.engine.content import content_dir, role_digests  # noqa: PLC0415
     from pai_install.plan.desired import Desired  # noqa: PLC0415
-    from pai_install.plan.inventory import build_inventory  # noqa: PLC0415
+    from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
 
+    for machine in site.present_machines:
+        connection(machine)  # a password that cannot be had is told before anything is fetched
     return build_inventory(Desired(site, site_components(site, say), state.path), role_digests(content_dir()))
 
 
@@ -100,6 +105,40 @@ def site_components(site: Site, say: Callable[[str], None]) -> ComponentSet:
 
     selection, source = _choice(site)
     return fetch(selection, source, progress=say)
+
+
+def without_components(wiring: Wiring) -> Wiring:
+    """The same for looking only: nothing is fetched, and nothing compared with what the components would be."""
+    return replace(wiring, inventory=_machines_alone, plan=_nothing_compared)
+
+
+def _machines_alone(site: Site, state: StateFolder, say: Callable[[str], None]) -> Inventory:
+    from pai_install.plan.inventory import connection, groups  # noqa: PLC0415
+
+    del state, say
+    version = {"control_plane_version": _choice(site)[0].kubernetes_version}
+    return Inventory(
+        groups(site), version, {machine.hostname: connection(machine) for machine in site.present_machines}
+    )
+
+
+def _nothing_compared(
+    site: Site,
+    inventory: Inventory,
+    observed: Mapping[str, Any],
+    *,
+    unreachable: Mapping[str, str] | None = None,
+    phases: Collection[str] = (),
+    limit: Collection[str] = (),
+) -> Plan:
+    del site, observed, phases, limit
+    return Plan((), inventory, dict(unreachable or {}))
+
+
+def _stocked(site: Site) -> bool:
+    from pai_install.components.fetch import cached  # noqa: PLC0415
+
+    return all(cached(*_choice(site)).values())
 
 
 def component_requirements(site: Site) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from pai_install.apply.journal import interrupted_run
 from pai_install.apply.lock import holder
 from pai_install.apply.pipeline import Request, open_session, prepare
 from pai_install.apply.state import StateFolder, state_of
-from pai_install.apply.wiring import Wiring, product_wiring
+from pai_install.apply.wiring import Wiring, product_wiring, without_components
 from pai_install.cli.apply import say
 from pai_install.cli.options import format_option, site_option
 from pai_install.plan.standing import versions
@@ -28,7 +28,8 @@ def command(*, site_dir: Path, offline: bool, output_format: str) -> int:
     """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
 
     Exit code 5 when a machine does not answer, 7 when the cluster is not well. While another run works on the
-    site, only what this box knows is shown.
+    site, only what this box knows is shown. Nothing is fetched: without the site's components on this box it does
+    not look for what is not as the site says.
     """
     standing = status(Request(site_dir), product_wiring(), offline=offline)
     if output_format == "json":
@@ -48,13 +49,17 @@ def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
     cut_off = interrupted.run if interrupted else ""
     if offline or running:
         return Standing(site, last_run=last_run, running=str(running or ""), interrupted=cut_off)
+    compared = wiring.stocked(site)
+    parts = wiring if compared else without_components(wiring)
     with (
         progress(sys.stderr) as observer,
-        open_session(request, wiring, verb="status", progress=observer, say=say) as session,
+        open_session(request, parts, verb="status", progress=observer, say=say) as session,
     ):
         prepared = prepare(session)
     seen = versions(prepared.observed)
-    return Standing(site, prepared.plan, prepared.standing, last_run, interrupted=cut_off, versions=seen)
+    return Standing(
+        site, prepared.plan, prepared.standing, last_run, interrupted=cut_off, versions=seen, compared=compared
+    )
 
 
 def _last_run(state: StateFolder) -> LastRun | None:

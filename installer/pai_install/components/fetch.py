@@ -51,9 +51,17 @@ def fetch(selection: Selection, source: Source, cache: Path | None = None, progr
     """Everything of the selection, verified. cache: a folder of ours, by default the user's.
 
     Idempotent; what was finished before an interruption is kept. Raises PaiError when the box lacks packages or
-    disk, or when something cannot be had or is not what is pinned.
+    disk, or when something cannot be had or is not what is pinned (exit code: preflight failed).
     """
-    store = Store(cache or default_cache())
+    try:
+        return _fetch(selection, source, Store(cache or default_cache()), progress)
+    except PaiError as error:
+        if error.exit_code is ExitCode.STEP_FAILED:  # no machine was touched: it is this box that lacks something
+            error.exit_code = ExitCode.PREFLIGHT_FAILED
+        raise
+
+
+def _fetch(selection: Selection, source: Source, store: Store, progress: Progress) -> ComponentSet:
     entries = {pick: store.lookup(source.key(pick), progress) for pick in selection.picks}
     wanted = [pick for pick, entry in entries.items() if entry is None]
     if wanted:

@@ -108,6 +108,7 @@ def _status() -> _Schema:
         ok=_YES,
         exit_code=_EXIT,
         looked=_YES,
+        compared=_YES,
         machines=_list(machine),
         findings=_list(_finding()),
         last_run=_or_null(last),

@@ -29,7 +29,8 @@ class Standing:
     """Everything that `status` tells. plan and findings are None when the machines were not looked at.
 
     running: who works on the site now. interrupted: the name of a run that never ended.
-    versions: host -> program -> version.
+    versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
+    which its components must be on this box.
     """
 
     site: Site
@@ -39,6 +40,7 @@ class Standing:
     running: str = ""
     interrupted: str = ""
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    compared: bool = True
 
     @property
     def exit_code(self) -> ExitCode:
@@ -82,6 +84,7 @@ def status_data(standing: Standing) -> dict[str, Any]:
         "ok": standing.exit_code is ExitCode.OK,
         "exit_code": int(standing.exit_code),
         "looked": standing.plan is not None,
+        "compared": standing.plan is not None and standing.compared,
         "machines": [
             {
                 "name": machine.hostname,
@@ -157,7 +160,9 @@ def _notes(standing: Standing) -> Iterator[str]:
     for host, reasons in standing.drift.items():
         yield f"{host} is not as the site says:"
         yield from (f"  {reason}" for reason in reasons)
-    if standing.plan is not None and not standing.drift:
+    if standing.plan is not None and not standing.compared:
+        yield "not compared with the site: its components are not on this box; pai-install components fetch"
+    elif standing.plan is not None and not standing.drift:
         yield "every machine that answered is as the site says"
     if standing.running:
         yield f"running now: {standing.running}"

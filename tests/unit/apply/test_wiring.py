@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pai_install.apply import wiring
-from pai_install.apply.state import open_state
+from pai_install.apply.state import open_state, state_of
 from pai_install.components.model import ComponentSet
 from pai_install.engine.runner import RunnerEngine
+from pai_install.errors import PaiError
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_wiring import write_site
 
@@ -41,8 +42,6 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
 
 
 def test_bundle_needs_a_file(site: Any) -> None:
-    from pai_install.errors import PaiError  # noqa: PLC0415
-
     settings = site.settings.model_copy(update={"component_source": "bundle"})
     with pytest.raises(PaiError, match="bundle"):
         wiring.site_components(site.model_copy(update={"settings": settings}), print)
@@ -60,3 +59,14 @@ def test_components_are_those_the_site_chooses(site: Any, monkeypatch: pytest.Mo
     components = wiring.site_components(site.model_copy(update={"settings": settings}), print)
     assert components.kubernetes_version.startswith("1.35.")
     assert asked == [("modules", "modules", print)]
+
+
+def test_password_that_is_not_there_is_told_before_anything_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PAI_TEST_UNSET", raising=False)
+    folder = write_site(tmp_path / "site")
+    (folder / "config.yaml").write_text("user: admin\npassword: {env: PAI_TEST_UNSET}\n")
+    monkeypatch.setattr(wiring, "site_components", lambda *_: pytest.fail("components were fetched"))
+    with pytest.raises(PaiError, match="PAI_TEST_UNSET is not set"):
+        wiring.site_inventory(load_site(folder).site, state_of(folder), print)

@@ -35,12 +35,14 @@ machine-list:
 class World:
     """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
 
-    newcomers: machines that no role was ever on; in_the_way: what preflight finds there.
+    stocked: whether all components are on this box. newcomers: machines that no role was ever on;
+    in_the_way: what preflight finds there.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
     script: dict[str, Sequence[Event | BaseException]] = field(default_factory=dict)
     standing: tuple[Finding, ...] = ()
+    stocked: bool = True
     newcomers: tuple[str, ...] = ()
     in_the_way: tuple[Finding, ...] = ()
     asked: list[Mapping[str, Any]] = field(default_factory=list)
@@ -57,6 +59,7 @@ class World:
         return Wiring(
             load=load_site,
             inventory=lambda *_: self.inventory(),
+            stocked=lambda _site: self.stocked,
             parse=lambda result: Observed(**{"hostname": "", **result["ansible_facts"]["pai"]}),
             plan=self._plan,
             engine=self._engine,

@@ -10,9 +10,11 @@ import pytest
 
 from pai_install.apply.lock import site_lock
 from pai_install.apply.state import open_state
+from pai_install.apply.wiring import product_wiring, without_components
 from pai_install.cli.main import run
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding, Verdict
+from pai_install.site.load import load_site
 from tests.unit.cli.stub_wiring import World, write_site
 from tests.unit.runs import done, event, phase
 
@@ -109,3 +111,30 @@ def test_while_another_run_works_it_is_named_and_left_alone(site: Path, in_world
         assert run(["status", "--site", str(site)]) == ExitCode.OK
     assert world.engine.requests == []
     assert "running now: `apply` by" in capsys.readouterr().out
+
+
+def test_without_components_nothing_is_fetched_or_compared(site: Path, in_world: Any, capsys: Any) -> None:
+    world = in_world(World((phase("base", "one"),), standing=(*READY, PODS), stocked=False))
+    world.inventory = lambda: pytest.fail("components were fetched")
+    assert run(["status", "--site", str(site)]) == ExitCode.OK
+    assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+    out = capsys.readouterr().out
+    assert "is Ready at 1.36.3" in out
+    assert "not compared with the site: its components are not on this box; pai-install components fetch" in out
+    assert "as the site says" not in out
+    assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    assert (data["looked"], data["compared"]) == (True, False)
+
+
+def test_machines_alone_know_how_they_are_reached(site: Path, tmp_path: Path) -> None:
+    parts = without_components(World().wiring())
+    inventory = parts.inventory(load_site(site).site, open_state(site), print)
+    assert inventory.host_vars["one"]["ansible_host"] == "10.0.0.2"
+    assert inventory.shared_vars["control_plane_version"].startswith("1.36.")
+
+
+def test_an_empty_cache_is_seen_without_filling_it(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert not product_wiring().stocked(load_site(site).site)
+    assert not (tmp_path / "cache").exists()

@@ -60,11 +60,12 @@ def test_a_second_fetch_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match="no network"):
+    with pytest.raises(PaiError, match="no network") as caught:
         fetch(BOTH, Source("etcd"), tmp_path)
     source = Source()
     fetch(BOTH, source, tmp_path)
     assert source.made == [TWO]
+    assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
 
 
 def test_progress_counts_what_is_left_to_do(tmp_path: Path) -> None:
