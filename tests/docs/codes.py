@@ -34,12 +34,15 @@ MEANINGS = {
         "The findings name what was seen and expected; `pai-install verify` proves it again.",
     ),
     ExitCode.INTERNAL: ("A bug in pai-install.", "The message names a log: report it with that."),
-    ExitCode.INTERRUPTED: ("Interrupted (Ctrl-C or SIGTERM).", "Run the same command again: it continues."),
+    ExitCode.INTERRUPTED: (
+        "Interrupted (Ctrl-C, SIGTERM or a closed terminal).",
+        "Run the same command again: it continues.",
+    ),
 }
 
 
 def codes_page() -> str:
     """docs/reference/exit-codes.md. Raises KeyError when a code has no meaning here."""
     rows = [(str(int(code)), f"`{code.name}`", *MEANINGS[code]) for code in ExitCode]
-    order = "Where several apply to one run, 130 comes before 6, 6 before 5, and 5 before 7."
+    order = "Where several apply to one run, 130 comes before 6, 6 before 5, 5 before 4, and 4 before 7."
     return page("Exit codes", [*table(("Code", "Name", "Meaning", "What to do"), rows), "", order])

@@ -20,7 +20,7 @@ from pai_install.apply.journal import Interrupted, Journal, interrupted_run
 from pai_install.apply.lock import site_lock
 from pai_install.apply.observe import Observation, observe
 from pai_install.apply.phase import Stage
-from pai_install.apply.signals import ending_like_ctrl_c
+from pai_install.apply.signals import ending_like_ctrl_c, finishing
 from pai_install.apply.state import RunFolder, StateFolder, open_state
 from pai_install.apply.wiring import Wiring
 from pai_install.engine.base import Engine
@@ -197,7 +197,8 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             gates=session.wiring.gates(session.site, session.state, session.engine),
             findings=_known(prepared),
         )
-    write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
+    with finishing():
+        write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
     return outcome
 
 

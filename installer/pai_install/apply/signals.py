@@ -1,30 +1,60 @@
-"""A run that is told to end (SIGTERM, a closed terminal) ends as cleanly as by Ctrl-C."""
+"""A run that is told to end (SIGTERM, a closed terminal) ends as cleanly as by Ctrl-C, and ends it all."""
 
 from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_PATIENCE_S = 10.0
+
+
+class _Listener:
+    """Interrupts at the first signal, and at another only when the end takes longer than the patience."""
+
+    def __init__(self, *, ending: bool) -> None:
+        self._deaf_until = time.monotonic() + _PATIENCE_S if ending else 0.0
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        now = time.monotonic()
+        if now < self._deaf_until:
+            return
+        self._deaf_until = now + _PATIENCE_S
+        raise KeyboardInterrupt
 
 
 @contextmanager
 def ending_like_ctrl_c() -> Iterator[None]:
-    """Turns SIGTERM and SIGHUP into KeyboardInterrupt inside the block; does nothing outside the main thread."""
+    """Turns the first SIGTERM or SIGHUP into KeyboardInterrupt inside the block, as Ctrl-C is.
+
+    For some seconds after it, further ones are ignored: the run is ending already, and has to say what it did.
+    Does nothing outside the main thread; a signal that this process was started to ignore (nohup) stays ignored.
+    """
+    with _listening(_Listener(ending=False)):
+        yield
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """Ignores these signals for the first seconds of the block: for what must be written down at the end."""
+    with _listening(_Listener(ending=True)):
+        yield
+
+
+@contextmanager
+def _listening(listener: _Listener) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, _interrupt) for number in _ENDING}
+    heard = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, listener) for number in heard}
     try:
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    raise KeyboardInterrupt

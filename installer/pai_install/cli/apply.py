@@ -19,6 +19,7 @@ from pai_install.apply.pipeline import (
     preview,
     require_unmoved,
 )
+from pai_install.apply.signals import finishing
 from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.options import format_option, yes_option
 from pai_install.cli.run_options import run_options
@@ -32,6 +33,7 @@ from pai_install.report.model import Outcome
 from pai_install.report.planned import plan_text
 from pai_install.site.pending import pending
 from pai_install.site.problem import text_lines
+from pai_install.system.output import output_may_be_lost
 
 
 @click.command
@@ -58,6 +60,7 @@ def command(*, request: Request, yes: bool, check: bool, plan_file: Path | None,
 def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file: Path | None, as_json: bool) -> int:
     """Runs the verb and gives its exit code."""
     with (
+        output_may_be_lost(),
         progress(sys.stderr) as observer,
         open_session(request, wiring, verb="apply", progress=observer, say=say) as session,
     ):
@@ -75,7 +78,8 @@ def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file
         else:
             _confirm(prepared, yes=yes)
             outcome = perform(session, prepared)
-        _show(outcome, session, as_json=as_json, check=check)
+        with finishing():
+            _show(outcome, session, as_json=as_json, check=check)
         return outcome.exit_code
 
 

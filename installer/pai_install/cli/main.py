@@ -16,6 +16,7 @@ import click
 from pai_install import __version__
 from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode, PaiError
+from pai_install.system.output import forget, lost, output_may_be_lost
 
 # verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`;
 # it is imported only when the verb runs, so that --help stays fast.
@@ -68,35 +69,44 @@ def cli(*, debug: bool) -> None:
     del debug  # read from argv by main(): it must also work when parsing fails
 
 
-def run(argv: Sequence[str]) -> int:  # noqa: PLR0911 - one return per kind of ending
+def run(argv: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; never raises, never exits."""
-    debug = "--debug" in argv
     try:
         result = cli.main(args=list(argv), prog_name="pai-install", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
-    except click.Abort:
-        return ExitCode.INTERRUPTED
-    except click.ClickException as error:
-        error.show()
-        return ExitCode.USAGE
-    except KeyboardInterrupt:
-        click.echo("\ninterrupted; run the same command again to continue", err=True)
-        return ExitCode.INTERRUPTED
-    except PaiError as error:
-        _show(error, debug=debug)
-        return error.exit_code
     except BrokenPipeError:  # `pai-install ... | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        forget(sys.stdout)
         return ExitCode.OK
-    except Exception as error:
-        refused = refused_by_box(error) if isinstance(error, OSError) else None
-        if refused is not None:
+    except (Exception, KeyboardInterrupt) as error:
+        with output_may_be_lost():
+            return _tell(error, argv)
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _tell(error: BaseException, argv: Sequence[str]) -> int:  # noqa: PLR0911 - one return per kind of ending
+    """Says how a verb ended and gives the exit code."""
+    debug = "--debug" in argv
+    match error:
+        case click.Abort():
+            return ExitCode.INTERRUPTED
+        case click.ClickException():
+            error.show()
+            return ExitCode.USAGE
+        case KeyboardInterrupt():
+            click.echo("\ninterrupted; run the same command again to continue", err=True)
+            return ExitCode.INTERRUPTED
+        case PaiError():
+            _show(error, debug=debug)
+            return error.exit_code
+        case OSError() if lost(error):  # the terminal was closed, and there is nobody left to be told
+            return ExitCode.INTERRUPTED
+        case OSError() if (refused := refused_by_box(error)) is not None:
             _show(refused, debug=debug)
             return refused.exit_code
-        _show_bug(error, argv, debug=debug)
-        return ExitCode.INTERNAL
-    return result if isinstance(result, int) else ExitCode.OK
+        case _:
+            _show_bug(error, argv, debug=debug)
+            return ExitCode.INTERNAL
 
 
 def _show(error: PaiError, *, debug: bool) -> None:
@@ -109,7 +119,7 @@ def _show(error: PaiError, *, debug: bool) -> None:
         traceback.print_exception(error)
 
 
-def _show_bug(error: Exception, argv: Sequence[str], *, debug: bool) -> None:
+def _show_bug(error: BaseException, argv: Sequence[str], *, debug: bool) -> None:
     descriptor, name = tempfile.mkstemp(prefix="pai-install-", suffix=".log")
     with os.fdopen(descriptor, "w") as log:
         log.write(f"pai-install {__version__}, Python {platform.python_version()}, {platform.platform()}\n")

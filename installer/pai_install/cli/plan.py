@@ -16,6 +16,7 @@ from pai_install.errors import ExitCode
 from pai_install.report.console import progress
 from pai_install.report.diffs import FileChange, changes_text
 from pai_install.report.planned import plan_data, plan_text
+from pai_install.system.output import output_may_be_lost
 
 
 @click.command
@@ -35,6 +36,7 @@ def plan(request: Request, wiring: Wiring, *, diff: bool, as_json: bool) -> int:
     """Runs the verb and gives its exit code."""
     changes: tuple[FileChange, ...] = ()
     with (
+        output_may_be_lost(),
         progress(sys.stderr) as observer,
         open_session(request, wiring, verb="plan", progress=observer, say=say) as session,
     ):
