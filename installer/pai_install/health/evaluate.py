@@ -149,6 +149,7 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
     reports: list[MachineReport] = []
     facts: list[MachineFacts] = []
     nodes: dict[str, KubernetesNode] | None = None
+    gap = ""
     for item in evidence:
         view = machine_view(item, knowledge)
         findings = tuple(judge_machine(view))
@@ -158,7 +159,9 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
         )
         if view.available("kubernetes_nodes"):
             nodes = (nodes or {}) | parse_kubernetes_nodes(item.commands["kubernetes_nodes"].stdout)
-    extra = compare(Fleet(tuple(facts), nodes, knowledge.limits))
+        else:
+            gap = gap or _nodes_gap(view, item)
+    extra = compare(Fleet(tuple(facts), nodes, knowledge.limits, gap))
     return [
         MachineReport(
             report.name,
@@ -169,6 +172,17 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
         )
         for report in reports
     ]
+
+
+def _nodes_gap(view: MachineView, evidence: Evidence) -> str:
+    """Why a control plane that was asked for its nodes did not name them, '' where none was asked."""
+    if "kubernetes_nodes" not in evidence.commands:
+        return ""
+    try:
+        view.output("kubernetes_nodes")
+    except NotObservedError as gap:
+        return f"{evidence.machine}: {gap.reason}"
+    return ""
 
 
 def compare(fleet: Fleet) -> dict[str, list[HealthFinding]]:

@@ -31,8 +31,12 @@ class MachineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All machines of a run. nodes: what Kubernetes says, None when no control plane was asked."""
+    """All machines of a run.
+
+    nodes: what Kubernetes says, None when no control plane answered. nodes_gap: why one that was asked did not.
+    """
 
     machines: tuple[MachineFacts, ...]
     nodes: Mapping[str, KubernetesNode] | None
     limits: Limits
+    nodes_gap: str = ""

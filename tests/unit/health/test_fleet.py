@@ -9,6 +9,7 @@ import pytest
 
 from pai_install.findings import Verdict
 from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
+from pai_install.health.evidence import CommandResult
 from pai_install.health.model import Action, HealthFinding
 
 from .machines import CATALOGUE, LIMITS, Box, change, h100, healthy, smi_xml
@@ -102,6 +103,28 @@ def with_nodes(text: str, *boxes: Box) -> list[MachineReport]:
     nothing = {path: None for path in master.evidence.files if "nvidia" in path}
     master = master.paths(nothing).command("nvidia_smi_xml", None)
     return fleet(*boxes, master.output("kubernetes_nodes", text + node("master", None)))
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        CommandResult(rc=1, stderr="The connection to the server 10.0.0.1:6443 was refused"),
+        CommandResult(missing=True),
+        CommandResult(timed_out=True),
+    ],
+)
+def test_a_control_plane_that_does_not_answer_is_no_missing_cluster(result: CommandResult) -> None:
+    reports = fleet(named("a"), named("b").expecting(control_plane=True).command("kubernetes_nodes", result))
+    assert verdicts(reports, "kubernetes-ready") == {"a": UNKNOWN, "b": UNKNOWN}
+    assert verdicts(reports, "kubernetes-gpus") == {"a": UNKNOWN, "b": UNKNOWN}
+    assert "b: kubernetes_nodes" in finding(reports, "a", "kubernetes-ready").message
+    another = with_nodes(node("a", "2"), named("a"), named("c").command("kubernetes_nodes", result))
+    assert verdicts(another, "kubernetes-ready")["a"] is PASS
+
+
+@pytest.mark.parametrize(("offered", "verdict"), [("8", PASS), ("2", PASS), ("7", FAIL), ("1", FAIL)])
+def test_gpus_that_are_shared_by_time_are_offered_several_times(offered: str, verdict: Verdict) -> None:
+    assert verdicts(with_nodes(node("a", offered), named("a")), "kubernetes-gpus") == {"a": verdict}
 
 
 @pytest.mark.parametrize(
