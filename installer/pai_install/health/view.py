@@ -285,6 +285,15 @@ class MachineView:
         assert self.log is not None  # noqa: S101 - reading records it and raises
         return self._incidents
 
+    def recent(self, time: float | None) -> bool:
+        """Whether something that a log tells is still news; what has no time stamp is."""
+        return time is None or self.collected_at - time <= self.limit("xid-window-hours") * 3600
+
+    @property
+    def young(self) -> bool:
+        """Whether the machine came up a moment ago, so that services may still be on their way."""
+        return 0 < self._evidence.uptime_s < self.limit("boot-seconds")
+
     def delta(self, group: str, counter: str, value: float) -> tuple[float, float] | None:
         """(growth, seconds) of a counter since the last run in this boot; None without one or after a reset."""
         previous = self.previous

@@ -226,6 +226,19 @@ def test_many_incidents_in_one_boot_are_the_hardware() -> None:
     assert healthy().log(*lines).verdict("gpu-xid-recurrence") is FAIL
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [xid(119, ago=7200), xid(31, ago=864_000), xid(31, ago=700_000), xid(13, ago=400_000)],
+        [xid(119, ago=7200), xid(31, ago=10_000), xid(31, ago=20_000), xid(13, ago=40_000)],
+        [xid(119, ago=800_000), xid(31, ago=700_000), xid(13, ago=400_000), xid(31, ago=100)],
+        [xid(119, ago=100_000 * day) for day in range(5)],
+    ],
+)
+def test_faults_of_applications_and_of_other_days_do_not_make_a_card_bad(lines: list[str]) -> None:
+    assert healthy().log(*lines).verdict("gpu-xid-recurrence") is PASS
+
+
 def test_snapshot_remembers_incidents_with_card_and_boot() -> None:
     snapshot = healthy().log(xid(79, ago=50)).report().snapshot
     assert snapshot is not None
@@ -257,6 +270,47 @@ def test_other_events(text: str, kind: LogKind, check: str, verdict: Verdict) ->
 def test_old_disk_errors_warn() -> None:
     line = f"{datetime.fromtimestamp(NOW - 200_000, UTC):%Y-%m-%dT%H:%M:%S}+0000 h kernel: EXT4-fs error (device sda1)"
     assert healthy().log(line).verdict("kernel-filesystems") is WARN
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("mce: CPU0: Thermal monitoring enabled (TM1)", "kernel-machine-checks"),
+        ("mce: CPU supports 20 MCE banks", "kernel-machine-checks"),
+        ("blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ)", "kernel-filesystems"),
+        ("I/O error, dev sr0, sector 0 op 0x0:(READ)", "kernel-filesystems"),
+        ("I/O error, dev loop3, sector 0 op 0x0:(READ)", "kernel-filesystems"),
+        ("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/kubepods.slice/x,task=a,pid=1", "kernel-oom"),
+        ("vboxdrv: Key was rejected by service", "driver-secure-boot"),
+    ],
+)
+def test_lines_that_mean_nothing_here(text: str, check: str) -> None:
+    line = f"{datetime.fromtimestamp(NOW - 60, UTC):%Y-%m-%dT%H:%M:%S}+0000 h kernel: {text}"
+    assert healthy().output("secure_boot", "SecureBoot enabled").log(line).verdict(check) is PASS
+
+
+@pytest.mark.parametrize(
+    ("text", "check"),
+    [
+        ("Out of memory: Killed process 5 (python)", "kernel-oom"),
+        ("INFO: task python:77 blocked for more than 120 seconds.", "kernel-hung-tasks"),
+        ("mce: [Hardware Error]: Machine check events logged", "kernel-machine-checks"),
+    ],
+)
+def test_what_happened_days_ago_is_no_news(text: str, check: str) -> None:
+    line = f"{datetime.fromtimestamp(NOW - 200_000, UTC):%Y-%m-%dT%H:%M:%S}+0000 h kernel: {text}"
+    assert healthy().log(line).verdict(check) is PASS
+
+
+def test_a_gpu_that_fell_off_the_bus_in_three_lines() -> None:
+    box = healthy().log(
+        at(60, f"The NVIDIA GPU {bus_id(1)}"),
+        at(60, "(PCI ID: 10de:2330) installed in this system has"),
+        at(60, "fallen off the bus and is not responding to commands."),
+    )
+    finding = box.finding("gpu-xid")
+    assert (finding.verdict, finding.device) == (FAIL, bus_id(1))
+    assert finding.message.startswith("Xid 79")
 
 
 def test_ring_buffer_stands_in_for_an_empty_or_missing_journal() -> None:

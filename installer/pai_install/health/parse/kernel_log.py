@@ -14,6 +14,7 @@ class LogKind(StrEnum):
     """What a line is about, apart from Xids."""
 
     AER_FATAL = "aer fatal"
+    AER_NONFATAL = "aer non-fatal"
     AER_CORRECTED = "aer corrected"
     MACHINE_CHECK = "machine check"
     HUNG_TASK = "hung task"
@@ -52,22 +53,26 @@ _XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9a-fA-F:.]+)\).*?: (\d+),? ?(.*)")
 _OFF_BUS = re.compile(
     r"NVRM: (?:The NVIDIA )?GPU (?:at )?((?:PCI:)?[0-9a-fA-F:.]+?):? (?:.*)(?:GPU )?has fallen off the bus"
 )
+# The driver says it in three lines, of which the first names the GPU and the last what happened.
+_NAMES_GPU = re.compile(r"NVRM: The NVIDIA GPU ((?:PCI:)?[0-9a-fA-F]{2,8}:[0-9a-fA-F:.]+)")
+_FELL_OFF = re.compile(r"NVRM:\s+(?:has )?fallen off the bus")
 _PID = re.compile(r"pid='?(\d+|<unknown>)'?")
 _PROCESS = re.compile(r"name=([^,]+)")
 _EVENTS = (
-    (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal error)")),
+    (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal")),
+    (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal)")),
     (LogKind.AER_CORRECTED, re.compile(r"(?:PCIe Bus Error|AER):.*(?:severity=Corrected|Correctable)")),
-    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*(?:error|CPU)", re.IGNORECASE)),
+    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error", re.IGNORECASE)),
     (LogKind.HUNG_TASK, re.compile(r"blocked for more than \d+ seconds|soft lockup")),
     (
         LogKind.FILESYSTEM,
         re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|[Ss]hutdown|shutting down)"
-                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|I/O error, dev"),
+                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|I/O error, dev (?!fd|sr|loop)"),
     ),
-    (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:")),
+    (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
     (LogKind.CARRIER_LOST, re.compile(r"lost carrier|[Ll]ink is [Dd]own")),
-    (LogKind.MODULE_REJECTED, re.compile(r"Key was rejected|nvidia.*module verification failed")),
+    (LogKind.MODULE_REJECTED, re.compile(r"nvidia.*(?:Key was rejected|module verification failed)")),
     (LogKind.SXID_FATAL, re.compile(r"SXid.*?: \d+, Fatal")),
     (LogKind.SXID, re.compile(r"SXid")),
 )  # fmt: skip
@@ -94,6 +99,7 @@ def line_time(line: str, boot_time: float | None) -> float | None:
 def parse_xids(text: str, boot_time: float | None = None) -> tuple[Xid, ...]:
     """Every Xid, and as Xid 79 the lines that say a GPU fell off the bus without one; in the log's order."""
     found = []
+    named = ""
     for line in text.splitlines():
         if "NVRM" not in line:
             continue
@@ -101,6 +107,11 @@ def parse_xids(text: str, boot_time: float | None = None) -> tuple[Xid, ...]:
             found.append(_xid(match, line, line_time(line, boot_time)))
         elif match := _OFF_BUS.search(line):
             found.append(Xid(79, normalise_bus_id(match.group(1)), line_time(line, boot_time), _message(line)))
+        elif match := _NAMES_GPU.search(line):
+            named = normalise_bus_id(match.group(1))
+        elif named and _FELL_OFF.search(line):
+            found.append(Xid(79, named, line_time(line, boot_time), _message(line)))
+            named = ""
     return tuple(found)
 
 

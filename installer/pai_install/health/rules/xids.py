@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pai_install.findings import Verdict
 from pai_install.health import fields
 from pai_install.health.model import Action, CheckText, Judgement, MachineCheck, failed, passed, warned
-from pai_install.health.parse.kernel_log import LogEvent, LogKind
+from pai_install.health.parse.kernel_log import LogKind
 from pai_install.health.view import MachineView
 from pai_install.health.xid import APPLICATION, Incident, XidMeaning, meaning_of
 
@@ -74,6 +74,15 @@ def _describe(incident: Incident, cause: XidMeaning) -> str:
     return f"{incident.cause.number} {cause.name}{count}{more}" + (f" ({process})" if process else "")
 
 
+def _fatal_and_new(incidents: Sequence[Incident], machine: MachineView) -> list[Incident]:
+    """Those that FAIL and came within the window; without times, all that FAIL."""
+    return [
+        incident
+        for incident in incidents
+        if _worst(incident, machine)[1].verdict is Verdict.FAIL and machine.recent(incident.last_time)
+    ]
+
+
 def _recurrence(machine: MachineView) -> Iterator[Judgement]:
     uuids = {gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus}
     past = {
@@ -81,15 +90,13 @@ def _recurrence(machine: MachineView) -> Iterator[Judgement]:
     }
     most, per_day = machine.limit("xid-recurrences"), machine.limit("xid-per-day")
     found = False
-    for incident in machine.incidents:
-        _, grave = _worst(incident, machine)
-        if grave.verdict is not Verdict.FAIL:
-            continue
+    fatal = _fatal_and_new(machine.incidents, machine)
+    for incident in fatal:
         device = _device(incident.bus_id, machine)
         uuid = uuids.get(device, device)
         boots = {boot for card, number, boot, _ in past if card == uuid and number == incident.cause.number}
         times = len(boots | {machine.boot_id})
-        same_day = [item for item in machine.incidents if item.bus_id == incident.bus_id and item is not incident]
+        same_day = sum(item.bus_id == incident.bus_id for item in fatal)
         if times >= most:
             found = True
             yield failed(
@@ -98,9 +105,9 @@ def _recurrence(machine: MachineView) -> Iterator[Judgement]:
                 f"< {most:.0f}",
                 device=device,
             )
-        elif len(same_day) + 1 > per_day:
+        elif same_day > per_day:
             found = True
-            yield failed("several fatal incidents in one boot", len(same_day) + 1, f"<= {per_day:.0f}", device=device)
+            yield failed("several fatal incidents in one day", same_day, f"<= {per_day:.0f}", device=device)
     if not found:
         yield passed("none", "none")
 
@@ -114,19 +121,15 @@ def _events(
     action: Action | None = None,
 ) -> Judgement:
     events = machine.events(*kinds)
-    recent = [event for event in events if _recent(event, machine)]
+    recent = any(machine.recent(event.time) for event in events)
     if not events:
         return passed("none", "none")
     value = f"{len(events)} lines, last: {events[-1].text}"
+    if warn_only and not recent:
+        return passed(value, "none lately", message="earlier in this boot, not lately")
     if recent and not warn_only:
         return failed(fatal, value, "none", action=action)
     return warned(fatal, value, "none", action=action)
-
-
-def _recent(event: LogEvent, machine: MachineView) -> bool:
-    if event.time is None:
-        return True
-    return machine.collected_at - event.time <= machine.limit("xid-window-hours") * 3600
 
 
 def _machine_checks(machine: MachineView) -> Judgement:
@@ -174,7 +177,8 @@ CHECKS = (
         _text(
             "gpu-xid-recurrence",
             "No fault comes back after a reboot",
-            "FAIL for the same fatal Xid on the same card in xid-recurrences boots, or more than xid-per-day in one",
+            "FAIL for the same fatal Xid on the same card in xid-recurrences boots, this one in xid-window-hours, or "
+            "more than xid-per-day fatal ones in those hours",
             "GPUD, OCI",
             "replace the card; the history is the evidence for the vendor",
             Action.RMA,
@@ -186,7 +190,7 @@ CHECKS = (
         _text(
             "nvswitch-sxid",
             "The NVSwitches report no errors (SXid)",
-            "FAIL for a fatal SXid, WARN for others",
+            "FAIL for a fatal SXid within xid-window-hours, WARN later in the same boot and for others within them",
             "GPUD",
             "reboot the machine; replace the board when it returns",
             Action.REBOOT,
@@ -198,7 +202,7 @@ CHECKS = (
         _text(
             "kernel-machine-checks",
             "No machine checks",
-            "WARN when there are any",
+            "WARN when there are any within xid-window-hours",
             "own",
             "find the failing module or processor with `ras-mc-ctl --summary` or the BMC's log",
             Action.DRAIN,
@@ -209,7 +213,7 @@ CHECKS = (
         _text(
             "kernel-hung-tasks",
             "No task hangs in the kernel",
-            "WARN when there are any",
+            "WARN when there are any within xid-window-hours",
             "NPD",
             "look at what the task waits for; reboot when it does not end",
             Action.REBOOT,
@@ -231,7 +235,7 @@ CHECKS = (
         _text(
             "kernel-oom",
             "The machine did not run out of memory",
-            "WARN when it did",
+            "WARN when it did within xid-window-hours; a container at its own limit is no case",
             "NPD",
             "give jobs memory limits, or the machine more memory",
             Action.NONE,
