@@ -27,6 +27,10 @@ _COUNTERS = {
     fields.POWER_BRAKE_US.name: fields.POWER_BRAKE_US,
     fields.SW_THERMAL_US.name: fields.SW_THERMAL_US,
 }
+_PCI_ERRORS = {
+    "aer corrected": ("/aer_dev_correctable", r"TOTAL_ERR_COR (\d+)"),
+    "aer nonfatal": ("/aer_dev_nonfatal", r"TOTAL_ERR_NONFATAL (\d+)"),
+}
 _GPU_TRAITS = {
     "vbios": fields.VBIOS,
     "inforom": fields.INFOROM,
@@ -120,8 +124,9 @@ def _host_counters(machine: MachineView) -> dict[str, dict[str, float]]:
         if path.endswith("/carrier_changes") and text.isdecimal():
             counters[f"net {path.split('/')[4]}"] = {"carrier_changes": float(text)}
     for path, text in (_attempt(lambda: machine.files("/sys/bus/pci/devices/", "files_pci")) or {}).items():
-        if path.endswith("/aer_dev_correctable") and (total := _search(r"TOTAL_ERR_COR (\d+)", text)):
-            counters[f"pci {normalise_bus_id(path.split('/')[5])}"] = {"aer corrected": float(total)}
+        for name, (file, pattern) in _PCI_ERRORS.items():
+            if path.endswith(file) and (total := _search(pattern, text)):
+                counters.setdefault(f"pci {normalise_bus_id(path.split('/')[5])}", {})[name] = float(total)
     errors = parse_nvlink_errors(_attempt(lambda: machine.output("nvidia_smi_nvlink_errors")) or "")
     counters.update(
         (f"nvlink {index}", {name: float(value) for name, value in values.items()}) for index, values in errors.items()

@@ -146,7 +146,7 @@ FACTS = sorted({name for names in READS.values() for name in names if name in HE
 # An empty or strange kernel log, list of held packages or process list is what a quiet machine has.
 QUIET = {"kernel_log", "apt_hold", "dkms", "secure_boot", "dpkg_nvidia", "smart_scan"}
 # sysfs has the same bus; an answer in time is an answer, even a refusal (that is driver-status).
-SPARE = {("gpu-count", "lspci"), ("driver-responds", "nvidia_smi_xml")}
+SPARE = {("gpu-count", "lspci"), ("pcie-aer", "lspci"), ("driver-responds", "nvidia_smi_xml")}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

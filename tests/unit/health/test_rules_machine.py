@@ -202,10 +202,47 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         Action.DRAIN,
     ),
     (
-        lambda box: box.log("[   12.5] pcieport 0000:17:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal)"),
+        lambda box: box.log("[89000.5] pcieport 0000:17:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal)"),
         "pcie-aer",
         FAIL,
         Action.DRAIN,
+    ),
+    (
+        lambda box: box.log("[   12.5] pcieport 0000:17:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal)"),
+        "pcie-aer",
+        WARN,
+        Action.NONE,
+    ),
+    (
+        lambda box: box.log(f"[89000.5] nvidia {bus_id(0)}: AER: Uncorrected (Non-Fatal) error received"),
+        "pcie-aer",
+        WARN,
+        Action.NONE,
+    ),
+    (
+        lambda box: box.log("[89000.5] nvme 0000:41:00.0: AER: Uncorrectable (Fatal) error received"),
+        "pcie-aer",
+        PASS,
+        Action.NONE,
+    ),
+    (
+        lambda box: box.log("[89000.5] pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error received: 0000:41:00.0"),
+        "pcie-aer",
+        PASS,
+        Action.NONE,
+    ),
+    (
+        file(f"/sys/bus/pci/devices/{bus_id(0)}/aer_dev_nonfatal", "UnsupReq 1\nTOTAL_ERR_NONFATAL 1"),
+        "pcie-aer",
+        PASS,
+        Action.NONE,
+    ),
+    (file(f"/sys/bus/pci/devices/{bus_id(0)}/aer_dev_fatal", "ERR!"), "pcie-aer", UNKNOWN, Action.NONE),
+    (
+        lambda box: box.paths({path: None for path in box.evidence.files if "/aer_dev_" in path}),
+        "pcie-aer",
+        SKIP,
+        Action.NONE,
     ),
     # network
     (file("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN"), "rdma-ports", FAIL, Action.DRAIN),
@@ -581,6 +618,14 @@ def test_corrected_pcie_errors_are_judged_by_their_growth() -> None:
     box = healthy().knowing(history={"gpu-01": [before]})
     assert box.paths({path: "RxErr 500\nTOTAL_ERR_COR 500"}).verdict("pcie-aer") is WARN
     assert box.paths({path: "RxErr 50\nTOTAL_ERR_COR 50"}).verdict("pcie-aer") is PASS
+
+
+def test_uncorrected_pcie_errors_that_grow_warn() -> None:
+    path = f"/sys/bus/pci/devices/{bus_id(0)}/aer_dev_nonfatal"
+    before = Snapshot(NOW - 3600, BOOT, counters={f"pci {bus_id(0)}": {"aer nonfatal": 1}})
+    box = healthy().knowing(history={"gpu-01": [before]})
+    assert box.paths({path: "TOTAL_ERR_NONFATAL 2"}).verdict("pcie-aer") is WARN
+    assert box.paths({path: "TOTAL_ERR_NONFATAL 1"}).verdict("pcie-aer") is PASS
 
 
 def test_replaced_gpu_is_reported_once_with_a_way_to_accept_it() -> None:

@@ -215,7 +215,7 @@ def test_snapshot_of_a_machine() -> None:
     assert snapshot.counters["net eth0"] == {"carrier_changes": 2}
     assert snapshot.counters["edac"] == {"corrected": 0}
     assert snapshot.counters["nvlink 0"] == {"link 0: Replay Errors": 3}
-    assert snapshot.counters[f"pci {bus_id(0)}"] == {"aer corrected": 0}
+    assert snapshot.counters[f"pci {bus_id(0)}"] == {"aer corrected": 0, "aer nonfatal": 0}
     assert snapshot.warned == ("gpu-persistence",)
     assert snapshot.failed == ()
 
