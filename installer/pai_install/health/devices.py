@@ -28,13 +28,20 @@ _SWITCHED = re.compile(
 )
 
 
+_VIRTUAL = re.compile(r"-\d+(?:Q|B|C|A|CME)$")
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """generation: one of GENERATIONS, '' when not known. consumer: a card that lacks data centre features."""
+    """generation: one of GENERATIONS, '' when not known. consumer: a card that lacks data centre features.
+
+    fabric: part of an NVSwitch system. virtual: a vGPU, of which the guest sees little.
+    """
 
     generation: str
     consumer: bool
     fabric: bool
+    virtual: bool = False
 
     @property
     def age(self) -> int:
@@ -65,7 +72,8 @@ def traits_of(gpu: Gpu) -> Traits:
 @lru_cache(maxsize=256)
 def _traits(name: str, stated: str) -> Traits:
     generation = stated if stated in GENERATIONS else generation_of(name)
-    return Traits(generation, bool(_CONSUMER.search(name)), bool(_SWITCHED.search(name)))
+    virtual = bool(_VIRTUAL.search(name.strip()))
+    return Traits(generation, bool(_CONSUMER.search(name)), bool(_SWITCHED.search(name)), virtual)
 
 
 def generation_of(name: str) -> str:

@@ -88,6 +88,7 @@ AGG_SRAM_SECDED = _field(
 )
 AGG_DRAM_UNC = _field("lifetime DRAM uncorrected", f"{_AGGREGATE}/dram_uncorrectable", Need.DATACENTER)
 AGG_DOUBLE_BIT = _field("lifetime double bit errors", f"{_AGGREGATE}/double_bit/total", Need.DATACENTER)
+AGG_SINGLE_BIT = _field("lifetime single bit errors", f"{_AGGREGATE}/single_bit/total", Need.DATACENTER)
 AGG_SRAM_CORR = _field("lifetime SRAM corrected", f"{_AGGREGATE}/sram_correctable", Need.DATACENTER)
 AGG_DRAM_CORR = _field("lifetime DRAM corrected", f"{_AGGREGATE}/dram_correctable", Need.DATACENTER)
 SRAM_THRESHOLD = _field(
@@ -184,6 +185,7 @@ def _reason(name: str, tag: str, label: str) -> Field:
 
 
 IDLE = _reason("idle", "gpu_idle", "idle")
+POWER_CAP = _reason("power cap", "sw_power_cap", "sw_power_cap")
 HW_SLOWDOWN = _reason("hardware slowdown", "hw_slowdown", "hw_slowdown")
 HW_THERMAL = _reason("hardware thermal slowdown", "hw_thermal_slowdown", "hw_slowdown/hw_thermal_slowdown")
 POWER_BRAKE = _reason("power brake", "hw_power_brake_slowdown", "hw_slowdown/hw_power_brake_slowdown")

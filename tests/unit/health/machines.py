@@ -124,6 +124,7 @@ def volta(index: int = 0) -> Texts:
             "ecc_errors/volatile/double_bit/total": "0",
             "ecc_errors/volatile/single_bit/total": "0",
             "ecc_errors/aggregate/double_bit/total": "0",
+            "ecc_errors/aggregate/single_bit/total": "0",
             "retired_pages/multiple_single_bit_retirement/retired_count": "0",
             "retired_pages/double_bit_retirement/retired_count": "0",
             "retired_pages/pending_retirement": "No",

@@ -156,6 +156,12 @@ def test_every_check_says_what_it_is() -> None:
         assert text.id == text.id.lower()
 
 
+def test_old_schema_counts_corrected_errors_as_single_bits() -> None:
+    box = healthy(1).gpus(change(volta(), "ecc_errors/aggregate/single_bit/total", "20000001"), driver="460.32.03")
+    assert box.verdict("gpu-ecc-corrected") is WARN
+    assert healthy(1).gpus(volta(), driver="460.32.03").verdict("gpu-ecc-corrected") is PASS
+
+
 def test_old_schema_counts_double_bit_errors() -> None:
     box = healthy(1).gpus(change(volta(), "ecc_errors/volatile/double_bit/total", "2"), driver="460.32.03")
     finding = box.finding("gpu-ecc-uncorrected")
@@ -231,6 +237,25 @@ def test_slot_that_is_no_wider_is_no_fault() -> None:
     assert box.verdict("gpu-pcie-width") is WARN
 
 
+def test_card_that_is_narrower_than_its_slot_is_as_wide_as_it_can_be() -> None:
+    folder = f"/sys/bus/pci/devices/{bus_id(0)}"
+    box = gpu_change(WIDTH, "8x")(healthy()).paths({f"{folder}/max_link_width": "8"})
+    assert box.verdict("gpu-pcie-width") is PASS
+
+
+@pytest.mark.parametrize("port", ["32", "0", "255"])
+def test_port_of_a_virtual_machine_says_nothing_of_wires(port: str) -> None:
+    folder = f"/sys/bus/pci/devices/{bus_id(0)}"
+    box = gpu_change(WIDTH, "8x")(healthy()).paths({f"{folder}/upstream/max_link_width": port})
+    assert box.verdict("gpu-pcie-width") is WARN
+
+
+def test_replays_of_an_idle_gpu_are_judged_by_the_speed_it_can_have() -> None:
+    texts = change(change(h100(0), GEN, "1"), "pci/replay_counter", "140")
+    box = healthy(1).gpus(texts).knowing(history={"gpu-01": [remembered(gpu={"replays": 40.0})]})
+    assert box.verdict("gpu-pcie-replays") is PASS
+
+
 def test_generation_is_judged_in_p0_only() -> None:
     idle = change(change(h100(0), GEN, "1"), "performance_state", "P8")
     assert healthy(1).gpus(idle).verdict("gpu-pcie-gen") is SKIP
@@ -242,6 +267,8 @@ def test_low_performance_state_is_judged_when_not_idle() -> None:
     busy = change(change(h100(0), "performance_state", "P8"), EVENT + "gpu_idle", "Not Active")
     assert healthy(1).gpus(busy).verdict("gpu-performance-state") is WARN
     assert healthy(1).gpus(change(h100(0), "performance_state", "P8")).verdict("gpu-performance-state") is PASS
+    capped = change(busy, EVENT + "sw_power_cap", "Active")
+    assert healthy(1).gpus(capped).verdict("gpu-performance-state") is PASS
 
 
 def test_memory_is_compared_with_the_baseline_where_the_name_has_no_size() -> None:
@@ -283,6 +310,8 @@ def test_throttling_since_the_last_run_warns_and_old_throttling_does_not() -> No
     finding = next(item for item in grown.findings("gpu-throttle-time") if item.device == bus_id(0))
     assert finding.verdict is WARN
     assert "+6.0 s in 600 s" in finding.value
+    blink = box.knowing(history={"gpu-01": [remembered(gpu={"software thermal slowdown time": 6_999_999.0})]})
+    assert blink.verdict("gpu-throttle-time") is not WARN
     same = box.knowing(history={"gpu-01": [remembered(gpu={"software thermal slowdown time": 7_000_000.0})]})
     assert same.verdict("gpu-throttle-time") is not WARN
 
@@ -304,6 +333,21 @@ def test_throttling_since_the_last_run_warns_and_old_throttling_does_not() -> No
 def test_processes_of_the_gpu(processes: str, groups: dict[str, dict[str, str]], verdict: Verdict) -> None:
     box = healthy(1).gpus(change(h100(), "processes", processes)).fact("gpu_processes", groups)
     assert box.verdict("gpu-stray-process") is verdict
+
+
+@pytest.mark.parametrize("text", [None, "N/A", "Unknown Error", "ERR!"])
+def test_processes_that_are_not_known_are_neither_none_nor_a_leak(text: str | None) -> None:
+    box = healthy(1).gpus(change(change(h100(), "processes", text), "fb_memory_usage/used", "800 MiB"))
+    assert box.verdict("gpu-stray-process") is UNKNOWN
+    assert box.verdict("gpu-memory-leak") is UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["GRID V100D-8Q", "NVIDIA A10-24Q", "NVIDIA A100-40C"])
+def test_a_vgpu_has_reserved_memory_and_no_gsp(name: str) -> None:
+    texts = {**h100(), "product_name": name, "fb_memory_usage/used": "1900 MiB", "gsp_firmware_version": "N/A"}
+    box = healthy(1).gpus(texts)
+    assert box.verdict("gpu-memory-leak") is SKIP
+    assert box.verdict("gpu-gsp") is SKIP
 
 
 def test_memory_in_use_by_a_process_is_no_leak() -> None:
@@ -353,6 +397,14 @@ def test_inforom_checksum_comes_from_the_csv() -> None:
     csv = "pci.bus_id, inforom.checksum_validation\n00000000:18:00.0, valid\n00000000:19:00.0, invalid\n"
     finding = healthy().output("nvidia_smi_csv", csv).finding("gpu-inforom")
     assert (finding.verdict, finding.device) == (FAIL, bus_id(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"), [("[Unknown Error]", UNKNOWN), ("ERR!", UNKNOWN), ("[N/A]", SKIP), ("valid", PASS)]
+)
+def test_inforom_checksum_that_is_no_value_is_no_good_one(text: str, verdict: Verdict) -> None:
+    csv = f"pci.bus_id, inforom.checksum_validation\n00000000:18:00.0, {text}\n"
+    assert healthy(1).output("nvidia_smi_csv", csv).verdict("gpu-inforom") is verdict
 
 
 # Thresholds

@@ -46,6 +46,17 @@ class Gpu:
     processes: tuple[Process, ...] = ()
     mig_devices: int = 0
 
+    @property
+    def process_gap(self) -> str:
+        """Why it is not known which processes use the GPU, '' when it is: an empty list is an answer."""
+        text = self.texts.get("processes")
+        if self.processes or (text is not None and text.lower() in ("", "none")):
+            return ""
+        if text is not None:
+            return f"processes reads {text!r}"
+        listed = any(path.startswith("processes/") for path in self.texts)
+        return "" if listed else "processes is missing from the driver's answer"
+
 
 @dataclass(frozen=True, slots=True)
 class SmiReport:

@@ -36,8 +36,13 @@ def _ecc_mode(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(current, "enabled")
 
 
+def _counts_bits(gpu: GpuView) -> bool:
+    """Whether it counts single and double bit errors, as all up to Volta do, and not those of SRAM and DRAM."""
+    return gpu.traits.generation in ("Kepler", "Maxwell", "Pascal", "Volta")
+
+
 def _uncorrected_fields(gpu: GpuView) -> tuple[Field, ...]:
-    if gpu.traits.age >= 0 and gpu.traits.generation in ("Kepler", "Maxwell", "Pascal", "Volta"):
+    if _counts_bits(gpu):
         return (fields.DOUBLE_BIT,)
     split = any(gpu.peek(field).text for field in (fields.SRAM_UNC_PARITY, fields.SRAM_UNC_SECDED))
     if split:
@@ -80,11 +85,14 @@ def _aggregate(gpu: GpuView, machine: MachineView) -> Judgement:
 
 
 def _corrected(gpu: GpuView, machine: MachineView) -> Judgement:
-    dram, sram = gpu.number(fields.AGG_DRAM_CORR), gpu.number(fields.AGG_SRAM_CORR)
+    if _counts_bits(gpu):
+        dram, sram = gpu.number(fields.AGG_SINGLE_BIT), 0.0
+    else:
+        dram, sram = gpu.number(fields.AGG_DRAM_CORR), gpu.number(fields.AGG_SRAM_CORR) or 0.0
     most_dram, most_sram = machine.limit("ecc-corrected-dram"), machine.limit("ecc-corrected-sram")
-    value = f"DRAM {dram or 0:.0f}, SRAM {sram or 0:.0f}"
+    value = f"DRAM {dram or 0:.0f}, SRAM {sram:.0f}"
     expected = f"<= {most_dram:.0f}, <= {most_sram:.0f}"
-    if (dram or 0) > most_dram or (sram or 0) > most_sram:
+    if (dram or 0) > most_dram or sram > most_sram:
         return warned("unusually many corrected memory errors", value, expected)
     return passed(value, expected)
 
@@ -170,9 +178,13 @@ def _leak(gpu: GpuView, machine: MachineView) -> Judgement:
     used = gpu.number(fields.MEMORY_USED)
     if used is None:
         return passed(used)
+    if gpu.traits.virtual:
+        return skipped("a vGPU counts memory that its host reserves as used")
     if gpu.gpu.processes:
         return passed(f"{used:.0f} MiB", message="in use")
     most = machine.limit("memory-leak-mib")
+    if used > most and (gap := gpu.gpu.process_gap):
+        return unknown(f"memory is in use, and by whom is not known: {gap}", f"{used:.0f} MiB")
     if used > most:
         return failed(
             "memory is in use and no process owns it", f"{used:.0f} MiB", f"<= {most:.0f} MiB", action=Action.REBOOT
@@ -181,6 +193,8 @@ def _leak(gpu: GpuView, machine: MachineView) -> Judgement:
 
 
 def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
+    if gpu.gpu.process_gap:
+        return unknown(gpu.gpu.process_gap)
     known = machine.fact("gpu_processes")
     groups = known if isinstance(known, dict) else {}
     used = [process for process in gpu.gpu.processes if process.kind != "G"]
@@ -257,7 +271,7 @@ CHECKS = (
         _text(
             "ecc-corrected",
             "Corrected errors are not unusually many",
-            "ecc_errors/aggregate: DRAM and SRAM correctable",
+            "ecc_errors/aggregate: DRAM and SRAM correctable (single bit before Turing)",
             "WARN above ecc-corrected-dram or ecc-corrected-sram",
             "AZ",
             "watch it: corrected errors cost nothing, but their rate announces worse",
@@ -354,7 +368,7 @@ CHECKS = (
             "memory-leak",
             "No memory is in use without a process",
             "fb_memory_usage/used, processes",
-            "FAIL above memory-leak-mib with no process",
+            "FAIL above memory-leak-mib with no process; SKIP for a vGPU",
             "GCM, NKP 12; own number",
             "find the holder with `fuser -v /dev/nvidia*`; reset the GPU or reboot when there is none",
             Action.REBOOT,

@@ -88,6 +88,10 @@ def _inforom(machine: MachineView) -> list[Judgement]:
         checksum = gpu.peek(fields.INFOROM_CHECKSUM)
         if checksum.state is State.VALUE and checksum.text.lower() not in ("valid", "ok"):
             found.append(failed("the infoROM's checksum is wrong", checksum.text, "valid", device=gpu.bus_id))
+        elif checksum.state is State.ERROR:
+            found.append(unknown(f"the infoROM's checksum reads {checksum.text!r}", checksum.text, device=gpu.bus_id))
+        elif checksum.state is State.NOT_AVAILABLE:
+            found.append(skipped(f"the infoROM's checksum is {checksum.text} on this GPU", device=gpu.bus_id))
     return found or [passed("no warning", "no warning")]
 
 
@@ -113,6 +117,8 @@ def _gsp(gpu: GpuView, machine: MachineView) -> Judgement:
     version = gpu.reading(fields.GSP)
     if version.state is not State.NOT_AVAILABLE:
         return passed(version.text)
+    if gpu.traits.virtual:
+        return skipped("the GSP of a vGPU belongs to its host")
     if "Open Kernel Module" in machine.file("/proc/driver/nvidia/version"):
         return failed("the open driver runs without GSP firmware", version.text, "a version")
     return passed(version.text)

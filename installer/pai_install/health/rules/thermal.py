@@ -84,6 +84,8 @@ def _performance(gpu: GpuView, _machine: MachineView) -> Judgement:
     if state and not number.isdecimal():
         return unknown(f"the performance state reads {state!r}", state)
     if state and idle == "not active" and int(number) >= 8:
+        if gpu.word(fields.POWER_CAP, *ACTIVE) == "active":
+            return passed(state, message="held down by the power cap, which is normal")
         return warned("the GPU works in a low performance state", state, "below P8 while busy", action=Action.RESET_GPU)
     return passed(state, "below P8 while busy")
 
@@ -162,7 +164,7 @@ CHECKS = (
             "gpu-performance-state",
             "The GPU is not stuck in a low performance state",
             "performance_state, clocks_event_reasons: idle",
-            "WARN at P8 or lower while not idle",
+            "WARN at P8 or lower while neither idle nor at the power cap",
             "OpenPAI NodeGpuLowPerfState",
             "reset the GPU when its work is done",
             Action.RESET_GPU,
