@@ -16,7 +16,7 @@ from click.core import ParameterSource
 from pai_install.apply.state import StateFolder, open_state, state_of
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.checkup import Checkup, Request
+from pai_install.health.checkup import Accepted, Checkup, Request
 from pai_install.health.report import HealthReport, text
 from pai_install.system.files import write_atomic
 
@@ -210,7 +210,9 @@ def history(context: click.Context, *, site_dir: Path, machine: str) -> int:
             f"{when}  boot {snapshot.boot_id[:8]}  {_words('FAIL', snapshot.failed)} {_words('WARN', snapshot.warned)}"
         )
         for incident in snapshot.incidents:
-            click.echo(f"    Xid {incident.xid} {incident.uuid}")
+            boot = f" boot {incident.boot_id[:8]}" if incident.boot_id != snapshot.boot_id else ""
+            at = datetime.fromtimestamp(incident.time, UTC)
+            click.echo(f"    Xid {incident.xid} {incident.uuid} {at:%Y-%m-%d %H:%M:%S}{boot}")
     return ExitCode.OK
 
 
@@ -227,13 +229,15 @@ def baseline(context: click.Context, *, site_dir: Path, accept: bool) -> int:
     """Show the accepted link widths, speeds, memory and NVLinks of each GPU, or accept the present ones."""
     options = _with_site(context, site_dir)
     checkup = _checkup(options)
-    baselines = checkup.accept(_request(options)) if accept else checkup.baselines()
-    for machine, item in sorted(baselines.items()):
+    accepted = checkup.accept(_request(options)) if accept else Accepted(checkup.baselines(), {})
+    for machine, item in sorted(accepted.baselines.items()):
         for bus_id, gpu in item.gpus.items():
             width = f"x{gpu.pcie_width:.0f}" if gpu.pcie_width is not None else "?"
             gen = f"gen {gpu.pcie_gen:.0f}" if gpu.pcie_gen is not None else "gen not judged"
             click.echo(f"{machine} {bus_id}: PCIe {width} {gen}, {gpu.memory_mib or 0:.0f} MiB, NVLinks {gpu.nvlinks}")
-    return ExitCode.OK
+    for machine, why in sorted(accepted.missed.items()):
+        click.echo(f"not accepted {machine}: {why}", err=True)
+    return ExitCode.UNREACHABLE if accepted.missed else ExitCode.OK
 
 
 @command.command("alert-rules")

@@ -49,6 +49,14 @@ class Request:
     redact: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """baselines: what is normal from now on. missed: machine -> why there is nothing to accept."""
+
+    baselines: Mapping[str, Baseline]
+    missed: Mapping[str, str]
+
+
 class Checkup:
     """Runs health checks of a site; without a site only over saved evidence, without memory."""
 
@@ -77,18 +85,20 @@ class Checkup:
         """What was accepted so far."""
         return self._store.baselines() if self._store else {}
 
-    def accept(self, request: Request) -> dict[str, Baseline]:
-        """Takes the machines' present hardware as their baseline; returns it."""
+    def accept(self, request: Request) -> Accepted:
+        """Takes the machines' present hardware as their baseline; those that do not show it keep theirs."""
         if self._store is None:
             raise PaiError("a baseline belongs to a site", remedy="give --site DIR", exit_code=ExitCode.USAGE)
-        documents, _ = self._documents(request)
+        documents, missed = self._documents(request)
         knowledge = self._knowledge()
         found = {
             machine: baseline_of(machine_view(parse_evidence(machine, document), knowledge))
             for machine, document in documents
         }
-        self._store.accept({machine: item for machine, item in found.items() if item.gpus})
-        return found
+        shown = {machine: item for machine, item in found.items() if item.gpus}
+        blind = [name for name in found if name not in shown and _expects_gpus(knowledge, name)]
+        self._store.accept(shown)
+        return Accepted(shown, {**missed, **dict.fromkeys(blind, "nvidia-smi named no GPU")})
 
     def cordon(self, report: HealthReport, max_share: float) -> Cordoning:
         """Takes FAILing machines out of scheduling and releases recovered ones; returns what was done.
@@ -107,7 +117,7 @@ class Checkup:
 
     def _documents(self, request: Request) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
         if request.source is not None:
-            return _limited(evidence_file.load(request.source), request.limit), {}
+            return _limited(request.source, request.limit), {}
         if self._site is None or self._engine is None:
             raise PaiError("no site to ask", remedy="give --site DIR or --from FILE", exit_code=ExitCode.USAGE)
         known = {machine.hostname for machine in self._site.present_machines}
@@ -176,10 +186,24 @@ def _has_cluster(documents: Mapping[str, dict[str, Any]]) -> bool:
     return any("kubernetes_nodes" in document["commands"] for document in documents.values())
 
 
-def _limited(
-    documents: Iterator[tuple[str, dict[str, Any]]], limit: tuple[str, ...]
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    return ((machine, document) for machine, document in documents if not limit or machine in limit)
+def _expects_gpus(knowledge: Knowledge, machine: str) -> bool:
+    return machine in knowledge.expected and knowledge.expected[machine].nvidia
+
+
+def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The records of a file, one at a time; raises PaiError at its end for machines that it does not hold."""
+    held: list[str] = []
+    for machine, document in evidence_file.load(source):
+        held.append(machine)
+        if not limit or machine in limit:
+            yield machine, document
+    unknown = [name for name in limit if name not in held]
+    if unknown or not held:
+        raise PaiError(
+            f"{source} holds no evidence" + (f" of {', '.join(unknown)}" if held else ""),
+            details=f"it holds {', '.join(held[:20])}" + (" ..." if len(held) > 20 else "") if held else "",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def site_limits(limits: Limits, directory: Path) -> Limits:

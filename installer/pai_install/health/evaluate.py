@@ -78,8 +78,11 @@ def machine_view(evidence: Evidence, knowledge: Knowledge) -> MachineView:
         catalogue=knowledge.catalogue,
         expected=knowledge.expected.get(name),
         baseline=knowledge.baselines.get(name),
-        # saved evidence may be older than what is remembered
-        history=[item for item in knowledge.history.get(name, ()) if item.time < evidence.collected_at],
+        # saved evidence may be older than what is remembered, and a run may have had a wrong clock
+        history=sorted(
+            (item for item in knowledge.history.get(name, ()) if item.time < evidence.collected_at),
+            key=lambda item: item.time,
+        ),
     )
 
 

@@ -60,8 +60,18 @@ class Evidence:
 def parse_evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
     """The typed form of the collector's JSON; unknown keys are ignored.
 
-    Raises PaiError when it is not such a document or of a newer schema.
+    A value of one of the collector's readers that has another form counts as broken. Raises PaiError when it is not
+    such a document or of a newer schema.
     """
+    try:
+        return _evidence(machine, document)
+    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise PaiError(
+            f"{machine}: the evidence is damaged: {error}", remedy="collect again", exit_code=ExitCode.USAGE
+        ) from error
+
+
+def _evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
     version = document.get("schema_version")
     if not isinstance(version, int) or not 1 <= version <= SCHEMA_VERSION:
         raise PaiError(
@@ -70,18 +80,45 @@ def parse_evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
             exit_code=ExitCode.USAGE,
         )
     facts = document.get("facts") or {}
+    read = {
+        name: raw.get("value") for name, raw in facts.items() if raw.get("ok") and _has_form(name, raw.get("value"))
+    }
     return Evidence(
         machine=machine,
-        collected_at=float(document.get("collected_at") or 0),
+        collected_at=_finite(document.get("collected_at")),
         boot_id=str(document.get("boot_id") or ""),
-        uptime_s=float(document.get("uptime_s") or 0),
-        duration_s=float(document.get("duration_s") or 0),
+        uptime_s=_finite(document.get("uptime_s")),
+        duration_s=_finite(document.get("duration_s")),
         redacted=bool(document.get("redacted")),
         commands={name: _command(raw) for name, raw in (document.get("commands") or {}).items()},
         files={str(path): str(text) for path, text in (document.get("files") or {}).items()},
-        facts={name: raw.get("value") for name, raw in facts.items() if raw.get("ok")},
-        broken=frozenset(name for name, raw in facts.items() if not raw.get("ok")),
+        facts=read,
+        broken=frozenset(facts) - read.keys(),
     )
+
+
+def _finite(raw: Any) -> float:  # noqa: ANN401 - whatever a file holds
+    number = float(raw or 0)
+    if not 0 <= number < 1e11:  # the year 5138
+        raise ValueError(f"{number} is no time")
+    return number
+
+
+def _has_form(name: str, value: object) -> bool:
+    """Whether a reader's value is what the checks take it for."""
+    if not isinstance(value, dict):
+        return False
+    if name == "disks":
+        return all(_four_numbers(item) for item in value.values())
+    if name == "gpu_processes":
+        return all(isinstance(item, dict) for item in value.values())
+    if name == "kernel":
+        return isinstance(value.get("nvml", []), list) and all(isinstance(item, str) for item in value.get("nvml", []))
+    return True
+
+
+def _four_numbers(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 4 and all(isinstance(item, (int, float)) for item in value)
 
 
 def _command(raw: Mapping[str, Any]) -> CommandResult:
@@ -90,7 +127,7 @@ def _command(raw: Mapping[str, Any]) -> CommandResult:
         rc=rc if isinstance(rc, int) else None,
         stdout=str(raw.get("stdout") or ""),
         stderr=str(raw.get("stderr") or ""),
-        duration_s=float(raw.get("duration_s") or 0),
+        duration_s=_finite(raw.get("duration_s")),
         timed_out=bool(raw.get("timed_out")),
         missing=bool(raw.get("missing")),
         not_started=bool(raw.get("not_started")),

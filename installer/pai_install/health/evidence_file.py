@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.errors import ExitCode, PaiError
+from pai_install.health.evidence import parse_evidence
 from pai_install.system.files import write_atomic
 
 
@@ -51,20 +52,22 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as handle:
             for number, line in enumerate(handle, 1):
                 if line.strip():
-                    yield _record(path, number, line)
+                    yield _record(f"{path}:{number}", line)
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise PaiError(f"{path} cannot be read: {error}", exit_code=ExitCode.USAGE) from error
 
 
-def _record(path: Path, number: int, line: str) -> tuple[str, dict[str, Any]]:
+def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
     try:
         raw = json.loads(line)
-        if "evidence" in raw:
-            return str(raw["machine"]), raw["evidence"]
-        return str(raw["hostname"]), raw
-    except (ValueError, KeyError, TypeError) as error:
+        machine, document = (raw["machine"], raw["evidence"]) if "evidence" in raw else (raw["hostname"], raw)
+        parse_evidence(str(machine), document)
+        return str(machine), document
+    except PaiError as error:
+        raise PaiError(f"{where}: {error.message}", remedy=error.remedy, exit_code=ExitCode.USAGE) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PaiError(
-            f"{path}:{number}: not a line of evidence",
+            f"{where}: not a line of evidence",
             remedy="give a file that `health --save` wrote",
             exit_code=ExitCode.USAGE,
         ) from error

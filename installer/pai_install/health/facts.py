@@ -17,7 +17,7 @@ from pai_install.health.parse.nccl import COMMAND as ALL_REDUCE
 from pai_install.health.parse.nccl import parse_all_reduce
 from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.reading import State
-from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot
+from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of
 from pai_install.health.view import MachineView
 
 T = TypeVar("T")
@@ -88,19 +88,21 @@ def _common(gpus: Iterable[GpuView], field: fields.Field) -> str:
 def snapshot_of(machine: MachineView, findings: Iterable[HealthFinding]) -> Snapshot:
     """What the next run needs of this one."""
     found = list(findings)
-    counters = {f"gpu {gpu.peek(fields.UUID).text}": _numbers(gpu) for gpu in machine.gpus}
+    cards = {gpu.bus_id: card for gpu in machine.gpus if (card := card_of(gpu.peek(fields.UUID).text))}
+    counters = {f"gpu {cards[gpu.bus_id]}": _numbers(gpu) for gpu in machine.gpus if gpu.bus_id in cards}
     counters.update(_host_counters(machine))
-    uuids = {gpu.bus_id.partition(".")[0]: gpu.peek(fields.UUID).text for gpu in machine.gpus}
+    # a card that fell off the bus no longer says who it is: an earlier run knows
+    in_slot = {slot.partition(".")[0]: card for slot, card in {**machine.known_cards, **cards}.items()}
     incidents = _attempt(lambda: machine.incidents) or ()
     return Snapshot(
         time=machine.collected_at,
         boot_id=machine.boot_id,
         counters={group: values for group, values in counters.items() if values},
-        gpus={gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus},
+        gpus=cards,
         incidents=tuple(
             PastIncident(
                 incident.cause.number,
-                uuids.get(incident.bus_id.partition(".")[0], incident.bus_id),
+                card_of(in_slot.get(incident.bus_id.partition(".")[0], "")) or incident.bus_id,
                 machine.boot_id,
                 incident.last_time or machine.collected_at,
             )
@@ -148,7 +150,7 @@ def baseline_of(machine: MachineView) -> Baseline:
         machine.collected_at,
         {
             gpu.bus_id: GpuBaseline(
-                uuid=gpu.peek(fields.UUID).text,
+                uuid=card_of(gpu.peek(fields.UUID).text),
                 pcie_width=gpu.peek(fields.WIDTH).number,
                 pcie_gen=gpu.peek(fields.GEN).number if gpu.peek(fields.PSTATE).text == "P0" else None,
                 memory_mib=gpu.peek(fields.MEMORY_TOTAL).number,

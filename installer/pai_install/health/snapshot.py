@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from pai_install.health.collector import redact
+
+_CARD = re.compile(r"(?:GPU|MIG)-redacted-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
 class PastIncident:
-    """One incident with what it takes to recognise the same card later."""
+    """One incident with what it takes to recognise the same card later.
+
+    uuid: as `card_of` gives it, the bus id where the card did not say.
+    """
 
     xid: int
     uuid: str
@@ -21,8 +29,9 @@ class PastIncident:
 class Snapshot:
     """One run on one machine.
 
-    counters: group ("gpu <uuid>", "port mlx5_0/1", "net eth0", "pci <bus id>") -> counter -> value.
-    gpus: bus id -> uuid. failed, warned: check ids with that verdict.
+    counters: group ("gpu <card>", "port mlx5_0/1", "net eth0", "pci <bus id>") -> counter -> value.
+    gpus: bus id -> card, of those that said. failed, warned: check ids with that verdict. The oldest run that is kept
+    also carries the incidents of those that were forgotten.
     """
 
     time: float
@@ -36,6 +45,31 @@ class Snapshot:
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
         return asdict(self)
+
+
+def card_of(text: str) -> str:
+    """A GPU's UUID as it is remembered, the same with --redact and without; '' for what is none ("GPU is lost")."""
+    word = str(redact(text))
+    return word if _CARD.fullmatch(word) else ""
+
+
+def in_words(snapshot: Snapshot, words: Mapping[str, str]) -> Snapshot:
+    """The snapshot with its cards named as `words` (card -> UUID) has them, and without slots whose card is no UUID."""
+
+    def word(text: str) -> str:
+        card = card_of(text)
+        return words.get(card, card) or text
+
+    def group(name: str) -> str:
+        kind, _, card = name.partition(" ")
+        return f"gpu {word(card)}" if kind == "gpu" else name
+
+    return replace(
+        snapshot,
+        counters={group(name): values for name, values in snapshot.counters.items()},
+        gpus={slot: word(text) for slot, text in snapshot.gpus.items() if card_of(text)},
+        incidents=tuple(replace(incident, uuid=word(incident.uuid)) for incident in snapshot.incidents),
+    )
 
 
 def parse_snapshot(raw: Mapping[str, Any]) -> Snapshot:

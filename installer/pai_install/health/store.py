@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pai_install.errors import PaiError
@@ -11,6 +12,7 @@ from pai_install.health.snapshot import Baseline, Snapshot, parse_baseline, pars
 from pai_install.system.files import write_atomic
 
 KEPT = 60
+KEPT_INCIDENTS = 1000
 
 
 class HealthStore:
@@ -35,10 +37,14 @@ class HealthStore:
         return {machine: found for machine in machines if (found := self.history(machine))}
 
     def remember(self, snapshots: Mapping[str, Snapshot]) -> None:
-        """Adds one run of each machine and forgets all but the last KEPT; the same run twice counts once."""
+        """Adds one run of each machine and forgets all but the last KEPT; the same run twice counts once.
+
+        The oldest that is kept takes over the incidents of those that are forgotten. The time of a run decides
+        nothing: a clock that was wrong once must not cost the history.
+        """
         for machine, snapshot in snapshots.items():
-            kept = [old for old in self.history(machine) if old.time < snapshot.time][-(KEPT - 1) :]
-            lines = [json.dumps(item.as_json(), sort_keys=True) for item in (*kept, snapshot)]
+            runs = [*(old for old in self.history(machine) if old.time != snapshot.time), snapshot]
+            lines = [json.dumps(item.as_json(), sort_keys=True) for item in _cut(runs)]
             write_atomic(self._history(machine), "\n".join(lines) + "\n", mode=0o600)
 
     def baselines(self) -> dict[str, Baseline]:
@@ -63,3 +69,12 @@ class HealthStore:
 
     def _history(self, machine: str) -> Path:
         return self._folder / "history" / f"{machine.replace('/', '_')}.jsonl"
+
+
+def _cut(runs: Sequence[Snapshot]) -> list[Snapshot]:
+    """The last KEPT runs; the first of them with the incidents of all before it, each once per card and boot."""
+    forgotten, kept = runs[:-KEPT], list(runs[-KEPT:])
+    incidents = {(item.xid, item.uuid, item.boot_id): item for run in (*forgotten, kept[0]) for item in run.incidents}
+    if forgotten:
+        kept[0] = replace(kept[0], incidents=tuple(incidents.values())[-KEPT_INCIDENTS:])
+    return kept

@@ -10,12 +10,13 @@ from dataclasses import replace
 from functools import cached_property
 
 from pai_install.findings import Verdict
+from pai_install.health import fields
 from pai_install.health.evidence import CommandResult, Evidence
 from pai_install.health.gpu_view import GpuView
 from pai_install.health.limits import Limit, Limits
 from pai_install.health.model import Judgement, NotObservedError, unknown
 from pai_install.health.parse import kernel_log, links, nvidia
-from pai_install.health.snapshot import Baseline, Expectation, Snapshot
+from pai_install.health.snapshot import Baseline, Expectation, Snapshot, card_of, in_words
 from pai_install.health.xid import Incident, XidMeaning, merge
 
 
@@ -37,7 +38,7 @@ class MachineView:
         self.catalogue = catalogue
         self.expected = expected or Expectation()
         self.baseline = baseline
-        self.history = history
+        self._history = history
         self._touched: list[str] = []
         self._sources: dict[str, str] = {}
         self._limits: dict[tuple[str, str], Limit | None] = {}
@@ -61,6 +62,18 @@ class MachineView:
     def boot_time(self) -> float | None:
         """Seconds since the epoch, None when the uptime was not collected."""
         return self._evidence.collected_at - self._evidence.uptime_s if self._evidence.uptime_s else None
+
+    @cached_property
+    def history(self) -> tuple[Snapshot, ...]:
+        """The remembered runs, oldest first; their cards are named as this run names them."""
+        texts = [gpu.peek(fields.UUID).text for gpu in self.gpus]
+        words = {card: text for text in texts if (card := card_of(text))}
+        return tuple(in_words(snapshot, words) for snapshot in self._history)
+
+    @property
+    def known_cards(self) -> dict[str, str]:
+        """Bus id -> the card that last said who it is there in an earlier run."""
+        return {slot: card for snapshot in self.history for slot, card in snapshot.gpus.items()}
 
     @property
     def previous(self) -> Snapshot | None:

@@ -22,6 +22,7 @@ from pai_install.health import evidence_file
 from pai_install.health.checkup import Checkup, Request
 from pai_install.health.collect import PLAYBOOK, CollectorOptions, collect, health_inventory
 from pai_install.health.collector import redact
+from pai_install.health.evidence import CommandResult
 from pai_install.health.expect import expectations
 from pai_install.health.nodes import NODES_PLAYBOOK, KubectlCall, kubectl
 from pai_install.health.pod import results, try_pods
@@ -155,7 +156,9 @@ def test_saved_evidence_is_judged_again_without_machines_and_without_memory(chec
     assert len(engine.requests) == 1
     assert [item.verdict for item in again.of(Verdict.FAIL)] == [item.verdict for item in first.of(Verdict.FAIL)]
     assert len(HealthStore(site.directory / ".pai" / "health").history("gpu-02")) == 1
-    assert machines.run(Request(source=path, limit=("other",))).machines == ()
+    with pytest.raises(PaiError, match="no evidence of other") as error:
+        machines.run(Request(source=path, limit=("other",)))
+    assert error.value.details == "it holds gpu-02"
 
 
 def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> None:
@@ -166,11 +169,23 @@ def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> No
     machines, _ = checkup(answer("gpu-01", document(box)))
     request = Request(limit=("gpu-01",))
     assert [item.check for item in machines.run(request).of(Verdict.WARN)] == ["gpu-pcie-width"]
-    accepted = machines.accept(request)
+    accepted = machines.accept(request).baselines
     assert accepted["gpu-01"].gpus["0000:18:00.0"].pcie_width == 8
     assert accepted["gpu-01"].gpus["0000:18:00.0"].nvlinks == 18
     assert machines.run(request).of(Verdict.WARN) == []
     assert machines.baselines() == accepted
+
+
+def test_machines_that_show_no_gpus_are_named_and_keep_their_baseline(checkup: Make) -> None:
+    before, _ = checkup(*(answer(name, document(healthy(2, name))) for name in ("gpu-01", "gpu-02")))
+    accepted = before.accept(Request(limit=("gpu-01", "gpu-02"))).baselines
+    hung = healthy(2, "gpu-01").command("nvidia_smi_xml", CommandResult(timed_out=True))
+    now, _ = checkup(
+        answer("gpu-01", document(hung)), Event(EventKind.UNREACHABLE, host="gpu-02", result={"msg": "no route"})
+    )
+    again = now.accept(Request(limit=("gpu-01", "gpu-02")))
+    assert dict(again.missed) == {"gpu-02": "no route", "gpu-01": "nvidia-smi named no GPU"}
+    assert now.baselines() == accepted
 
 
 def test_a_damaged_line_of_history_does_not_stop_a_run(checkup: Make, site: Site) -> None:
@@ -362,6 +377,15 @@ def test_verb_exits_with_7_for_a_fail(saved: Path, capsys: pytest.CaptureFixture
     assert run(["health", "--site", empty, "--from", str(saved)]) == 7
     assert "FAIL gpu-remap-failed" in capsys.readouterr().out
     assert run(["health", "--site", empty, "--from", str(saved), "--limit", "gpu-01"]) == 0
+
+
+def test_verb_names_what_a_file_does_not_hold(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["health", "--site", str(saved.parent), "--from"]
+    assert run([*words, str(saved), "--limit", "gpu-03"]) == 2
+    assert "gpu-03" in capsys.readouterr().err
+    (saved.parent / "empty").write_text("\n")
+    assert run([*words, str(saved.parent / "empty")]) == 2
+    assert "holds no evidence" in capsys.readouterr().err
 
 
 def test_verb_acts_on_no_saved_evidence(saved: Path, site: Site, capsys: pytest.CaptureFixture[str]) -> None:

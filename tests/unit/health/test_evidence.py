@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import base64
+import copy
 import gzip
 import json
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health import evidence_file
+from pai_install.health.catalogues import load_catalogue, load_limits
+from pai_install.health.evaluate import Knowledge, evaluate
 from pai_install.health.evidence import CommandResult, parse_evidence
 
 DOCUMENT: dict[str, Any] = {
@@ -80,7 +86,22 @@ def test_load_takes_the_output_of_one_collector(tmp_path: Path) -> None:
     assert list(evidence_file.load(path)) == [("n", DOCUMENT)]
 
 
-@pytest.mark.parametrize("content", ["not json", '{"machine": "a"}', "[1]", "5"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "not json",
+        '{"machine": "a"}',
+        "[1]",
+        "5",
+        '{"machine": "a", "evidence": [1]}',
+        '{"machine": "a", "evidence": {"schema_version": 1, "commands": [1]}}',
+        '{"machine": "a", "evidence": {"schema_version": 1, "commands": {"x": 1}}}',
+        '{"machine": "a", "evidence": {"schema_version": 1, "collected_at": "x"}}',
+        '{"machine": "a", "evidence": {"schema_version": 1, "collected_at": NaN}}',
+        '{"machine": "a", "evidence": {"schema_version": 1, "facts": {"x": 1}}}',
+        '{"machine": "a", "evidence": {"schema_version": 9}}',
+    ],
+)
 def test_load_names_file_and_line(tmp_path: Path, content: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text("\n" + content + "\n")
@@ -93,3 +114,46 @@ def test_load_names_a_file_that_is_no_gzip(tmp_path: Path) -> None:
     path.write_bytes(b"plain")
     with pytest.raises(PaiError, match="cannot be read"):
         list(evidence_file.load(path))
+
+
+@pytest.mark.parametrize("value", [None, [], 5, {"/": 1}, {"/": [1, 2]}, {"/": ["a", 1, 2, 3]}])
+def test_a_reader_s_value_of_another_form_is_broken(value: object) -> None:
+    found = parse_evidence("m", {**DOCUMENT, "facts": {"disks": {"ok": True, "value": value}}})
+    assert dict(found.facts) == {}
+    assert found.broken == {"disks"}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+PLACES = [(), ("commands",), ("facts",), ("files",), *((name,) for name in DOCUMENT)]
+PLACES += [
+    ("commands", "good"),
+    ("commands", "good", "rc"),
+    ("commands", "nvidia_smi_xml"),
+    ("commands", "hung", "state"),
+]
+PLACES += [("facts", name, "value") for name in ("disks", "kernel", "gpu_processes", "files_host")]
+
+
+@given(st.sampled_from(PLACES), JSON)
+def test_no_value_anywhere_in_a_line_gives_a_traceback(place: tuple[str, ...], value: object) -> None:
+    document = copy.deepcopy(DOCUMENT)
+    inner: Any = {"top": document}
+    key = "top"
+    for step in place:
+        inner, key = inner[key], step
+        inner.setdefault(key, {"ok": True})
+    inner[key] = value
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "e.jsonl"
+        path.write_text(json.dumps({"machine": "m", "evidence": document if place else value}) + "\n")
+        try:
+            (record,) = evidence_file.load(path)
+        except PaiError as error:
+            assert error.exit_code is ExitCode.USAGE  # noqa: PT017 - either outcome is right
+            assert "e.jsonl:1" in error.message  # noqa: PT017
+            return
+    assert evaluate([parse_evidence(*record)], Knowledge(load_limits(), load_catalogue()))

@@ -629,7 +629,7 @@ def test_uncorrected_pcie_errors_that_grow_warn() -> None:
 
 
 def test_replaced_gpu_is_reported_once_with_a_way_to_accept_it() -> None:
-    before = Snapshot(NOW - 3600, BOOT, gpus={bus_id(0): uuid(0), bus_id(1): "GPU-other"})
+    before = Snapshot(NOW - 3600, BOOT, gpus={bus_id(0): uuid(0), bus_id(1): uuid(7)})
     finding = healthy().knowing(history={"gpu-01": [before]}).finding("gpu-replaced")
     assert finding.verdict is WARN
     assert finding.value == bus_id(1)

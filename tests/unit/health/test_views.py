@@ -8,6 +8,7 @@ import pytest
 
 from pai_install.findings import Verdict
 from pai_install.health import fields
+from pai_install.health.collector import redact
 from pai_install.health.evaluate import gravest, judge_machine, machine_view
 from pai_install.health.evidence import CommandResult
 from pai_install.health.facts import baseline_of, facts_of, snapshot_of
@@ -15,7 +16,7 @@ from pai_install.health.gpu_view import GpuView
 from pai_install.health.model import Action, Judgement, NotObservedError, failed, finding_from_json, passed, warned
 from pai_install.health.parse.nvidia import Gpu
 from pai_install.health.reading import State
-from pai_install.health.snapshot import GpuBaseline, Snapshot
+from pai_install.health.snapshot import GpuBaseline, Snapshot, card_of
 from pai_install.health.view import MachineView
 
 from .machines import BOOT, DRIVER, NOW, Box, bus_id, change, gpu_change, h100, healthy, uuid
@@ -209,8 +210,8 @@ def test_snapshot_of_a_machine() -> None:
     )
     machine = view(box)
     snapshot = snapshot_of(machine, list(judge_machine(machine)))
-    assert snapshot.gpus == {bus_id(0): uuid(0), bus_id(1): uuid(1)}
-    assert snapshot.counters[f"gpu {uuid(0)}"]["replays"] == 40
+    assert snapshot.gpus == {bus_id(0): card_of(uuid(0)), bus_id(1): card_of(uuid(1))}
+    assert snapshot.counters[f"gpu {card_of(uuid(0))}"]["replays"] == 40
     assert snapshot.counters["port mlx5_0/1"]["link_downed"] == 1
     assert snapshot.counters["net eth0"] == {"carrier_changes": 2}
     assert snapshot.counters["edac"] == {"corrected": 0}
@@ -223,7 +224,7 @@ def test_snapshot_of_a_machine() -> None:
 def test_baseline_of_a_machine_judges_no_generation_at_rest() -> None:
     box = healthy().gpus(change(h100(0), "performance_state", "P8"), h100(1))
     baseline = baseline_of(view(box))
-    assert baseline.gpus[bus_id(0)] == GpuBaseline(uuid(0), 16, None, 81500, 18)
+    assert baseline.gpus[bus_id(0)] == GpuBaseline(card_of(uuid(0)), 16, None, 81500, 18)
     assert baseline.gpus[bus_id(1)].pcie_gen == 5
 
 
@@ -284,3 +285,58 @@ def test_a_log_that_is_empty_or_cut_never_passes(journal: CommandResult, ring: C
     if verdict is Verdict.UNKNOWN:
         for check in ("kernel-oom", "kernel-machine-checks", "nvswitch-sxid"):
             assert box.verdict(check) is Verdict.UNKNOWN
+
+
+# Cards between runs
+
+
+def after(*boxes: Box) -> Box:
+    """The last machine, with the runs of those before it in its history."""
+    *earlier, last = boxes
+    runs: list[Snapshot] = []
+    for number, box in enumerate(earlier):
+        dated = replace(box, evidence=replace(box.evidence, collected_at=NOW - 3600 + number))
+        snapshot = dated.knowing(history={"gpu-01": list(runs)}).report().snapshot
+        assert snapshot
+        runs.append(snapshot)
+    return last.knowing(history={"gpu-01": runs})
+
+
+def redacted(box: Box) -> Box:
+    """As --redact collects it."""
+    xml = box.evidence.commands["nvidia_smi_xml"].stdout
+    return box.output("nvidia_smi_xml", str(redact(xml)))
+
+
+def test_a_card_that_was_lost_and_is_back_was_not_replaced() -> None:
+    well, lost = healthy(), healthy().gpus(h100(0), change(h100(1), "uuid", "GPU is lost"))
+    missing = healthy().gpus(h100(0))
+    assert after(well, lost).verdict("gpu-replaced") is Verdict.UNKNOWN
+    for boxes in ((well, lost, well), (lost, well), (well, missing), (well, missing, well), (missing, well)):
+        assert after(*boxes).verdict("gpu-replaced") is Verdict.PASS
+    other = healthy().gpus(h100(0), change(h100(1), "uuid", uuid(7)))
+    assert after(well, lost, other).finding("gpu-replaced").value == bus_id(1)
+    swapped = healthy().gpus(change(h100(0), "uuid", uuid(1)), change(h100(1), "uuid", uuid(0)))
+    assert after(well, swapped).verdict("gpu-replaced") is Verdict.WARN
+
+
+def test_redaction_between_two_runs_replaces_no_card_and_resets_no_counter() -> None:
+    well = healthy()
+    grown = well.gpus(change(h100(0), "pci/replay_counter", "4000"), h100(1))
+    for boxes in ((well, redacted(grown)), (redacted(well), grown)):
+        assert after(*boxes).verdict("gpu-replaced") is Verdict.PASS
+        assert after(*boxes).verdict("gpu-pcie-replays") is Verdict.WARN
+
+
+def test_a_lost_card_s_incident_is_remembered_under_its_name() -> None:
+    lost = healthy().gpus(change(h100(0), "uuid", "GPU is lost"), h100(1)).log(XID)
+    snapshot = after(healthy(), lost).report().snapshot
+    assert snapshot
+    assert [item.uuid for item in snapshot.incidents] == [card_of(uuid(0))]
+
+
+def test_a_run_with_a_wrong_clock_is_not_the_previous_one() -> None:
+    runs = [Snapshot(NOW - 60, BOOT), Snapshot(100.0, BOOT)]
+    previous = view(healthy().knowing(history={"gpu-01": runs})).previous
+    assert previous is not None
+    assert previous.time == NOW - 60

@@ -9,7 +9,7 @@ import pytest
 from pai_install.findings import Verdict
 from pai_install.health.model import Action
 from pai_install.health.parse.kernel_log import LogKind, Xid, line_time, parse_events, parse_xids
-from pai_install.health.snapshot import PastIncident, Snapshot
+from pai_install.health.snapshot import PastIncident, Snapshot, card_of
 from pai_install.health.xid import meaning_of, merge
 
 from .machines import BOOT, CATALOGUE, NOW, bus_id, healthy, uuid
@@ -242,7 +242,7 @@ def test_faults_of_applications_and_of_other_days_do_not_make_a_card_bad(lines: 
 def test_snapshot_remembers_incidents_with_card_and_boot() -> None:
     snapshot = healthy().log(xid(79, ago=50)).report().snapshot
     assert snapshot is not None
-    assert snapshot.incidents == (PastIncident(79, uuid(0), BOOT, NOW - 50),)
+    assert snapshot.incidents == (PastIncident(79, card_of(uuid(0)), BOOT, NOW - 50),)
 
 
 # Other lines of the log

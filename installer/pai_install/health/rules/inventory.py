@@ -24,6 +24,7 @@ from pai_install.health.parse.host import parse_meminfo
 from pai_install.health.parse.links import nvidia_gpus
 from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.product import same_model
+from pai_install.health.snapshot import card_of
 from pai_install.health.view import MachineView
 
 _PROC = "/proc/driver/nvidia/gpus/"
@@ -133,12 +134,16 @@ def _mixed(machine: MachineView) -> Judgement:
 def _replaced(machine: MachineView) -> Judgement:
     assert machine.smi  # noqa: S101 - reading records it and raises
     now = {gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus}
-    if machine.previous is None or not machine.previous.gpus:
+    before = machine.known_cards
+    if not before:
         return skipped("no earlier run to compare with")
-    if not now or not all(now.values()):
-        return unknown("not every GPU has a UUID")
-    before = dict(machine.previous.gpus)
-    changed = sorted(bus_id for bus_id in now.keys() | before.keys() if now.get(bus_id) != before.get(bus_id))
+    cards = {bus_id: text for bus_id, text in now.items() if card_of(text)}
+    known = set(before.values())
+    changed = sorted(
+        bus_id
+        for bus_id, card in cards.items()
+        if before.get(bus_id, card) != card or card in known - {before.get(bus_id)}
+    )
     if changed:
         return warned(
             "GPUs were replaced or moved since the last run: " + ", ".join(changed),
@@ -147,6 +152,8 @@ def _replaced(machine: MachineView) -> Judgement:
             action=Action.CONFIG,
             remedy="when this was meant: pai-install health baseline --accept",
         )
+    if not now or len(cards) < len(now):
+        return unknown("not every GPU has a UUID")
     return passed(f"{len(now)} as before")
 
 
