@@ -61,7 +61,8 @@ def read_site(directory: Path) -> Reading:
     check_layout(layout_source)
     if usable is not None:
         check_settings(config_source, usable)
-        check_login(layout_source, config_source, usable)
+        if config_source.root is not None:  # what could not be read may well hold a login
+            check_login(layout_source, config_source, usable)
         check_networks(layout_source, config_source, usable)
     services = _services(directory, sources)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))

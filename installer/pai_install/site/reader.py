@@ -9,6 +9,8 @@ from pai_install.site.parse import parse_document, split_lines
 from pai_install.site.problem import printable
 
 MAX_BYTES = 4 * 1024 * 1024
+# the files that only sites of these versions of OpenPAI have
+_OLD_SITES = {"v1.0 to v1.4": ("master.csv", "worker.csv"), "v0.x": ("cluster-configuration.yaml",)}
 
 
 def read_document(path: Path, *, top: str = "a mapping") -> Document:
@@ -44,12 +46,15 @@ def _read_text(path: Path, document: Document) -> str | None:
 
 
 def _missing_remedy(path: Path) -> str:
-    """Names what may be there instead: another spelling, or a site of OpenPAI v1.0 to v1.4."""
+    """Names what may be there instead: another spelling, or an old site of OpenPAI."""
     other = path.with_suffix(".yml")
     if other.is_file():
         return f"rename {other.name} to {path.name}"
-    if (path.parent / "master.csv").is_file() or (path.parent / "worker.csv").is_file():
-        return "this is a site of OpenPAI v1.0 to v1.4: pai-install migrate OLD --site NEW turns it into a current one"
+    for version, names in _OLD_SITES.items():
+        if any((path.parent / name).is_file() for name in names):
+            return (
+                f"this is a site of OpenPAI {version}: pai-install migrate OLD --site NEW turns it into a current one"
+            )
     return "pai-install init writes a commented start; --site names another folder"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,33 @@ def test_a_thousand_machines_are_read(tmp_path: Path) -> None:
     site = load_site(tmp_path).site
     assert len(site.machines) == 1000
     assert len({machine.hostip for machine in site.machines}) == 1000
+
+
+@pytest.mark.parametrize(
+    "config", [b"user: caf\xe9\n", b"user: a\n\tpassword: x\n", b"user: a\n---\nuser: b\n", b"", b"- 1\n", b"\x00"]
+)
+def test_a_config_that_cannot_be_read_is_not_said_to_lack_a_login(tmp_path: Path, config: bytes) -> None:
+    reading = read_site(write_site(tmp_path, config=config))
+    assert [Path(problem.file).name for problem in reading.problems] == ["config.yaml"]
+
+
+@pytest.mark.parametrize("kind", ["loop", "fifo", "folder", "missing"])
+def test_a_config_that_is_no_file_is_one_problem(tmp_path: Path, kind: str) -> None:
+    path = write_site(tmp_path) / "config.yaml"
+    path.unlink()
+    if kind == "loop":
+        path.symlink_to(path)
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    assert [problem.code for problem in read_site(tmp_path).problems] == ["site.no-file"]
+
+
+@pytest.mark.parametrize(("name", "version"), [("master.csv", "v1.0 to v1.4"), ("cluster-configuration.yaml", "v0.x")])
+def test_an_old_site_is_sent_to_migrate(tmp_path: Path, name: str, version: str) -> None:
+    (tmp_path / name).write_text("")
+    remedies = {problem.remedy for problem in read_site(tmp_path).problems}
+    assert remedies == {
+        f"this is a site of OpenPAI {version}: pai-install migrate OLD --site NEW turns it into a current one"
+    }
