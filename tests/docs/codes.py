@@ -40,9 +40,15 @@ MEANINGS = {
     ),
 }
 
+_DOCUMENT = (
+    "With `--format json` a verb that could not do its work says so on stdout, too, in one document",
+    "([error.schema.json](error.schema.json)): `schema_version`, `ok` (false), `exit_code`, and `error` with",
+    "`message`, `details` and `remedy`. The same stands on stderr for people.",
+)
+
 
 def codes_page() -> str:
     """docs/reference/exit-codes.md. Raises KeyError when a code has no meaning here."""
     rows = [(str(int(code)), f"`{code.name}`", *MEANINGS[code]) for code in ExitCode]
     order = "Where several apply to one run, 130 comes before 6, 6 before 5, 5 before 4, and 4 before 7."
-    return page("Exit codes", [*table(("Code", "Name", "Meaning", "What to do"), rows), "", order])
+    return page("Exit codes", [*table(("Code", "Name", "Meaning", "What to do"), rows), "", order, "", *_DOCUMENT])

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from pai_install import __version__
+from pai_install.cli import failure
 from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode, PaiError
 from pai_install.system.output import forget, lost, output_may_be_lost
@@ -25,7 +26,7 @@ VERBS: dict[str, str] = {
     "init": "Write a commented site to start from.",
     "validate": "Check the site's files and show what they mean.",
     "migrate": "Turn a site of OpenPAI before v1.5 into a current one.",
-    "schema": "Print the JSON Schema of a site's file.",
+    "schema": "Print the JSON Schema of a site's file or of a report.",
     "components": "List, fetch and verify third-party programs.",
     "inventory": "Print the Ansible inventory of the site.",
     "preflight": "Say what about the machines would make an installation fail.",
@@ -59,20 +60,21 @@ class _Verbs(click.Group):
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pai-install")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option("--debug", is_flag=True, help="Show tracebacks; may also stand behind the verb.")
 def cli(*, debug: bool) -> None:
     """Install and operate a shared GPU training cluster.
 
     Every verb takes --site DIR (default: $PAI_SITE or the current folder): the folder with layout.yaml,
     config.yaml and, where there is one, services-configuration.yaml.
     """
-    del debug  # read from argv by main(): it must also work when parsing fails
+    del debug  # taken out of argv by run(): it must also work behind the verb and when parsing fails
 
 
 def run(argv: Sequence[str]) -> int:
     """Runs one command line and returns its exit code; never raises, never exits."""
+    words = _without_debug(argv)
     try:
-        result = cli.main(args=list(argv), prog_name="pai-install", standalone_mode=False)
+        result = cli.main(args=words, prog_name="pai-install", standalone_mode=False)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except BrokenPipeError:  # `pai-install ... | head`
@@ -80,52 +82,62 @@ def run(argv: Sequence[str]) -> int:
         return ExitCode.OK
     except (Exception, KeyboardInterrupt) as error:
         with output_may_be_lost():
-            return _tell(error, argv)
+            return _tell(error, words, debug=len(words) < len(argv))
     return result if isinstance(result, int) else ExitCode.OK
 
 
-def _tell(error: BaseException, argv: Sequence[str]) -> int:  # noqa: PLR0911 - one return per kind of ending
+def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  # noqa: PLR0911 - one per kind of ending
     """Says how a verb ended and gives the exit code."""
-    debug = "--debug" in argv
     match error:
         case click.Abort():
             return ExitCode.INTERRUPTED
         case click.ClickException():
             error.show()
+            if _as_json(words):
+                failure.show_document(PaiError(error.format_message(), exit_code=ExitCode.USAGE))
             return ExitCode.USAGE
         case KeyboardInterrupt():
             click.echo("\ninterrupted; run the same command again to continue", err=True)
             return ExitCode.INTERRUPTED
         case PaiError():
-            _show(error, debug=debug)
+            failure.show(error, as_json=_as_json(words), debug=debug)
             return error.exit_code
         case OSError() if lost(error):  # the terminal was closed, and there is nobody left to be told
             return ExitCode.INTERRUPTED
         case OSError() if (refused := refused_by_box(error)) is not None:
-            _show(refused, debug=debug)
+            failure.show(refused, as_json=_as_json(words), debug=debug)
             return refused.exit_code
         case _:
-            _show_bug(error, argv, debug=debug)
+            _show_bug(error, words, debug=debug)
             return ExitCode.INTERNAL
 
 
-def _show(error: PaiError, *, debug: bool) -> None:
-    click.echo(f"error: {error.message}", err=True)
-    if error.details:
-        click.echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
-    if error.remedy:
-        click.echo(f"  what to do: {error.remedy}", err=True)
-    if debug:
-        traceback.print_exception(error)
+def _without_debug(argv: Sequence[str]) -> list[str]:
+    """The words without --debug, which may stand anywhere among those that are ours."""
+    ends = [argv.index(word) for word in ("--", "kubectl") if word in argv]
+    ours = min(ends, default=len(argv))
+    return [*(word for word in argv[:ours] if word != "--debug"), *argv[ours:]]
 
 
-def _show_bug(error: BaseException, argv: Sequence[str], *, debug: bool) -> None:
+def _verb(words: Sequence[str]) -> str:
+    return next((word for word in words if word in VERBS), "")
+
+
+def _as_json(words: Sequence[str]) -> bool:
+    verb = _verb(words)
+    return bool(verb) and failure.wants_json(words, cli.get_command(click.Context(cli), verb))
+
+
+def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> None:
     descriptor, name = tempfile.mkstemp(prefix="pai-install-", suffix=".log")
     with os.fdopen(descriptor, "w") as log:
         log.write(f"pai-install {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
-        log.write(f"verb: {next((word for word in argv if not word.startswith('-')), '')}\n")
+        log.write(f"verb: {_verb(words)}\n")
         traceback.print_exception(error, file=log)
-    click.echo(f"internal error: {type(error).__name__}: {error}; details in {Path(name)}", err=True)
+    message = f"internal error: {type(error).__name__}: {error}; details in {Path(name)}"
+    click.echo(message, err=True)
+    if _as_json(words):
+        failure.show_document(PaiError(message, exit_code=ExitCode.INTERNAL))
     if debug:
         traceback.print_exception(error)
 

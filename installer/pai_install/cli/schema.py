@@ -1,17 +1,45 @@
-"""`pai-install schema`: the JSON Schema of a site's file, for editors and other tools."""
+"""`pai-install schema`: the JSON Schema of a site's file, or of what a verb reports."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from pai_install.site.schema import NAMES, schema
+from pai_install.cli import failure
+from pai_install.engine.content import content_dir
+from pai_install.preflight.schema import schema as preflight_schema
+from pai_install.report.schemas import NAMES as REPORTS
+from pai_install.report.schemas import schema as report_schema
+from pai_install.site.schema import NAMES as SITE
+from pai_install.site.schema import schema as site_schema
+
+HEALTH = "docs/reference/health.schema.json"
+
+
+def _health() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((content_dir() / HEALTH).read_text(encoding="utf-8"))
+    return found
+
+
+# name -> what makes it
+SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
+    **{name: lambda name=name: site_schema(name) for name in SITE},  # type: ignore[misc]
+    **{name: lambda name=name: report_schema(name) for name in REPORTS},  # type: ignore[misc]
+    "preflight": preflight_schema,
+    "health": _health,
+    "error": failure.schema,
+}
 
 
 @click.command
-@click.argument("name", type=click.Choice(NAMES))
+@click.argument("name", type=click.Choice(list(SCHEMAS)))
 def command(*, name: str) -> int:
-    """Print the JSON Schema of a site's file, or of what validate reports."""
-    click.echo(json.dumps(schema(name), indent=2))
+    """Print the JSON Schema of a site's file, of what a verb reports with --format json, or of its error there.
+
+    `report` is what apply and verify print.
+    """
+    click.echo(json.dumps(SCHEMAS[name](), indent=2))
     return 0

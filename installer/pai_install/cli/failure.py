@@ -1,0 +1,89 @@
+"""An error as the user sees it: lines on stderr, and with --format json a document on stdout."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import click
+
+from pai_install.errors import ExitCode, PaiError
+
+SCHEMA_VERSION = 1
+
+
+def show(error: PaiError, *, as_json: bool, debug: bool) -> None:
+    """Tells the error; `debug` adds where in the program it was raised."""
+    click.echo(f"error: {error.message}", err=True)
+    if error.details:
+        click.echo("\n".join(f"  {line}" for line in error.details.splitlines()), err=True)
+    if error.remedy:
+        click.echo(f"  what to do: {error.remedy}", err=True)
+    if as_json:
+        show_document(error)
+    if debug:
+        traceback.print_exception(error)
+
+
+def show_document(error: PaiError) -> None:
+    """Prints the document on stdout."""
+    click.echo(json.dumps(data(error), indent=2))
+
+
+def data(error: PaiError) -> dict[str, Any]:
+    """The published form."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "ok": False,
+        "exit_code": int(error.exit_code),
+        "error": {"message": error.message, "details": error.details, "remedy": error.remedy},
+    }
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of the document; docs/reference/error.schema.json is the same."""
+    text = {"type": "string"}
+    codes = [int(code) for code in ExitCode if code is not ExitCode.OK]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pai-install VERB --format json, when the verb could not do its work",
+        **_closed(
+            schema_version={"const": SCHEMA_VERSION},
+            ok={"const": False},
+            exit_code={"enum": codes},
+            error=_closed(message=text, details=text, remedy=text),
+        ),
+    }
+
+
+def _closed(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def wants_json(argv: Sequence[str], command: click.Command | None) -> bool:
+    """Whether a command line asks a verb that can report as JSON to do so; the last --format counts."""
+    own = list(argv[: argv.index("--")] if "--" in argv else argv)
+    forms = [word.partition("=")[2] for word in own if word.startswith("--format=")]
+    forms += [after for word, after in pairwise(own) if word == "--format"]
+    return "json" in forms[-1:] and command is not None and any(map(_offers_json, _with_subcommands(command)))
+
+
+def _with_subcommands(command: click.Command) -> Iterator[click.Command]:
+    yield command
+    if isinstance(command, click.Group):
+        yield from command.commands.values()
+
+
+def _offers_json(command: click.Command) -> bool:
+    return any(
+        "--format" in option.opts and isinstance(option.type, click.Choice) and "json" in option.type.choices
+        for option in command.params
+    )

@@ -1,0 +1,164 @@
+"""Errors as JSON: one document on stdout, the same words on stderr, for every verb that reports as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from pai_install.apply.lock import site_lock
+from pai_install.apply.state import open_state
+from pai_install.cli import failure
+from pai_install.cli.main import VERBS, run
+from pai_install.cli.schema import SCHEMAS
+from pai_install.errors import ExitCode, PaiError
+from tests.unit.cli.stub_wiring import World, write_site
+
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    world = World()
+    for verb in ("apply", "plan", "status"):
+        monkeypatch.setattr(f"pai_install.cli.{verb}.product_wiring", world.wiring)
+    return write_site(tmp_path / "site")
+
+
+def document(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> dict[str, Any]:
+    """The one document on stdout, held against its schema and against stderr."""
+    assert run(words) == code
+    out, err = capsys.readouterr()
+    found: dict[str, Any] = json.loads(out)
+    jsonschema.Draft202012Validator(failure.schema()).validate(found)
+    assert (found["ok"], found["exit_code"]) == (False, code)
+    for text in found["error"].values():
+        assert all(line.strip() in err for line in text.splitlines())
+    return found["error"]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("words", [("plan",), ("apply",), ("status",), ("health",), ("preflight",), ("verify",)])
+def test_an_invalid_site(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
+    error = document(capsys, ExitCode.SITE_INVALID, *words, "--format", "json", "--site", str(tmp_path / "nosuch"))
+    assert error["message"] == "the site has 2 errors"
+    assert "layout.yaml:1:1: does not exist" in error["details"]
+    assert "validate --annotate" in error["remedy"]
+
+
+def test_a_check_that_is_none(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("preflight", "--format=json", "--force-check", "nosuch", "--site", str(site))
+    assert "nosuch" in document(capsys, ExitCode.USAGE, *words)["message"]
+
+
+@pytest.mark.parametrize("verb", ["plan", "apply"])
+def test_a_site_in_use(site: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+    with site_lock(open_state(site).path, "apply"):
+        error = document(capsys, ExitCode.PREFLIGHT_FAILED, verb, "--format", "json", "--site", str(site))
+    assert "the site is in use" in error["message"]
+
+
+def test_a_plan_that_does_not_hold_any_more(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plan.json").write_text("{}")
+    words = ("apply", "--plan", str(tmp_path / "plan.json"), "--site", str(site), "--format", "json")
+    assert "are not as they were" in document(capsys, ExitCode.PREFLIGHT_FAILED, *words)["message"]
+
+
+def test_a_site_in_the_current_form(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("migrate", str(site), "--site", str(tmp_path / "new"), "--format", "json")
+    assert "has the current form already" in document(capsys, ExitCode.USAGE, *words)["message"]
+
+
+def test_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--nosuch" in document(capsys, ExitCode.USAGE, "plan", "--format", "json", "--nosuch")["message"]
+
+
+def test_a_bug(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_install.cli.status.status", lambda *_, **__: 1 / 0)
+    error = document(capsys, ExitCode.INTERNAL, "status", "--format", "json", "--site", str(site))
+    assert "ZeroDivisionError" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("status",),
+        ("status", "--format", "text"),
+        ("status", "--format", "json", "--format", "text"),
+        ("kubectl", "get", "nodes", "--format", "json"),
+        ("kubectl", "--", "get", "--format=json"),
+        ("health", "--format", "html"),
+    ],
+    ids=" ".join,
+)
+def test_text_only_where_json_was_not_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PAI_SITE", str(tmp_path / "nosuch"))
+    assert run(words) == ExitCode.SITE_INVALID
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "error: the site has 2 errors" in err
+
+
+@pytest.mark.parametrize("words", [("--debug", "status"), ("status", "--debug"), ("status", "--debug", "--offline")])
+def test_debug_may_stand_behind_the_verb(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("PAI_SITE", str(tmp_path))
+    assert run(words) == ExitCode.SITE_INVALID
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_words_for_another_program_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pai_install.cli.main import _without_debug  # noqa: PLC0415
+
+    assert _without_debug(["--debug", "kubectl", "get", "--debug"]) == ["kubectl", "get", "--debug"]
+    assert _without_debug(["lab", "--debug", "ssh", "--", "x", "--debug"]) == ["lab", "ssh", "--", "x", "--debug"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_every_schema_is_printed_as_published(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["schema", name]) == ExitCode.OK
+    printed = capsys.readouterr().out
+    jsonschema.Draft202012Validator.check_schema(json.loads(printed))
+    published = REFERENCE / f"{name}.schema.json"
+    if published.exists():
+        assert json.loads(published.read_text()) == json.loads(printed)
+
+
+def test_every_published_schema_can_be_printed() -> None:
+    assert {path.name.removesuffix(".schema.json") for path in REFERENCE.glob("*.schema.json")} <= set(SCHEMAS)
+
+
+def test_the_schema_of_errors_is_the_codes() -> None:
+    path = REFERENCE / "error.schema.json"
+    text = json.dumps(failure.schema(), indent=2) + "\n"
+    if "PAI_RECORD" in os.environ:
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_no_verb_is_forgotten() -> None:
+    """Verbs without a JSON form print nothing for a program to read."""
+    without = {verb for verb in VERBS if not failure.wants_json([verb, "--format", "json"], _command(verb))}
+    assert without == {"quickstart", "init", "schema", "inventory", "kubectl"}
+
+
+def _command(verb: str) -> Any:
+    from importlib import import_module  # noqa: PLC0415
+
+    return import_module(f"pai_install.cli.{verb}").command
+
+
+def test_the_form_of_a_document() -> None:
+    error = PaiError("what", details="a\nb", remedy="do", exit_code=ExitCode.UNREACHABLE)
+    assert failure.data(error) == {
+        "schema_version": 1,
+        "ok": False,
+        "exit_code": 5,
+        "error": {"message": "what", "details": "a\nb", "remedy": "do"},
+    }
