@@ -101,6 +101,13 @@ class Prepared:
         return (self.observation.phase, *((self.admission.phase,) if self.admission else ()))
 
     @property
+    def exit_code(self) -> ExitCode:
+        """How the look ended: the same for every verb that goes no further."""
+        code = Outcome(0.0, self.looked, check=True).exit_code
+        lost = self.plan.unreachable and code in (ExitCode.OK, ExitCode.PREFLIGHT_FAILED)  # answered without facts
+        return ExitCode.UNREACHABLE if lost else code
+
+    @property
     def refused(self) -> dict[str, str]:
         """Machine -> why preflight refuses it."""
         return self.admission.refused if self.admission else {}

@@ -58,7 +58,9 @@ def command(*, request: Request, yes: bool, check: bool, plan_file: Path | None,
 
 
 def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file: Path | None, as_json: bool) -> int:
-    """Runs the verb and gives its exit code."""
+    """Runs the verb and gives its exit code. Raises PaiError where it would have to ask and nobody is there."""
+    if not (yes or check or sys.stdin.isatty()):
+        raise PaiError("there is nobody to ask whether to go on", remedy="add --yes", exit_code=ExitCode.USAGE)
     with (
         output_may_be_lost(),
         progress(sys.stderr) as observer,
@@ -75,9 +77,11 @@ def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file
         if check:
             outcome, changes = preview(session, prepared)
             click.echo(changes_text(changes), nl=False, err=as_json)
-        else:
-            _confirm(prepared, yes=yes)
+        elif yes or _agreed(prepared):
             outcome = perform(session, prepared)
+        else:
+            say("nothing was done")
+            return ExitCode.PREFLIGHT_FAILED
         with finishing():
             _show(outcome, session, as_json=as_json, check=check)
         return outcome.exit_code
@@ -111,15 +115,19 @@ def tell_preflight(prepared: Prepared) -> None:
         say(f"{last_line(report)}{'; `pai-install preflight` shows them' if report.warnings else ''}")
 
 
-def _confirm(prepared: Prepared, *, yes: bool) -> None:
+def _agreed(prepared: Prepared) -> bool:
+    """Asks whether to go on, where there is anything to do. Raises KeyboardInterrupt on Ctrl-C."""
     plan, refused = prepared.plan, prepared.refused
     hosts = [host for host in plan.hosts if host not in refused]
-    if yes or not hosts:
-        return
-    if not sys.stdin.isatty():
-        raise PaiError("there is nobody to ask whether to go on", remedy="add --yes", exit_code=ExitCode.USAGE)
+    if not hosts:
+        return True
     without = f", leaving out {', '.join(refused)}" if refused else ""
-    click.confirm(f"run {len(plan.phases)} phases on {len(hosts)} machines{without}?", abort=True, err=True)
+    try:
+        return click.confirm(f"run {len(plan.phases)} phases on {len(hosts)} machines{without}?", err=True)
+    except click.Abort as stop:  # click's word for Ctrl-C and for the end of the input
+        if isinstance(stop.__context__, EOFError):
+            return False
+        raise KeyboardInterrupt from None
 
 
 def _show(outcome: Outcome, session: Session, *, as_json: bool, check: bool) -> None:

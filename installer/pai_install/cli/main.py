@@ -89,14 +89,15 @@ def run(argv: Sequence[str]) -> int:
 def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  # noqa: PLR0911 - one per kind of ending
     """Says how a verb ended and gives the exit code."""
     match error:
-        case click.Abort():
+        case click.Abort() if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            click.echo("stopped: the question was not answered with yes", err=True)
             return ExitCode.INTERRUPTED
         case click.ClickException():
             error.show()
             if _as_json(words):
                 failure.show_document(PaiError(error.format_message(), exit_code=ExitCode.USAGE))
             return ExitCode.USAGE
-        case KeyboardInterrupt():
+        case click.Abort() | KeyboardInterrupt():  # click makes the one of the other
             click.echo("\ninterrupted; run the same command again to continue", err=True)
             return ExitCode.INTERRUPTED
         case PaiError():

@@ -7,12 +7,11 @@ import sys
 
 import click
 
-from pai_install.apply.pipeline import Prepared, Request, admit, open_session, prepare, preview
+from pai_install.apply.pipeline import Request, admit, open_session, prepare, preview
 from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.apply import say, tell_beginning, tell_preflight
 from pai_install.cli.options import format_option
 from pai_install.cli.run_options import run_options
-from pai_install.errors import ExitCode
 from pai_install.report.console import progress
 from pai_install.report.diffs import FileChange, changes_text
 from pai_install.report.planned import plan_data, plan_text
@@ -26,8 +25,8 @@ from pai_install.system.output import output_may_be_lost
 def command(*, request: Request, no_diff: bool, output_format: str) -> int:
     """Show what apply would change, and why; changes nothing.
 
-    Exit code 0 also when there is something to do, 5 when a machine did not answer, 4 when preflight refuses one
-    that was never touched before. The JSON form can be given to `apply --plan`.
+    Exit code 0 also when there is something to do, 6 when a machine cannot be looked at, 5 when one did not
+    answer, 4 when preflight refuses one that was never touched before. The JSON form can be given to `apply --plan`.
     """
     return plan(request, product_wiring(), diff=not no_diff, as_json=output_format == "json")
 
@@ -44,10 +43,10 @@ def plan(request: Request, wiring: Wiring, *, diff: bool, as_json: bool) -> int:
         prepared = prepare(session)
         prepared = admit(session, prepared)
         tell_preflight(prepared)
-        exit_code = _exit_code(prepared)
+        exit_code = prepared.exit_code
         if diff and not prepared.plan.empty:
             outcome, changes = preview(session, prepared)
-            exit_code = outcome.exit_code
+            exit_code = outcome.exit_code or prepared.exit_code
         if as_json:
             click.echo(json.dumps(plan_data(prepared.plan, changes, prepared.refused), indent=2))
         else:
@@ -55,9 +54,3 @@ def plan(request: Request, wiring: Wiring, *, diff: bool, as_json: bool) -> int:
             if changes:
                 click.echo(f"\n{changes_text(changes)}", nl=False)
         return exit_code
-
-
-def _exit_code(prepared: Prepared) -> ExitCode:
-    if prepared.plan.unreachable:
-        return ExitCode.UNREACHABLE
-    return ExitCode.PREFLIGHT_FAILED if prepared.refused else ExitCode.OK

@@ -27,9 +27,9 @@ from pai_install.report.standing import LastRun, Standing, last_run_of, status_d
 def command(*, site_dir: Path, offline: bool, output_format: str) -> int:
     """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
 
-    Exit code 5 when a machine does not answer, 7 when the cluster is not well. While another run works on the
-    site, only what this box knows is shown. Nothing is fetched: without the site's components on this box it does
-    not look for what is not as the site says.
+    Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well.
+    While another run works on the site, only what this box knows is shown. Nothing is fetched: without the site's
+    components on this box it does not look for what is not as the site says.
     """
     standing = status(Request(site_dir), product_wiring(), offline=offline)
     if output_format == "json":
@@ -58,7 +58,14 @@ def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
         prepared = prepare(session)
     seen = versions(prepared.observed)
     return Standing(
-        site, prepared.plan, prepared.standing, last_run, interrupted=cut_off, versions=seen, compared=compared
+        site,
+        prepared.plan,
+        prepared.standing,
+        last_run,
+        interrupted=cut_off,
+        versions=seen,
+        compared=compared,
+        look=prepared.exit_code,
     )
 
 

@@ -30,7 +30,7 @@ class Standing:
 
     running: who works on the site now. interrupted: the name of a run that never ended.
     versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
-    which its components must be on this box.
+    which its components must be on this box. look: how looking at the machines ended.
     """
 
     site: Site
@@ -41,12 +41,13 @@ class Standing:
     interrupted: str = ""
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     compared: bool = True
+    look: ExitCode = ExitCode.OK
 
     @property
     def exit_code(self) -> ExitCode:
-        """5 when a machine does not answer, 7 when a check fails, else 0; drift alone is no error."""
-        if self.plan is not None and self.plan.unreachable:
-            return ExitCode.UNREACHABLE
+        """That of the look at the machines, else 7 when a check fails, else 0; drift alone is no error."""
+        if self.look is not ExitCode.OK:
+            return self.look
         if worst(self.findings or ()) is Verdict.FAIL:
             return ExitCode.VERIFICATION_FAILED
         return ExitCode.OK

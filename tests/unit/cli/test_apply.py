@@ -83,16 +83,16 @@ def test_json_report_has_the_published_shape(site: Path, in_world: Any, capsys: 
     assert json.loads((last_run(site) / "report.json").read_text()) == report
 
 
-def test_nothing_to_do_asks_nothing_and_judges_the_standing(site: Path, in_world: Any, capsys: Any) -> None:
+def test_nothing_to_do_judges_the_standing(site: Path, in_world: Any, capsys: Any) -> None:
     sick = Finding("node-ready", Verdict.FAIL, "one", "is not Ready", remedy="look")
     world = in_world(World(standing=(sick,)))
-    assert run(["apply", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.VERIFICATION_FAILED
     assert len(world.engine.requests) == 1
     out, err = capsys.readouterr()
     assert "nothing to do" in err
     assert "FAIL one: is not Ready [node-ready]" in out
     in_world(World())
-    assert run(["apply", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    assert run(["apply", "--site", str(site), "--yes", "--format", "json"]) == ExitCode.OK
     counts = json.loads(capsys.readouterr().out)["hosts"]
     assert all(host["changed"] == 0 and host["tasks"] == 1 for host in counts.values())
 
@@ -138,7 +138,7 @@ def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any
 def test_refused_lead_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
     swap = replace(SWAP, subject="master")
     world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
-    assert run(["apply", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
     assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
     assert "master, which the others need, was refused" in (last_run(site) / "report.json").read_text()
     del capsys
@@ -151,11 +151,64 @@ def test_plan_says_who_is_refused(site: Path, in_world: Any, capsys: Any) -> Non
     assert run(["plan", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
 
 
-def test_without_a_terminal_yes_is_needed(site: Path, in_world: Any, capsys: Any) -> None:
+def test_without_a_terminal_yes_is_needed_before_any_machine_is_looked_at(
+    site: Path, in_world: Any, capsys: Any
+) -> None:
     world = in_world(World(WORK, dict(FINE)))
     assert run(["apply", "--site", str(site)]) == ExitCode.USAGE
     assert "--yes" in capsys.readouterr().err
+    assert world.engine.requests == []
+    assert run(["apply", "--site", str(site), "--check"]) == ExitCode.OK
+
+
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, answer: str | BaseException) -> None:
+    def reply(_prompt: str) -> str:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("click.termui.visible_prompt_func", reply)
+
+
+@pytest.mark.parametrize("answer", ["n", "", EOFError()])
+def test_no_and_the_end_of_input_do_nothing_and_say_so(
+    site: Path, in_world: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    world = in_world(World(WORK, dict(FINE)))
+    at_a_terminal(monkeypatch, answer)
+    assert run(["apply", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    assert "nothing was done" in capsys.readouterr().err
     assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", ExitCode.OK), (KeyboardInterrupt(), ExitCode.INTERRUPTED)])
+def test_yes_goes_on_and_ctrl_c_is_told(
+    site: Path, in_world: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch, answer: Any, code: ExitCode
+) -> None:
+    in_world(World(WORK, dict(FINE)))
+    at_a_terminal(monkeypatch, answer)
+    assert run(["apply", "--site", str(site)]) == code
+    assert ("interrupted" in capsys.readouterr().err) is (code is ExitCode.INTERRUPTED)
+
+
+def test_nothing_to_do_asks_nothing(site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    in_world(World())
+    at_a_terminal(monkeypatch, AssertionError("it asked"))
+    assert run(["apply", "--site", str(site)]) == ExitCode.OK
+
+
+@pytest.mark.parametrize("work", [WORK, ()])
+@pytest.mark.parametrize(("kind", "where", "code"), [("failed", "failures", 6), ("unreachable", "dark", 5)], ids=str)
+def test_every_verb_has_one_code_for_one_state(
+    site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch, work: Any, kind: str, where: str, code: int
+) -> None:
+    seen = [event("ok", name, ansible_facts={"pai": {}}) for name in ("master", "one")]
+    observe = done(*seen, event(kind, "two", msg="no python"), **{where: ["two"]}, rc=2)
+    world = in_world(World(work, {**FINE, "observe.yml": observe}))
+    monkeypatch.setattr("pai_install.cli.status.product_wiring", world.wiring)
+    for words in (["plan"], ["plan", "--no-diff"], ["status"], ["apply", "--check"], ["apply", "--yes"]):
+        assert run([*words, "--site", str(site)]) == code, words
 
 
 def test_limit_and_phase_narrow_the_plan_and_the_look(site: Path, in_world: Any) -> None:
@@ -172,7 +225,7 @@ def test_limit_and_phase_narrow_the_plan_and_the_look(site: Path, in_world: Any)
 
 def test_unknown_machine_is_refused_before_anything(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World())
-    assert run(["apply", "--site", str(site), "--limit", "three"]) == ExitCode.USAGE
+    assert run(["apply", "--site", str(site), "--yes", "--limit", "three"]) == ExitCode.USAGE
     assert "three" in capsys.readouterr().err
     assert world.engine.requests == []
     assert not (site / ".pai").exists()
@@ -188,8 +241,8 @@ def test_invalid_site_is_refused(site: Path, in_world: Any, capsys: Any) -> None
 def test_second_run_at_the_same_time_is_refused(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World(WORK, dict(FINE)))
     with site_lock(open_state(site).path, "apply"):
-        for verb in ("apply", "plan"):
-            assert run([verb, "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+        for words in (["apply", "--yes"], ["plan"]):
+            assert run([*words, "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     assert "the site is in use: `apply` by" in capsys.readouterr().err
     assert world.engine.requests == []
 

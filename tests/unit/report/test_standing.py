@@ -64,18 +64,18 @@ def test_roles_in_words(site: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("findings", "unreachable", "code"),
+    ("findings", "look", "code"),
     [
-        (None, {}, 0),
-        (verdicts(master="PASS"), {}, 0),
-        (verdicts(master="WARN"), {}, 0),
-        (verdicts(master="UNKNOWN"), {}, 0),
-        (verdicts(master="FAIL"), {}, 7),
-        (verdicts(master="FAIL"), {"one": "gone"}, 5),
+        (None, 0, 0),
+        (verdicts(master="PASS"), 0, 0),
+        (verdicts(master="WARN"), 0, 0),
+        (verdicts(master="UNKNOWN"), 0, 0),
+        (verdicts(master="FAIL"), 0, 7),
+        (verdicts(master="FAIL"), 5, 5),
     ],
 )
-def test_exit_code(site: Any, kit: Any, findings: Any, unreachable: Any, code: int) -> None:
-    assert Standing(site, kit.plan(unreachable=unreachable), findings).exit_code == ExitCode(code)
+def test_exit_code(site: Any, kit: Any, findings: Any, look: int, code: int) -> None:
+    assert Standing(site, kit.plan(), findings, look=ExitCode(look)).exit_code == ExitCode(code)
 
 
 def test_offline_standing_never_fails(site: Any) -> None:
