@@ -59,12 +59,14 @@ class Mount:
     path: str
     filesystem: str
     read_only: bool
+    options: tuple[str, ...] = ()
 
 
 def parse_mounts(text: str) -> tuple[Mount, ...]:
     """Every mount."""
     rows = (line.split() for line in text.splitlines())
-    return tuple(Mount(row[0], row[1], row[2], "ro" in row[3].split(",")) for row in rows if len(row) >= 4)
+    cut = [(row, tuple(row[3].split(","))) for row in rows if len(row) >= 4]
+    return tuple(Mount(row[0], row[1], row[2], "ro" in options, options) for row, options in cut)
 
 
 def parse_modules(text: str) -> frozenset[str]:

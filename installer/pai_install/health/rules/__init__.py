@@ -6,6 +6,7 @@ from pai_install.health.model import CheckText, FleetCheck, GpuCheck, MachineChe
 from pai_install.health.rules import (
     bandwidth,
     containers,
+    disk,
     driver,
     fabric,
     host,
@@ -33,6 +34,7 @@ _LOCAL: tuple[GpuCheck | MachineCheck, ...] = (
     *containers.CHECKS,
     *bandwidth.CHECKS,
     *host.CHECKS,
+    *disk.CHECKS,
 )
 GPU_CHECKS: tuple[GpuCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, GpuCheck))
 MACHINE_CHECKS: tuple[MachineCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, MachineCheck))

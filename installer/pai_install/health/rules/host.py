@@ -1,9 +1,6 @@
-"""The machine itself: disks, memory, clock, processes."""
+"""The machine itself: memory, clock, processes."""
 
 from __future__ import annotations
-
-import json
-from collections.abc import Iterator
 
 from pai_install.findings import Verdict
 from pai_install.health.model import (
@@ -18,84 +15,17 @@ from pai_install.health.model import (
     unknown,
     warned,
 )
-from pai_install.health.parse.host import ProcessLine, parse_mounts, parse_ps, parse_swaps, parse_tracking, parse_units
+from pai_install.health.parse.host import (
+    ProcessLine,
+    parse_ps,
+    parse_swaps,
+    parse_tracking,
+    parse_units,
+)
 from pai_install.health.view import MachineView
 
-_REAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
 _LOCAL_CLOCK = ("7F7F0101", "7F7F0100")
 _TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec")
-
-
-def _disk_space(machine: MachineView) -> Iterator[Judgement]:
-    disks = machine.fact("disks")
-    if not isinstance(disks, dict) or not disks:
-        yield unknown("no mount was measured")
-        return
-    seen = set()
-    for mount, numbers in sorted(disks.items(), key=lambda item: len(item[0])):
-        total, free, inodes, inodes_free = (float(number) for number in numbers)
-        if (total, free) in seen:  # the same file system under another path
-            continue
-        seen.add((total, free))
-        yield _space_of(machine, mount, total, free, inodes, inodes_free)
-
-
-def _space_of(
-    machine: MachineView, mount: str, total: float, free: float, inodes: float, inodes_free: float
-) -> Judgement:
-    if total <= 0:
-        return unknown("its size is not known", device=mount)
-    used = max(100 * (1 - free / total), 100 * (1 - inodes_free / inodes) if inodes > 0 else 0)
-    most, much = machine.limit("disk-used-fail-percent"), machine.limit("disk-used-warn-percent")
-    value, expected = f"{used:.0f} % used, {free / 2**20:.0f} MiB free", f"< {most:.0f} %"
-    if used >= most or free < machine.limit("disk-free-fail-mib") * 2**20:
-        return failed("the disk is nearly full: the kubelet will evict pods", value, expected, device=mount)
-    if used >= much:
-        return warned("the disk fills up", value, f"< {much:.0f} %", device=mount)
-    return passed(value, expected, device=mount)
-
-
-def _read_only(machine: MachineView) -> Judgement:
-    mounts = parse_mounts(machine.file("/proc/mounts"))
-    if not mounts:
-        return unknown("/proc/mounts is empty")
-    quiet = ("/snap/", "/boot", "/usr", "/nix", "/run/", "/sys", "/proc", "/dev", "/etc/")
-    bad = [
-        item.path for item in mounts if item.read_only and item.filesystem in _REAL and not item.path.startswith(quiet)
-    ]
-    if bad:
-        return failed("file systems are mounted read-only: " + ", ".join(bad[:4]), ", ".join(bad[:4]), "writable")
-    return passed("none", "none")
-
-
-def _smart(machine: MachineView) -> Iterator[Judgement]:
-    scan = machine.output("smart_scan", missing=Verdict.SKIP)
-    disks = [line.split()[0] for line in scan.splitlines() if line.startswith("/dev/")]
-    if not disks:
-        yield skipped("smartctl finds no disk")
-    for disk in disks[:24]:
-        result = machine.result(f"smart:{disk}")
-        try:
-            report = json.loads(result.stdout) if result else {}
-        except ValueError:
-            report = {}
-        good = report.get("smart_status", {}).get("passed") if isinstance(report, dict) else None
-        if good is False:
-            yield failed("the disk's own health check says it fails", "failed", "passed", device=disk)
-        elif good is True:
-            yield passed("passed", "passed", device=disk)
-        else:
-            yield unknown("the disk does not say", device=disk)
-
-
-def _raid(machine: MachineView) -> Judgement:
-    text = machine.file("/proc/mdstat", missing=Verdict.SKIP)
-    if "blocks" not in text:
-        return skipped("no software RAID")
-    degraded = [line.strip() for line in text.splitlines() if "_" in line.rpartition("[")[2] and "[" in line]
-    if degraded:
-        return failed("a RAID array misses a disk", degraded[0], "complete")
-    return passed("complete", "complete")
 
 
 def _edac(machine: MachineView) -> Judgement:
@@ -171,6 +101,8 @@ def _clock_synchronised(machine: MachineView) -> Judgement:
     tracking = parse_tracking(machine.output("chrony_tracking"))
     if tracking is None:
         return unknown("chronyc answers in an unknown form")
+    if tracking.leap.lower() == "not synchronised" and machine.young:
+        return warned("the clock is not synchronised yet: the machine came up a moment ago", tracking.leap)
     if tracking.leap.lower() == "not synchronised":
         return failed("the clock is not synchronised", tracking.leap, "synchronised")
     if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
@@ -246,53 +178,6 @@ CHECKS = tuple(
         ),
         (
             _text(
-                "disk-space",
-                "Disks have room",
-                "statvfs of /, /var, kubelet, containerd and Docker folders",
-                "FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
-                "GPUD, NHC; OpenPAI NodeFilesystemUsage",
-                "delete images and logs: docker image prune, journalctl --vacuum-size=1G",
-            ),
-            _disk_space,
-        ),
-        (
-            _text(
-                "disk-read-only",
-                "No file system became read-only",
-                "/proc/mounts",
-                "FAIL when a disk's file system is",
-                "NPD",
-                "save the data, check the disk, repair or replace it",
-                Action.DRAIN,
-            ),
-            _read_only,
-        ),
-        (
-            _text(
-                "disk-smart",
-                "Disks report themselves healthy",
-                "smartctl -H",
-                "FAIL when a disk says it fails; UNKNOWN when it does not say",
-                "own",
-                "replace the disk",
-                Action.RMA,
-            ),
-            _smart,
-        ),
-        (
-            _text(
-                "disk-raid",
-                "Software RAID is complete",
-                "/proc/mdstat",
-                "FAIL when an array misses a disk",
-                "own",
-                "replace the disk and rebuild the array",
-                Action.RMA,
-            ),
-            _raid,
-        ),
-        (
-            _text(
                 "host-edac",
                 "The main memory has no errors",
                 "/sys/devices/system/edac",
@@ -342,7 +227,8 @@ CHECKS = tuple(
                 "clock-synchronised",
                 "The clock follows a server",
                 "chronyc -c tracking",
-                "FAIL when not synchronised, or on its own clock outside the control plane; WARN when not compared",
+                "FAIL when not synchronised (WARN in the first boot-seconds), or on its own clock outside the control "
+                "plane; WARN when not compared",
                 "own",
                 "systemctl restart chrony; check that port 123/udp of the time servers is reachable",
             ),
