@@ -46,7 +46,7 @@ secure_boot | 5 | 4 | mokutil --sb-state
 ps | 10 | 1024 | ps axo pid,stat,ppid,etimes,wchan:32,comm
 units | 9 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts nvidia-persistenced nvidia-fabricmanager
 nvidia_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState nvidia-imex nvidia-cdi-refresh nvidia-dcgm
-host_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts docker containerd kubelet
+host_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts docker docker.socket containerd kubelet
 time_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState chrony chronyd systemd-timesyncd ntp ntpsec
 upgrade_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState unattended-upgrades dnf-automatic.timer
 apt_hold | 10 | 32 | apt-mark showhold

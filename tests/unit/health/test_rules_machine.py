@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -37,11 +38,29 @@ def file(path: str, text: str | None) -> Mutate:
     return lambda box: box.paths({path: text})
 
 
+def port(number: int, state: str, phys_state: str, *, downed: str) -> Mutate:
+    base = f"/sys/class/infiniband/mlx5_{number}/ports/1"
+    changes = {f"{base}/state": state, f"{base}/phys_state": phys_state, f"{base}/counters/link_downed": downed}
+    return lambda box: box.paths(changes)
+
+
 def units(name: str, **states: str) -> Mutate:
     blocks = [
         f"Id={unit}.service\nLoadState=loaded\nActiveState={state}\nNRestarts=0" for unit, state in states.items()
     ]
     return output(name, "\n\n".join(blocks))
+
+
+FABRIC_FATAL = "detected NVSwitch fatal error 20034 on fid 0"
+
+
+def fabric_log(text: str, *, ago: float) -> Mutate:
+    stamp = datetime.fromtimestamp(NOW - ago, UTC)
+    return file("/var/log/fabricmanager.log", f"[{stamp:%b %d %Y %H:%M:%S}] [ERROR] [tid 1] {text}")
+
+
+def fabric_package(version: str) -> str:
+    return f"nvidia-driver-580 {DRIVER}-1 ii \nnvidia-fabricmanager-580 {version}-1 ii \n"
 
 
 TRACKING = "0A000001,a,3,{time},{offset},0.1,0.1,0,0,0,{delay},{dispersion},64.0,{leap}"
@@ -54,6 +73,7 @@ def tracking(
     return output("chrony_tracking", line.replace("0A000001", ref))
 
 
+VIRTUAL_DISK = '{"smartctl": {"exit_status": 4}, "device": {"type": "scsi"}}'
 MODULES = "nvidia 1 0 - Live\nnvidia_uvm 1 0 - Live\n"
 MISMATCH = "Failed to initialize NVML: Driver/library version mismatch"
 CASES: list[tuple[Mutate, str, Verdict, Action]] = [
@@ -95,6 +115,7 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (output("nvidia_smi_xml", smi_xml([h100(0)], driver="470.10")), "driver-branch", FAIL, Action.CONFIG),
     (output("nvidia_smi_xml", smi_xml([volta()], driver="595.10")), "driver-branch", FAIL, Action.CONFIG),
     (output("nvidia_smi_xml", smi_xml([h100()], driver="")), "driver-branch", UNKNOWN, Action.NONE),
+    (output("nvidia_smi_xml", smi_xml([h100()], driver="990.10.01")), "driver-branch", UNKNOWN, Action.NONE),
     (file("/proc/modules", "nouveau 1 0 - Live"), "driver-nouveau", FAIL, Action.REBOOT),
     (
         lambda box: box.output("secure_boot", "SecureBoot enabled").log(
@@ -117,6 +138,16 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (
         lambda box: units("upgrade_units", **{"unattended-upgrades": "active"})(box).output(
             "apt_hold", "nvidia-driver\n"
+        ),
+        "driver-held",
+        PASS,
+        Action.NONE,
+    ),
+    (
+        lambda box: (
+            units("upgrade_units", **{"unattended-upgrades": "active"})(box)
+            .output("dpkg_nvidia", f"nvidia-driver-580 {DRIVER}-1 hi \n")
+            .output("apt_hold", "nvidia-driver-580\n")
         ),
         "driver-held",
         PASS,
@@ -186,6 +217,59 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         Action.NONE,
     ),
     (file("/var/log/fabricmanager.log", None), "fabric-manager-log", SKIP, Action.NONE),
+    (fabric_log(FABRIC_FATAL, ago=600), "fabric-manager-log", FAIL, Action.REBOOT),
+    (fabric_log(FABRIC_FATAL, ago=88_000), "fabric-manager-log", WARN, Action.NONE),
+    (fabric_log(FABRIC_FATAL, ago=100_000), "fabric-manager-log", PASS, Action.NONE),
+    (fabric_log(FABRIC_FATAL, ago=100_000_000), "fabric-manager-log", PASS, Action.NONE),
+    (
+        lambda box: fabric_log(FABRIC_FATAL, ago=600 + 5 * 3600)(box.output("timedatectl", "Timezone=Etc/GMT+5\n")),
+        "fabric-manager-log",
+        FAIL,
+        Action.REBOOT,
+    ),
+    (
+        fabric_log("detected NVSwitch non-fatal error 12028 on fid 0", ago=88_000),
+        "fabric-manager-log",
+        PASS,
+        Action.NONE,
+    ),
+    (units("units", **{"nvidia-fabricmanager": "activating"}), "fabric-manager", FAIL, Action.CONFIG),
+    (output("dpkg_nvidia", fabric_package("580.65.06")), "fabric-manager", FAIL, Action.CONFIG),
+    (output("dpkg_nvidia", fabric_package(DRIVER)), "fabric-manager", PASS, Action.NONE),
+    (output("rpm_nvidia", "nvidia-fabric-manager-580.65.06-1.x86_64"), "fabric-manager", FAIL, Action.CONFIG),
+    (
+        lambda box: units("units", **{"nvidia-fabricmanager": "failed"})(
+            box.gpus(*[change(h100(index), "product_name", "NVIDIA B200") for index in (0, 1)]).output(
+                "lspci",
+                f"{bus_id(0)} 3D controller [0302]: N [10de:2901]\n{bus_id(1)} 3D controller [0302]: N [10de:2901]\n",
+            )
+        ),
+        "fabric-manager",
+        FAIL,
+        Action.CONFIG,
+    ),
+    (
+        lambda box: box.output("nvidia_smi_p2p", "\tGPU0\tGPU1\n GPU0\tX\tNS\n GPU1\tNS\tX\n"),
+        "gpu-peer-to-peer",
+        WARN,
+        Action.NONE,
+    ),
+    (
+        lambda box: box.gpus(*[change(h100(index), "product_name", "NVIDIA L40S") for index in (0, 1)]).output(
+            "nvidia_smi_p2p", "\tGPU0\tGPU1\n GPU0\tX\tNS\n GPU1\tNS\tX\n"
+        ),
+        "gpu-peer-to-peer",
+        PASS,
+        Action.NONE,
+    ),
+    (
+        lambda box: box.gpus(
+            *[change(h100(index), "product_name", "NVIDIA GeForce RTX 4090") for index in (0, 1)]
+        ).output("nvidia_smi_p2p", "\tGPU0\tGPU1\n GPU0\tX\tGNS\n GPU1\tTNS\tX\n"),
+        "gpu-peer-to-peer",
+        PASS,
+        Action.NONE,
+    ),
     (
         lambda box: units("nvidia_units", **{"nvidia-imex": "inactive"})(
             box.gpus(change(h100(), "product_name", "NVIDIA GB200"))
@@ -264,6 +348,14 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         WARN,
         Action.NONE,
     ),
+    (port(0, "1: DOWN", "2: Polling", downed="0"), "rdma-ports", WARN, Action.NONE),
+    (port(0, "1: DOWN", "2: Polling", downed="1"), "rdma-ports", FAIL, Action.DRAIN),
+    (
+        lambda box: port(0, "1: DOWN", "2: Polling", downed="0")(port(1, "1: DOWN", "2: Polling", downed="0")(box)),
+        "rdma-ports",
+        FAIL,
+        Action.DRAIN,
+    ),
     # disks and memory
     (lambda box: box.fact("disks", {"/": [100, 19, 10, 9]}), "disk-space", FAIL, Action.CONFIG),
     (lambda box: box.fact("disks", {"/": [10**12, 15 * 10**10, 10, 9]}), "disk-space", WARN, Action.NONE),
@@ -271,10 +363,29 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (lambda box: box.fact("disks", {"/": [10**12, 9 * 10**11, 100, 5]}), "disk-space", FAIL, Action.CONFIG),
     (lambda box: box.fact("disks", {"/": [0, 0, 0, 0]}), "disk-space", UNKNOWN, Action.NONE),
     (lambda box: box.fact("disks", {}), "disk-space", UNKNOWN, Action.NONE),
-    (file("/proc/mounts", "/dev/sda1 /data ext4 ro,relatime 0 0"), "disk-read-only", FAIL, Action.DRAIN),
+    (file("/proc/mounts", "/dev/sda1 / ext4 ro,relatime 0 0"), "disk-read-only", FAIL, Action.DRAIN),
+    (file("/proc/mounts", "/dev/sdb1 /var/lib/kubelet xfs ro 0 0"), "disk-read-only", FAIL, Action.DRAIN),
+    (file("/proc/mounts", "/dev/sda1 /data ext4 ro,errors=remount-ro 0 0"), "disk-read-only", FAIL, Action.DRAIN),
+    (
+        lambda box: box.files(__proc__mounts="/dev/sdb1 /data ext4 ro 0 0").log(
+            "[89000.0] EXT4-fs (sdb1): Remounting filesystem read-only"
+        ),
+        "disk-read-only",
+        FAIL,
+        Action.DRAIN,
+    ),
+    (file("/proc/mounts", "/dev/nvme1n1 /mnt/datasets xfs ro,relatime 0 0"), "disk-read-only", PASS, Action.NONE),
+    (
+        file("/proc/mounts", "/dev/rbd0 /var/lib/kubelet/pods/x/volumes/kubernetes.io~csi/pv/mount ext4 ro 0 0"),
+        "disk-read-only",
+        PASS,
+        Action.NONE,
+    ),
     (file("/proc/mounts", "/dev/loop1 /snap/x ext4 ro 0 0"), "disk-read-only", PASS, Action.NONE),
     (output("smart:/dev/sda", '{"smart_status": {"passed": false}}'), "disk-smart", FAIL, Action.RMA),
     (output("smart:/dev/sda", "{}"), "disk-smart", UNKNOWN, Action.NONE),
+    (output("smart:/dev/sda", VIRTUAL_DISK), "disk-smart", SKIP, Action.NONE),
+    (output("smart:/dev/sda", '{"device": {"type": "nvme"}, "smartctl": {}}'), "disk-smart", UNKNOWN, Action.NONE),
     (output("smart_scan", ""), "disk-smart", SKIP, Action.NONE),
     (file("/proc/mdstat", "md0 : active raid1 sdb1[1]\n  100 blocks [2/1] [_U]"), "disk-raid", FAIL, Action.RMA),
     (file("/proc/mdstat", "md0 : active raid1 sdb1[1]\n  100 blocks [2/2] [UU]"), "disk-raid", PASS, Action.NONE),
@@ -368,6 +479,33 @@ def test_one_change_gives_its_verdict_and_action(mutate: Mutate, check: str, ver
     assert (finding.verdict, finding.action) == (verdict, action), finding
     if verdict in (FAIL, WARN):
         assert finding.message
+
+
+@pytest.mark.parametrize(
+    ("mutate", "check"),
+    [
+        (units("units", **{"nvidia-fabricmanager": "activating"}), "fabric-manager"),
+        (lambda box: box.gpus(change(h100(0), "fabric/state", "In Progress"), h100(1)), "gpu-fabric"),
+        (tracking(leap="Not synchronised"), "clock-synchronised"),
+        (units("host_units", kubelet="activating", containerd="active"), "container-services"),
+    ],
+)
+def test_what_is_on_its_way_warns_in_the_first_minutes_and_fails_later(mutate: Mutate, check: str) -> None:
+    box = mutate(healthy())
+    assert box.verdict(check) is FAIL
+    young = replace(box, evidence=replace(box.evidence, uptime_s=60.0))
+    assert young.verdict(check) is WARN
+
+
+def test_docker_that_its_socket_starts_is_at_rest() -> None:
+    asleep = "Id=docker.service\nLoadState=loaded\nActiveState=inactive\n"
+    listens = "\nId=docker.socket\nLoadState=loaded\nActiveState=active\n"
+    silent = healthy().command("docker_info", CommandResult(rc=1))
+    assert silent.output("host_units", asleep).verdict("container-services") is FAIL
+    assert silent.output("host_units", asleep + listens).verdict("container-services") is PASS
+    failed = asleep.replace("=inactive", "=failed")
+    assert silent.output("host_units", failed + listens).verdict("container-services") is FAIL
+    assert healthy().output("host_units", asleep).verdict("container-services") is PASS
 
 
 def test_hang_says_where_and_the_rest_is_unknown_not_failed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 
 from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.reading import parse_reading
@@ -138,10 +139,11 @@ def _port(device: str, number: str, values: Mapping[str, str], firmware: Mapping
 
 @dataclass(frozen=True, slots=True)
 class FabricError:
-    """One error of the fabric manager's log."""
+    """One error of the fabric manager's log. time: seconds since the epoch, None when the line has none."""
 
     text: str
     fatal: bool
+    time: float | None = None
 
 
 _FABRIC_ERRORS = (
@@ -152,12 +154,25 @@ _FABRIC_ERRORS = (
 )
 
 
-def parse_fabric_log(text: str) -> tuple[FabricError, ...]:
-    """The log's lines that mean something is wrong."""
+_FABRIC_TIME = re.compile(r"^\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\]")
+
+
+def parse_fabric_log(text: str, zone: tzinfo = UTC) -> tuple[FabricError, ...]:
+    """The log's lines that mean something is wrong. zone: that of the machine, whose local time the log has."""
     found = []
     for line in text.splitlines():
         for pattern, fatal in _FABRIC_ERRORS:
             if pattern.search(line):
-                found.append(FabricError(line.strip()[:300], fatal))
+                found.append(FabricError(line.strip()[:300], fatal, _fabric_time(line, zone)))
                 break
     return tuple(found)
+
+
+def _fabric_time(line: str, zone: tzinfo) -> float | None:
+    match = _FABRIC_TIME.match(line)
+    try:
+        return (
+            datetime.strptime(match.group(1), "%b %d %Y %H:%M:%S").replace(tzinfo=zone).timestamp() if match else None
+        )
+    except ValueError:
+        return None

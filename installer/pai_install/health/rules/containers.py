@@ -29,10 +29,17 @@ _UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
 
 def _services(machine: MachineView) -> Judgement:
     units = parse_units(machine.output("host_units", missing=Verdict.SKIP))
-    installed = [unit for unit in units.values() if unit.loaded]
+    installed = [unit for unit in units.values() if unit.loaded and not unit.name.endswith(".socket")]
     if not installed:
         return skipped("neither containerd, Docker nor the kubelet is installed yet")
-    stopped = [f"{unit.name} {unit.active}" for unit in installed if unit.active != "active"]
+    socket = units.get("docker.socket")
+    awaited = machine.available("docker_info") or (socket is not None and socket.active == "active")
+    asleep = {"docker"} if awaited else set()
+    idle = [unit for unit in installed if unit.active != "active"]
+    idle = [unit for unit in idle if not (unit.name in asleep and unit.active == "inactive")]
+    stopped = [f"{unit.name} {unit.active}" for unit in idle]
+    if stopped and machine.young and all(unit.active == "activating" for unit in idle):
+        return warned("services are still starting: the machine came up a moment ago", ", ".join(stopped), "active")
     if stopped:
         return failed("services are not running: " + ", ".join(stopped), ", ".join(stopped), "active")
     restarting = [f"{unit.name} {unit.restarts}" for unit in installed if unit.restarts > 5]
@@ -140,7 +147,8 @@ CHECKS = (
             "container-services",
             "containerd, Docker and the kubelet run",
             "systemd units",
-            "FAIL when an installed one does not; WARN after more than 5 restarts",
+            "FAIL when an installed one does not and no socket starts it; WARN after more than 5 restarts, or while "
+            "one starts in the first boot-seconds",
             "OpenPAI k8sDockerDaemonNotOk",
             "systemctl status and journalctl -u of the service",
             Action.DRAIN,

@@ -123,7 +123,13 @@ def _branch(machine: MachineView) -> Judgement:
             )
     if "" in generations or not generations:
         return unknown("the generation of a GPU is not known", version)
+    return _maintained(branch, version, generations)
+
+
+def _maintained(branch: int, version: str, generations: set[str]) -> Judgement:
     oldest_ends = any(generation in LAST_BRANCH for generation in generations)
+    if branch > max(MAINTAINED):
+        return unknown(f"branch {branch} is newer than what this program knows of", version)
     if branch not in MAINTAINED and not (oldest_ends and branch == 470):
         maintained = ", ".join(str(number) for number in MAINTAINED)
         return warned(f"branch {branch} gets no fixes any more", version, f"one of {maintained}", action=Action.CONFIG)
@@ -174,7 +180,7 @@ def _held(machine: MachineView) -> Judgement:
         return unknown("systemctl names no unit")
     running = [unit.name for unit in units.values() if unit.loaded and unit.active == "active"]
     listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1)).splitlines()
-    packages = [line.split()[0] for line in listed if line.rstrip().endswith(" ii")]
+    packages = [line.split()[0] for line in listed if line.rstrip().endswith((" ii", " hi"))]
     drivers = [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
     if not drivers:
         return skipped("the driver is not a package here")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
 
 from pai_install.findings import Verdict
 from pai_install.health import fields
@@ -33,6 +35,11 @@ from pai_install.health.view import MachineView
 
 # Of what `nvlink -e` counts, these are faults; packets, FEC corrections and symbol errors grow on healthy links.
 _FAULTS = re.compile(r"replay|crc|^recovery|recovery failed", re.IGNORECASE)
+# On these boards lspci shows no NVSwitch; the fabric manager, where it is installed, must run all the same.
+_BOARD = re.compile(r"\bB[23]00\b")
+_MANAGER = re.compile(r"nvidia-fabric-?manager(?:-\d+)?[ -](\d{3}\.\d+(?:\.\d+)?)\S*(?: [hi]i)?$")
+# Cards of one machine that are on a board with NVLink: no way between two of them is a fault.
+_LINKED = re.compile(r"SXM|HBM3|\bG?B[23]00\b|\bH200(?! NVL)")
 _GRID = re.compile(r"^\s*GPU\d+\s")
 
 
@@ -106,11 +113,13 @@ def _growth(machine: MachineView, name: str, delta: tuple[float, float], device:
     return verdict(f"NVLink errors grow: {name}", value, f"< {most:.3g}/s", device=device)
 
 
-def _fabric(gpu: GpuView, _machine: MachineView) -> Judgement:
+def _fabric(gpu: GpuView, machine: MachineView) -> Judgement:
     state, status = gpu.text(fields.FABRIC_STATE).lower(), gpu.text(fields.FABRIC_STATUS).lower()
     value = f"{state or '?'}, {status or '?'}"
     if not state and not status:
         return passed()
+    if state == "in progress" and machine.young:
+        return warned("the GPU joins the fabric: the machine came up a moment ago", value, "completed, success")
     if state == "in progress":
         return failed("the GPU has not joined the fabric yet", value, "completed, success")
     if (state and state != "completed") or (status and status != "success"):
@@ -131,25 +140,56 @@ def _fabric_health(gpu: GpuView, _machine: MachineView) -> Judgement:
 
 
 def _manager(machine: MachineView) -> Judgement:
-    if not nvswitches(machine.pci):
+    hidden = len(machine.gpus) > 1 and any(_BOARD.search(gpu.peek(fields.PRODUCT).text) for gpu in machine.gpus)
+    visible = bool(nvswitches(machine.pci))
+    unit = parse_units(machine.output("units")).get("nvidia-fabricmanager") if visible or hidden else None
+    loaded = unit is not None and unit.loaded
+    if not visible and not loaded:
         return skipped("no NVSwitch on the bus")
-    unit = parse_units(machine.output("units")).get("nvidia-fabricmanager")
-    if unit is None or not unit.loaded:
+    if unit is None or not loaded:
         return failed("the fabric manager is not installed, and this machine has NVSwitches", "not installed", "active")
+    if unit.active == "activating" and machine.young:
+        return warned("the fabric manager is still starting: the machine came up a moment ago", unit.active, "active")
     if unit.active != "active":
         return failed("the fabric manager is not running", unit.active, "active")
-    return passed(unit.active, "active")
+    return _manager_version(machine) or passed(unit.active, "active")
+
+
+def _manager_version(machine: MachineView) -> Judgement | None:
+    """FAIL where a package of the fabric manager is of another version than the driver; None where nothing says so."""
+    lists = [name for name in ("dpkg_nvidia", "rpm_nvidia") if machine.available(name)]
+    listed = [line for name in lists for line in machine.output(name).splitlines()]
+    found = {match.group(1) for line in listed if (match := _MANAGER.match(line.strip()))}
+    driver = machine.smi.driver_version
+    if found and driver and driver not in found:
+        return failed("the fabric manager is of another version than the driver", ", ".join(sorted(found)), driver)
+    return None
+
+
+def _zone(machine: MachineView) -> tzinfo:
+    """The machine's time zone; UTC where it does not say."""
+    if not machine.available("timedatectl"):
+        return UTC
+    match = re.search(r"^Timezone=(\S+)", machine.output("timedatectl"), re.MULTILINE)
+    try:
+        return ZoneInfo(match.group(1)) if match else UTC
+    except (ValueError, OSError, KeyError):
+        return UTC
 
 
 def _manager_log(machine: MachineView) -> Judgement:
     text = machine.file("/var/log/fabricmanager.log", missing=Verdict.SKIP)
-    errors = parse_fabric_log(text)
+    since = machine.boot_time
+    told = parse_fabric_log(text, _zone(machine))
+    errors = [error for error in told if error.time is None or since is None or error.time >= since]
     fatal = [error for error in errors if error.fatal]
-    if fatal:
+    if any(machine.recent(error.time) for error in fatal):
         return failed("the fabric manager reports fatal errors", fatal[-1].text, "none")
-    if errors:
+    if fatal:
+        return warned("the fabric manager reported fatal errors earlier in this boot", fatal[-1].text, "none")
+    if any(machine.recent(error.time) for error in errors):
         return warned("the fabric manager reports NVSwitch errors", errors[-1].text, "none")
-    return passed("none", "none")
+    return passed(f"none lately, last: {told[-1].text}" if told else "none", "none")
 
 
 def _imex(machine: MachineView) -> Judgement:
@@ -170,7 +210,12 @@ def _peer_to_peer(machine: MachineView) -> Judgement:
         return skipped("nvidia-smi shows no peer-to-peer matrix")
     if len(rows) < 2:
         return skipped("one GPU has no peer")
-    bad = sorted({word for row in rows for word in row[1:] if word not in ("X", "OK", "NS", "CNS")})
+    fine = {"X", "OK", "NS", "CNS"}
+    if machine.gpus and all(gpu.traits.consumer for gpu in machine.gpus):
+        fine |= {"GNS", "TNS"}
+    if machine.gpus and all(_LINKED.search(gpu.peek(fields.PRODUCT).text) for gpu in machine.gpus):
+        fine -= {"NS", "CNS"}
+    bad = sorted({word for row in rows for word in row[1:] if word not in fine})
     if bad:
         return warned("GPUs cannot reach each other directly", ", ".join(bad), "OK")
     return passed("OK", "OK")
@@ -214,7 +259,7 @@ CHECKS = (
             "gpu-fabric",
             "The GPU has joined the NVLink fabric",
             "fabric/state, fabric/status",
-            "FAIL when not Completed and Success",
+            "FAIL when not Completed and Success; WARN while In Progress in the first boot-seconds",
             "NHV, NVS",
             "restart nvidia-fabricmanager, then reset the GPUs",
             Action.DRAIN,
@@ -237,8 +282,9 @@ CHECKS = (
         _text(
             "fabric-manager",
             "The fabric manager runs where there are NVSwitches",
-            "lspci, nvidia-fabricmanager.service",
-            "FAIL when it does not",
+            "lspci, nvidia-fabricmanager.service, its package",
+            "FAIL when it does not, or is of another version than the driver; WARN while it starts in the first "
+            "boot-seconds",
             "NVS 883",
             "install the fabric manager of exactly the driver's version and start it",
             Action.CONFIG,
@@ -251,7 +297,8 @@ CHECKS = (
             "fabric-manager-log",
             "The fabric manager reports no errors",
             "/var/log/fabricmanager.log",
-            "FAIL for fatal NVSwitch errors and missing GPU handles; WARN for non-fatal ones",
+            "FAIL for fatal NVSwitch errors and missing GPU handles within xid-window-hours; WARN for those earlier in "
+            "this boot and for recent non-fatal ones",
             "GPUD",
             "reboot the machine; replace the board when it returns",
             Action.REBOOT,
@@ -277,7 +324,7 @@ CHECKS = (
             "gpu-peer-to-peer",
             "GPUs reach each other directly",
             "nvidia-smi topo -p2p n",
-            "WARN for any word but OK or not supported",
+            "WARN for any word but OK; not supported is no fault between cards without NVLink",
             "own",
             "check ACS and IOMMU settings",
             Action.CONFIG,

@@ -44,8 +44,9 @@ def _port_state(machine: MachineView) -> Iterator[Judgement]:
     wanted = machine.optional_limit("ib-gigabits", product)
     fabric = [port for port in ports if port.link_layer == "InfiniBand"]
     full_speed = 0
+    alive = any(_up(port) for port in ports)
     for port in ports:
-        yield _state_of(port)
+        yield _state_of(port, alive=alive)
         full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
     if fabric and wanted is not None and not full_speed:
         rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
@@ -54,13 +55,31 @@ def _port_state(machine: MachineView) -> Iterator[Judgement]:
         )
 
 
-def _state_of(port: FabricPort) -> Judgement:
+def _up(port: FabricPort) -> bool:
+    return "ACTIVE" in port.state.upper() and "LINKUP" in port.phys_state.upper().replace(" ", "")
+
+
+def _never_used(port: FabricPort) -> bool:
+    """Whether nothing ever answered at the other end since the driver started: no cable, as it seems."""
+    searching = "POLLING" in port.phys_state.upper() or "SLEEP" in port.phys_state.upper()
+    return "DOWN" in port.state.upper() and searching and not port.counters.get("link_downed")
+
+
+def _state_of(port: FabricPort, *, alive: bool) -> Judgement:
     value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
     if not port.state or not port.phys_state:
         return unknown("the port's state could not be read", device=port.name)
     if "DOWN" in port.state.upper() and "DISABLED" in port.phys_state.upper():
         return skipped("the port is disabled", device=port.name)
-    if "ACTIVE" not in port.state.upper() or "LINKUP" not in port.phys_state.upper().replace(" ", ""):
+    if alive and _never_used(port):
+        return warned(
+            "the port has had no link in this boot: is there no cable?",
+            value,
+            "ACTIVE, LinkUp",
+            device=port.name,
+            remedy="plug it in, or switch a port off that nobody uses: mlxlink -d DEVICE --port_state DN",
+        )
+    if not _up(port):
         return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
     if port.rate is None:
         return unknown("the port's speed could not be read", device=port.name)
@@ -124,7 +143,8 @@ CHECKS = (
             "rdma-ports",
             "Every InfiniBand or RoCE port is up",
             "/sys/class/infiniband/*/ports/*",
-            "FAIL when a port is not ACTIVE and LinkUp; WARN when no InfiniBand port has ib-gigabits",
+            "FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot and another has, or "
+            "when no InfiniBand port has ib-gigabits",
             "GPUD, GCM",
             "check cable, transceiver and the switch's port",
             Action.DRAIN,
