@@ -24,11 +24,11 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def begin(checkout: Path) -> subprocess.Popen[str]:
+def begin(checkout: Path, **variables: str) -> subprocess.Popen[str]:
     environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "PAI_VENV"}}
     return subprocess.Popen(
         [str(checkout / "pai-install")],
-        env=environment,
+        env=environment | variables,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -50,6 +50,25 @@ def test_packages_that_cannot_be_had_are_an_error_with_a_remedy(checkout: Path) 
     (checkout / "requirements.lock").write_text("nothing-of-this-name==1 --hash=sha256:" + "0" * 64 + "\n")
     run = begin(checkout)
     _, errors = run.communicate(timeout=300)
-    assert run.returncode == 70
+    assert run.returncode == 4
     assert "is a package index reachable?" in errors
     assert not (checkout / ".venv").exists()
+
+
+def test_checkout_that_cannot_be_written_names_the_way_out(checkout: Path) -> None:
+    (checkout / ".venv.lock").mkdir()  # a stand-in for a read-only checkout, for root as well
+    run = begin(checkout)
+    out, errors = run.communicate(timeout=60)
+    assert (run.returncode, out) == (4, "")
+    assert errors.startswith(f"pai-install: cannot write {checkout}/.venv.lock")
+    assert "PAI_VENV" in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_environment_may_be_elsewhere(checkout: Path) -> None:
+    (checkout / ".venv.lock").mkdir()
+    elsewhere = checkout / "some" / "where"
+    run = begin(checkout, PAI_VENV=str(elsewhere))
+    out, _ = run.communicate(timeout=300)
+    assert (run.returncode, out) == (0, "works\n")
+    assert (elsewhere / "bin" / "python").exists()

@@ -38,14 +38,22 @@ def command(
 
     Exit code 0 when nothing is in the way, 4 otherwise. The report is kept below SITE/.pai/runs.
     """
+    as_json = output_format == "json"
     if list_checks:
-        click.echo("\n".join(f"{name:<18} {title}" for name, title in check_table()))
+        _list_checks(as_json=as_json)
         return ExitCode.OK
     require_known(forced)
     report = _run(site_dir, limit, forced, accept_new=accept_new)
-    as_json = output_format == "json"
     click.echo(json.dumps(report.as_json(), indent=2) if as_json else text(report, everything=everything), nl=as_json)
     return report.exit_code
+
+
+def _list_checks(*, as_json: bool) -> None:
+    if as_json:
+        checks = [{"id": name, "title": title} for name, title in check_table()]
+        click.echo(json.dumps({"schema_version": 1, "checks": checks}, indent=2))
+    else:
+        click.echo("\n".join(f"{name:<18} {title}" for name, title in check_table()))
 
 
 def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, accept_new: bool) -> PreflightReport:

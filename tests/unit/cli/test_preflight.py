@@ -108,3 +108,7 @@ def test_checks_are_listed_without_a_site(capsys: Any) -> None:
     assert run(["preflight", "--list-checks"]) == ExitCode.OK
     out = capsys.readouterr().out
     assert all(word in out for word in ("component-source", "hostname", "swap", "packet-size", "reachable"))
+    assert run(["preflight", "--list-checks", "--format", "json"]) == ExitCode.OK
+    listed = json.loads(capsys.readouterr().out)
+    assert listed["schema_version"] == 1
+    assert [f"{check['id']:<18} {check['title']}" for check in listed["checks"]] == out.splitlines()

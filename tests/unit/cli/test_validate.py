@@ -170,3 +170,10 @@ def test_neither_ansible_nor_rich_is_loaded_for_it(tmp_path: Path) -> None:
     )
     done = run_process([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)})
     assert done.stdout.splitlines()[-1] == "[] 0"
+
+
+def test_marks_are_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["validate", "--site", site(tmp_path), "--annotate", "--format", "json"]) == 2
+    out, err = capsys.readouterr()
+    assert json.loads(out)["ok"] is False
+    assert "--annotate prints text" in err

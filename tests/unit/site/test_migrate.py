@@ -111,7 +111,7 @@ def test_lines_that_name_no_machine_are_placed(tmp_path: Path) -> None:
         migrate(tmp_path, tmp_path / "new")
     assert [(Path(p.file).name, p.line, p.code) for p in caught.value.problems] == [
         ("master.csv", 2, "site.csv"),
-        ("worker.csv", 1, "site.no-file"),
+        ("worker.csv", 1, "site.encoding"),
         ("config", 2, "site.syntax"),
     ]
 
@@ -147,11 +147,33 @@ def test_the_verb_in_text_and_json(tmp_path: Path, capsys: pytest.CaptureFixture
     old = str(GOLDEN / "lists" / "old")
     assert run(["migrate", old, "--site", str(tmp_path / "a")]) == 0
     text = capsys.readouterr().out
-    assert "  config.yaml: branch_name: OpenPAI's sources are not used" in text
+    assert "  config: branch_name: OpenPAI's sources are not used" in text
     assert text.endswith("the new site is valid\n")
     assert run(["migrate", old, "--site", str(tmp_path / "b"), "--format", "json"]) == 0
     report: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (report["schema_version"], report["ok"]) == (1, True)
-    assert {"what": "config.yaml: branch_name", "why": "OpenPAI's sources are not used"} in report["notes"]
+    assert {"what": "config: branch_name", "why": "OpenPAI's sources are not used"} in report["notes"]
     assert run(["migrate", old, "--site", str(tmp_path / "b")]) == 2
     assert "changeme" not in capsys.readouterr().out
+
+
+def test_a_list_saved_as_utf16_is_told_with_the_way_out(tmp_path: Path) -> None:
+    (tmp_path / "master.csv").write_text("m1,10.0.0.1\n", encoding="utf-16")
+    (tmp_path / "worker.csv").write_text("w1,10.0.0.2\n")
+    (tmp_path / "config").write_text("user: x\n")
+    with pytest.raises(SiteInvalid) as caught:
+        migrate(tmp_path, tmp_path / "new")
+    (problem,) = caught.value.problems
+    assert problem.message == "is not UTF-8 text (byte 0xff)"
+    assert "iconv -f UTF-16 -t UTF-8" in problem.remedy
+
+
+@pytest.mark.parametrize("masters", ["", "\n \n"])
+def test_no_master_makes_no_site(tmp_path: Path, masters: str) -> None:
+    (tmp_path / "master.csv").write_text(masters)
+    (tmp_path / "worker.csv").write_text("w1,10.0.0.2\n")
+    (tmp_path / "config").write_text("user: x\n")
+    with pytest.raises(SiteInvalid, match="the site has an error") as caught:
+        migrate(tmp_path, tmp_path / "new")
+    assert "master.csv:1:1: names no machine" in caught.value.details
+    assert not (tmp_path / "new").exists()

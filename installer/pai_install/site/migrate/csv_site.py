@@ -29,6 +29,8 @@ def read_csv_site(source: Path) -> NewSite:
     """Raises SiteInvalid for lines that name no machine, and for settings that are not YAML."""
     masters, workers = _read_list(source / MASTERS), _read_list(source / WORKERS)
     config = read_document(next((source / n for n in SETTINGS_NAMES if (source / n).is_file()), source / "config"))
+    if not masters.problems and not _rows(masters):
+        masters.add((), "site.empty", "names no machine", "write a line hostname,address for each master")
     problems = [problem for document in (masters, workers, config) for problem in document.problems]
     if any(problem.is_error for problem in problems):
         raise SiteInvalid(problems)
@@ -55,8 +57,12 @@ def _read_list(path: Path) -> Document:
     document = Document(str(path))
     try:
         document.lines = tuple(path.read_text(encoding="utf-8-sig").splitlines())
-    except (OSError, ValueError) as error:
-        document.add((), "site.no-file", f"cannot be read: {type(error).__name__}", "write lines of hostname,address")
+    except UnicodeDecodeError as error:
+        message = f"is not UTF-8 text (byte 0x{error.object[error.start]:02x})"
+        document.add((), "site.encoding", message, f"save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8 {path}")
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}" if path.exists() else "does not exist"
+        document.add((), "site.no-file", message, "write lines of hostname,address")
     for number, line in enumerate(document.lines, start=1):
         if line.strip() and len([cell for cell in line.split(",") if cell.strip()]) != 2:
             message = f"{short(line)} is not `hostname,address`"
@@ -87,4 +93,4 @@ def _settings(config: Document) -> tuple[str, list[Note]]:
     text = without_keys(config, dropped)
     if runtime == "nvidia":
         text += "\ncontainer_default_runtime: nvidia\n"
-    return text, [Note(f"config.yaml: {key}", why) for key, why in dropped.items()]
+    return text, [Note(f"{Path(config.file).name}: {key}", why) for key, why in dropped.items()]
