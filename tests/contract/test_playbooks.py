@@ -51,3 +51,22 @@ def test_phase_needs_name_earlier_phases() -> None:
     for phase in [*PHASES, VERIFY]:
         assert set(phase.needs) <= seen
         seen.add(phase.name)
+
+
+# phases whose machines need nothing of each other: a slow one must not hold up the rest
+FREE = {"base", "runtime", "labels"}
+
+
+@pytest.mark.parametrize("phase", [*PHASES, VERIFY], ids=lambda phase: phase.name)
+def test_machines_advance_on_their_own_where_order_does_not_matter(phase: object) -> None:
+    assert isinstance(phase, type(VERIFY))
+    for play in yaml.safe_load((ROOT / "playbooks" / phase.playbook).read_text()):
+        assert (play.get("strategy") == "ansible.builtin.free") == (phase.name in FREE)
+
+
+@pytest.mark.parametrize("role", sorted({role for phase in PHASES if phase.name in FREE for role in phase.roles}))
+def test_roles_of_such_a_phase_do_nothing_for_all_machines_at_once(role: str) -> None:
+    text = "".join(path.read_text() for path in (ROOT / "roles" / role / "tasks").glob("*.yml"))
+    assert "run_once:" not in text
+    assert "throttle:" not in text
+    assert "ansible_play_hosts" not in text

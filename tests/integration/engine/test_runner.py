@@ -16,10 +16,12 @@ from typing import Any
 
 import pytest
 
+from pai_install.apply.tally import Tally
 from pai_install.engine.base import EventKind, RunRequest
 from pai_install.engine.processes import Owner, owned_by
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
+from pai_install.redact import Redactor
 
 
 def plain(bench: Any) -> tuple[str, ...]:
@@ -190,3 +192,21 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(bench: Any) -> None:
         assert not left.exists()
         assert owned_by(owner) == frozenset()
     assert not list(Path("/tmp").glob(f"pai-ssh-{owner}-*"))
+
+
+def test_a_machine_at_its_own_pace_waits_for_no_other(bench: Any) -> None:
+    inventory = bench.inventory("slow", "broken", "quick", slow={"seconds": 3}, broken={"broken": True})
+    with bench.engine() as engine:
+        events = list(engine.run(RunRequest("apart.yml", inventory)))
+    ends = [(event.host, event.task) for event in events if event.host and event.kind is not EventKind.TASK_START]
+    assert ends.index(("quick", "End")) < ends.index(("slow", "Take a while"))
+    assert ("slow", "End") in ends
+    tally = Tally(("slow", "broken", "quick"), Redactor(()))
+    for event in events:
+        tally.add(event)
+    results = tally.results(complete=True)
+    assert {host: result.status.value for host, result in results.items()} == {
+        "slow": "ok",
+        "broken": "failed",
+        "quick": "ok",
+    }
