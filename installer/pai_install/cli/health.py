@@ -24,6 +24,11 @@ _SHARE = "Share of nodes that may be out; above 0 at least one."
 FORMATS = ("table", "json", "html", "junit", "prometheus")
 
 
+from_option = click.option(
+    "--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge saved evidence again."
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """How and where to report."""
@@ -43,9 +48,7 @@ class Output:
 @click.option("--all", "everything", is_flag=True, help="With json: also every PASS and SKIP.")
 @click.option("--strict", is_flag=True, help="Exit with 7 also for WARN and UNKNOWN.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the evidence (.gz: compressed).")
-@click.option(
-    "--from", "source", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Judge saved evidence again."
-)
+@from_option
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
 @click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image in Docker, containerd, a pod.")
 @click.option("--bandwidth-image", default="", metavar="IMAGE", help="Also run all_reduce_perf of this image in jobs.")
@@ -144,22 +147,34 @@ def _cordon(checkup: Checkup, report: HealthReport, share: float) -> None:
         click.echo(f"not cordoned {name}: more than {share:.0%} of the nodes would be out", err=True)
 
 
-def _with_site(context: click.Context, site_dir: Path) -> dict[str, Any]:
-    """The group's options, with the subcommand's own --site where it was given."""
-    options: dict[str, Any] = dict(context.obj)
-    if context.get_parameter_source("site_dir") is ParameterSource.COMMANDLINE:
-        options["site_dir"] = site_dir
-    return options
+def _own(context: click.Context, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - click's values
+    """The group's options, with those that were given after the subcommand."""
+    source = context.get_parameter_source
+    given = {name: value for name, value in values.items() if source(name) is ParameterSource.COMMANDLINE}
+    return {**context.obj, **given}
+
+
+def _refuse(context: click.Context, *names: str) -> None:
+    """Raises PaiError for an option of the group that the subcommand would ignore."""
+    assert context.parent is not None  # noqa: S101 - a subcommand has one
+    given = [name for name in names if context.parent.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    words = {"form": "--format", "everything": "--all"}
+    if given:
+        options = ", ".join(words.get(name, f"--{name.replace('_', '-')}") for name in given)
+        raise PaiError(f"health {context.info_name} takes no {options}", exit_code=ExitCode.USAGE)
 
 
 @command.command()
 @site_option
+@limit_option
+@from_option
 @click.option("--every", default=60, show_default=True, type=click.IntRange(5), help="Seconds between runs.")
 @click.option("--runs", default=0, type=click.IntRange(0), help="End after so many (0: never).")
 @click.pass_context
-def watch(context: click.Context, *, site_dir: Path, every: int, runs: int) -> int:
+def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Repeat, and show only what changes."""
-    options = _with_site(context, site_dir)
+    _refuse(context, "form", "out", "everything", "act", "max_cordoned")
+    options = _own(context, **own)
     from pai_install.health.watch import changes, loud  # noqa: PLC0415
 
     checkup, request = _checkup(options), _request(options)
@@ -178,14 +193,24 @@ def watch(context: click.Context, *, site_dir: Path, every: int, runs: int) -> i
 
 
 @command.command()
+@site_option
 @click.argument("check", required=False)
-def explain(check: str | None) -> int:
-    """Say what CHECK reads, its rule, and what to do; without it list all checks."""
-    from pai_install.health.catalogues import load_limits  # noqa: PLC0415
+@click.pass_context
+def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:  # noqa: ANN401 - click's values
+    """Say what CHECK reads, its rule and numbers, and what to do; without it list all checks.
+
+    CHECK may also be an Xid: 79 or xid-79.
+    """
+    from pai_install.health.catalogues import load_catalogue, load_limits  # noqa: PLC0415
+    from pai_install.health.checkup import site_limits  # noqa: PLC0415
     from pai_install.health.explain import all_checks  # noqa: PLC0415
     from pai_install.health.explain import explain as explain_check  # noqa: PLC0415
 
-    click.echo(explain_check(check, load_limits()) if check else all_checks(), nl=False)
+    if not check:
+        click.echo(all_checks(), nl=False)
+        return ExitCode.OK
+    limits = site_limits(load_limits(), _own(context, **own)["site_dir"])
+    click.echo(explain_check(check, limits, load_catalogue()), nl=False)
     return ExitCode.OK
 
 
@@ -193,9 +218,9 @@ def explain(check: str | None) -> int:
 @site_option
 @click.argument("machine")
 @click.pass_context
-def history(context: click.Context, *, site_dir: Path, machine: str) -> int:
+def history(context: click.Context, /, *, machine: str, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Show what earlier runs found on MACHINE."""
-    options = _with_site(context, site_dir)
+    options = _own(context, **own)
     from pai_install.health.store import HealthStore  # noqa: PLC0415
 
     found = HealthStore(state_of(options["site_dir"]).health).history(machine)
@@ -223,11 +248,14 @@ def _words(verdict: str, checks: Iterable[str]) -> str:
 
 @command.command()
 @site_option
+@limit_option
+@from_option
 @click.option("--accept", is_flag=True, help="Take what is now as normal from now on.")
 @click.pass_context
-def baseline(context: click.Context, *, site_dir: Path, accept: bool) -> int:
+def baseline(context: click.Context, /, *, accept: bool, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Show the accepted link widths, speeds, memory and NVLinks of each GPU, or accept the present ones."""
-    options = _with_site(context, site_dir)
+    _refuse(context, "form", "out", "everything", "act", "max_cordoned")
+    options = _own(context, **own)
     checkup = _checkup(options)
     accepted = checkup.accept(_request(options)) if accept else Accepted(checkup.baselines(), {})
     for machine, item in sorted(accepted.baselines.items()):

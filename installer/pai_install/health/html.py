@@ -21,8 +21,8 @@ def html(report: HealthReport, *, title: str) -> str:
     """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page."""
     page = resources.files("pai_install.health").joinpath("page.html").read_text()
     data = json.dumps(_data(report), separators=(",", ":"))
-    # "</script>" in a value would end the element; "<\/" is the same string in JSON
-    return page.replace("__TITLE__", escape(title)).replace("__DATA__", data.replace("</", "<\\/"))
+    # "</script>" or "<!--" in a value would end the element or swallow the page; \u003c is the same letter in JSON
+    return page.replace("__TITLE__", escape(title)).replace("__DATA__", data.replace("<", "\\u003c"))
 
 
 def _data(report: HealthReport) -> dict[str, Any]:
@@ -52,9 +52,12 @@ def _machine(
     texts: dict[tuple[str, ...], int],
 ) -> dict[str, Any]:
     verdicts: dict[str, list[Verdict]] = {}
+    seen: dict[str, dict[str, None]] = {}  # check -> the values of all devices that pass, each once
     rows = []
     for finding in findings:
         verdicts.setdefault(finding.check, []).append(finding.verdict)
+        if finding.verdict is Verdict.PASS and finding.value:
+            seen.setdefault(finding.check, {})[finding.value] = None
         if finding.verdict is not Verdict.PASS:
             text = (
                 _LETTER[finding.verdict],
@@ -68,4 +71,9 @@ def _machine(
             number = texts.setdefault(text, len(texts))
             rows.append([index[finding.check], finding.device, number, finding.value])
     letters = "".join(_LETTER[gravest(verdicts[check])] if check in verdicts else " " for check in index)
-    return {"n": name, "k": sku, "a": action, "v": letters, "f": rows}
+    passes = [
+        texts.setdefault((", ".join(seen.get(check, ())),), len(texts))
+        for check in index
+        if check in verdicts and gravest(verdicts[check]) is Verdict.PASS
+    ]
+    return {"n": name, "k": sku, "a": action, "v": letters, "f": rows, "p": passes}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pai_install.findings import Verdict
@@ -18,13 +19,18 @@ def loud(report: HealthReport) -> dict[Key, HealthFinding]:
 
 
 def changes(before: dict[Key, HealthFinding], after: dict[Key, HealthFinding]) -> Iterator[str]:
-    """One line per finding that is new, has another verdict, or is gone."""
+    """One line per finding that is new, has another verdict or cause, or is gone."""
     for key, finding in after.items():
         old = before.get(key)
-        if old is None or old.verdict is not finding.verdict:
-            was = f" (was {old.verdict.value})" if old else ""
+        if old is None or old.verdict is not finding.verdict or _cause(old) != _cause(finding):
+            was = f" (was {old.verdict.value})" if old and old.verdict is not finding.verdict else ""
             value = f": {finding.value}" if finding.value else ""
             yield f"{finding.verdict.value}{was} {finding.subject} {finding.check}: {finding.message}{value}"
     for key, finding in before.items():
         if key not in after:
             yield f"gone {finding.subject} {finding.check} (was {finding.verdict.value})"
+
+
+def _cause(finding: HealthFinding) -> str:
+    """What is wrong, without the numbers that move from run to run; that of an Xid is no such number."""
+    return re.sub(r"(?<!Xid )\b\d+(?:\.\d+)?", "#", f"{finding.message} {finding.value}")

@@ -16,4 +16,9 @@ elements.find.oninput();
 drawn.found = rows();
 elements.tbody.onclick({target: {tagName: "TH", closest: () => ({dataset: {i: "2"}})}});
 drawn.clicked = elements.detail.innerHTML;
+const D = JSON.parse(data);
+drawn.cells = D.machines.map((m, i) => Object.fromEntries(D.checks.map((c, n) => {
+  elements.tbody.onclick({target: {tagName: "TD", cellIndex: n + 1, closest: () => ({dataset: {i: String(i)}})}});
+  return [c[0], elements.detail.innerHTML];
+})));
 process.stdout.write(JSON.stringify(drawn));

@@ -424,6 +424,41 @@ def test_verb_watch_shows_changes_and_ends(saved: Path, capsys: pytest.CaptureFi
     assert "FAIL gpu-02 0000:18:00.0 gpu-remap-failed" in lines[0]
 
 
+def test_verb_takes_limit_and_evidence_after_the_subcommand(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["health", "watch", "--site", str(saved.parent), "--from", str(saved), "--runs", "1"]
+    assert run([*words, "--limit", "gpu-01"]) == 0
+    assert run([*words, "--limit", "gpu-02"]) == 7
+    assert "gpu-02" in capsys.readouterr().out
+    assert run([*words, "--limit", "gpu-03"]) == 2
+
+
+@pytest.mark.parametrize("option", [["--act", "cordon"], ["--format", "json"], ["--out", "x"], ["--all"]])
+def test_verb_watch_refuses_what_it_would_ignore(
+    saved: Path, option: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--site", str(saved.parent), "--from", str(saved)]
+    assert run(["health", *words, *option, "watch", "--runs", "1"]) == 2
+    assert f"health watch takes no {option[0]}" in capsys.readouterr().err
+
+
+def test_verb_baseline_is_taken_from_evidence_of_one_machine(
+    saved: Path, site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["health", "baseline", "--site", str(site.directory), "--accept", "--from", str(saved)]
+    assert run([*words, "--limit", "gpu-01"]) == 0
+    shown = capsys.readouterr().out
+    assert "gpu-01" in shown
+    assert "gpu-02" not in shown
+
+
+def test_verb_explains_with_the_numbers_of_the_site(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+    (site.directory / "health.yml").write_text("skus: {dgx: {nvlink-count: 12}}\n")
+    assert run(["health", "explain", "--site", str(site.directory), "nvlink-links"]) == 0
+    assert "nvlink-count = 12 for SKU dgx" in capsys.readouterr().out
+    assert run(["health", "explain", "xid-79"]) == 0
+    assert "fallen off the bus" in capsys.readouterr().out
+
+
 def test_verb_explain_and_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["health", "explain", "gpu-xid"]) == 0
     assert "xid-window-hours = 24" in capsys.readouterr().out

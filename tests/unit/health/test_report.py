@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from html import escape as html_escape
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -13,7 +14,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from ruamel.yaml import YAML
 
-from pai_install.errors import ExitCode
+from pai_install.errors import ExitCode, PaiError
 from pai_install.findings import Verdict
 from pai_install.health.evidence import CommandResult
 from pai_install.health.explain import all_checks, explain
@@ -25,7 +26,7 @@ from pai_install.health.report import HealthReport, text, unreached
 from pai_install.health.rules import TEXTS
 from pai_install.health.watch import changes, loud
 
-from .machines import LIMITS, Box, change, gpu_change, h100, healthy
+from .machines import CATALOGUE, LIMITS, Box, change, gpu_change, h100, healthy
 
 GOOD = healthy(2, "good").report()
 SICK = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "sick")).report()
@@ -175,6 +176,27 @@ def test_page_cannot_be_broken_by_a_value() -> None:
     assert "alert(1)" in json.dumps(page_data(page))
 
 
+@pytest.mark.parametrize("word", ["X <!--<script>", "</script><script>", "]]> & <b>"])
+def test_page_stays_whole_whatever_a_value_is(word: str) -> None:
+    page = html(odd(word), title="x")
+    assert word not in page
+    element = page.partition('id="data">')[2].partition("</script>")[0]
+    assert "<" not in element
+    assert page_data(page)["machines"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the page's script")
+def test_page_shows_the_values_of_checks_that_pass(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(html(REPORT, title="x"))
+    command = ["node", str(Path(__file__).parent / "page.js"), str(tmp_path / "page.html")]
+    drawn = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    shown = drawn["cells"][1]  # the machine "good"
+    good = next(machine for machine in REPORT.machines if machine.name == "good")
+    for finding in good.findings:
+        if finding.verdict is Verdict.PASS and finding.value:
+            assert html_escape(finding.value, quote=False) in shown[finding.check], finding.check
+
+
 def test_page_of_many_machines_is_small() -> None:
     machines = tuple(healthy(1, f"n{number}").report() for number in range(100))
     assert len(html(HealthReport(machines), title="x")) < 250_000
@@ -250,19 +272,56 @@ def test_watch_names_the_verdict_before() -> None:
     assert line.startswith("FAIL (was WARN) n 0000:18:00.0 gpu-temperature")
 
 
+def xid(number: int, minute: int = 0) -> str:
+    return f"2026-09-21T14:{minute:02}:00+0000 n kernel: NVRM: Xid (PCI:0000:18:00): {number}, pid=1"
+
+
+def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
+    first, then = healthy(1, "n").log(xid(48)), healthy(1, "n").log(xid(48), xid(79, 10))
+    lines = list(changes(loud(HealthReport((first.report(),))), loud(HealthReport((then.report(),)))))
+    (line,) = [line for line in lines if "gpu-xid:" in line]
+    assert line.startswith("FAIL n 0000:18:00.0 gpu-xid: Xid 79")
+    warm, warmer = (gpu_change("temperature/gpu_temp_tlimit", f"{left} C")(healthy(2, "n")) for left in (3, 2))
+    assert list(changes(loud(HealthReport((warm.report(),))), loud(HealthReport((warmer.report(),))))) == []
+
+
 # Explaining
 
 
 def test_explain_names_rule_numbers_and_remedy() -> None:
-    shown = explain("gpu-ecc-lifetime", LIMITS)
+    shown = explain("gpu-ecc-lifetime", LIMITS, CATALOGUE)
     assert "ecc-aggregate-dram = 15 (DCGM double-bit soft limit)" in shown
     assert "what to do:" in shown
 
 
 def test_explain_of_an_unknown_check_suggests_one() -> None:
     with pytest.raises(Exception, match="no check") as error:
-        explain("gpu-remap-fail", LIMITS)
+        explain("gpu-remap-fail", LIMITS, CATALOGUE)
     assert "gpu-remap-failed" in error.value.remedy  # type: ignore[attr-defined]
+
+
+def test_explain_shows_the_numbers_of_products_and_of_the_site() -> None:
+    own = LIMITS.overridden({"thresholds": {"nvlink-count": 4}, "skus": {"dgx": {"nvlink-count": 12}}})
+    shown = explain("nvlink-links", own, CATALOGUE)
+    assert re.search(r"nvlink-count = 6 for .*V100", shown)
+    assert "nvlink-count = 4 on this site (site, thresholds)" in shown
+    assert "nvlink-count = 12 for SKU dgx (site, skus.dgx)" in shown
+
+
+def test_every_threshold_is_explained_with_a_check() -> None:
+    shown = "".join(explain(check, LIMITS, CATALOGUE) for check in TEXTS)
+    names = {*LIMITS.defaults, *(name for _, layer in LIMITS.products for name in layer)}
+    assert {name for name in names if f"number:     {name} = " not in shown} <= {"boot-seconds"}  # many checks wait
+
+
+@pytest.mark.parametrize("name", ["79", "xid-79", "Xid 79", "XID79"])
+def test_explain_of_an_xid(name: str) -> None:
+    shown = explain(name, LIMITS, CATALOGUE)
+    assert shown.startswith("Xid 79: GPU has fallen off the bus\n")
+    assert "verdict:    FAIL" in shown
+    assert "action:     reboot" in shown
+    with pytest.raises(PaiError, match="Xid 9999 is not in the catalogue"):
+        explain("9999", LIMITS, CATALOGUE)
 
 
 def test_list_holds_every_check() -> None:
