@@ -41,7 +41,9 @@ def document(capsys: pytest.CaptureFixture[str], code: int, *words: str) -> dict
     return found["error"]  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("words", [("plan",), ("apply",), ("status",), ("health",), ("preflight",), ("verify",)])
+@pytest.mark.parametrize(
+    "words", [("plan",), ("apply", "--yes"), ("status",), ("health",), ("preflight",), ("verify",)]
+)
 def test_an_invalid_site(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
     error = document(capsys, ExitCode.SITE_INVALID, *words, "--format", "json", "--site", str(tmp_path / "nosuch"))
     assert error["message"] == "the site has 2 errors"
@@ -54,16 +56,16 @@ def test_a_check_that_is_none(site: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "nosuch" in document(capsys, ExitCode.USAGE, *words)["message"]
 
 
-@pytest.mark.parametrize("verb", ["plan", "apply"])
-def test_a_site_in_use(site: Path, capsys: pytest.CaptureFixture[str], verb: str) -> None:
+@pytest.mark.parametrize("words", [("plan",), ("apply", "--yes")])
+def test_a_site_in_use(site: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...]) -> None:
     with site_lock(open_state(site).path, "apply"):
-        error = document(capsys, ExitCode.PREFLIGHT_FAILED, verb, "--format", "json", "--site", str(site))
+        error = document(capsys, ExitCode.PREFLIGHT_FAILED, *words, "--format", "json", "--site", str(site))
     assert "the site is in use" in error["message"]
 
 
 def test_a_plan_that_does_not_hold_any_more(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "plan.json").write_text("{}")
-    words = ("apply", "--plan", str(tmp_path / "plan.json"), "--site", str(site), "--format", "json")
+    words = ("apply", "--yes", "--plan", str(tmp_path / "plan.json"), "--site", str(site), "--format", "json")
     assert "are not as they were" in document(capsys, ExitCode.PREFLIGHT_FAILED, *words)["message"]
 
 
