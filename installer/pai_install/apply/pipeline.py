@@ -24,7 +24,7 @@ from pai_install.apply.signals import ending_like_ctrl_c, finishing
 from pai_install.apply.state import RunFolder, StateFolder, open_state
 from pai_install.apply.wiring import Wiring
 from pai_install.engine.base import Engine
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.findings import Finding
 from pai_install.plan.model import Plan
 from pai_install.plan.phases import VERIFY
@@ -36,7 +36,7 @@ from pai_install.report.html import html
 from pai_install.report.markdown import markdown
 from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
-from pai_install.report.planned import moved, plan_data
+from pai_install.report.planned import plan_data
 from pai_install.site.load import LoadedSite
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
@@ -70,7 +70,8 @@ class Session:
     state: StateFolder
     run: RunFolder
     engine: Engine
-    observers: tuple[Observer, ...]
+    progress: Observer
+    events: Observer
     interrupted: Interrupted | None
     say: Callable[[str], None]
 
@@ -78,6 +79,11 @@ class Session:
     def site(self) -> Site:
         """The site."""
         return self.loaded.site
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Who is told what happens on the machines."""
+        return (self.progress, self.events)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +140,7 @@ def open_session(
         interrupted = interrupted_run(state.journal)
         run = state.new_run(now())
         with EventLog(run.events) as events, wiring.engine(state, run, request.accept_new_host_keys) as engine:
-            observers = (progress, events)
-            yield Session(request, loaded, wiring, state, run, engine, observers, interrupted, say)
+            yield Session(request, loaded, wiring, state, run, engine, progress, events, interrupted, say)
 
 
 def prepare(session: Session) -> Prepared:
@@ -175,8 +180,10 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
     return replace(prepared, preflight=report, admission=found)
 
 
-def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileChange, ...]]:
+def preview(session: Session, prepared: Prepared, *, log: bool = True) -> tuple[Outcome, tuple[FileChange, ...]]:
     """Runs the plan in check mode: what each phase would change, with differences; changes nothing.
+
+    log: whether its tasks belong into the run's events, as they do where nothing else follows.
 
     Phase verify is left out: it has nothing to prove before the others have run.
     """
@@ -185,7 +192,7 @@ def preview(session: Session, prepared: Prepared) -> tuple[Outcome, tuple[FileCh
     outcome = execute(
         replace(prepared.plan, phases=changing),
         session.engine,
-        (*session.observers, collector),
+        (*(session.observers if log else (session.progress,)), collector),
         check=True,
         before=prepared.looked,
     )
@@ -218,27 +225,7 @@ def _known(prepared: Prepared) -> tuple[Finding, ...]:
     return prepared.admission.findings if prepared.admission else ()
 
 
-def require_unmoved(saved: Path, plan: Plan) -> None:
-    """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
-    try:
-        differences = moved(json.loads(saved.read_text()), plan)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise PaiError(
-            f"{saved} is not a plan",
-            details=f"{type(error).__name__}: {error}",
-            remedy="make one with `pai-install plan --format json > FILE`",
-            exit_code=ExitCode.USAGE,
-        ) from error
-    if differences:
-        raise PaiError(
-            f"the machines or the site are not as they were when {saved} was made",
-            details="\n".join(differences),
-            remedy="look at a new plan, and apply that",
-            exit_code=ExitCode.PREFLIGHT_FAILED,
-        )
-
-
-def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] = ()) -> None:
+def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:
     """Writes the plan into the run's folder, for the owner only."""
     write_atomic(session.run.plan, json.dumps(plan_data(plan, changes), indent=2) + "\n", mode=0o600)
 

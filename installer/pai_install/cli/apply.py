@@ -17,8 +17,8 @@ from pai_install.apply.pipeline import (
     perform,
     prepare,
     preview,
-    require_unmoved,
 )
+from pai_install.apply.saved import SavedPlan, read_plan
 from pai_install.apply.signals import finishing
 from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.options import format_option, yes_option
@@ -61,6 +61,7 @@ def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file
     """Runs the verb and gives its exit code. Raises PaiError where it would have to ask and nobody is there."""
     if not (yes or check or sys.stdin.isatty()):
         raise PaiError("there is nobody to ask whether to go on", remedy="add --yes", exit_code=ExitCode.USAGE)
+    saved = read_plan(plan_file) if plan_file is not None else None
     with (
         output_may_be_lost(),
         progress(sys.stderr) as observer,
@@ -68,12 +69,14 @@ def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file
     ):
         tell_beginning(session)
         prepared = prepare(session)
-        if plan_file is not None:
-            require_unmoved(plan_file, prepared.plan)
+        if saved is not None:
+            saved.require_unmoved(prepared.plan)
         prepared = admit(session, prepared)
         tell_preflight(prepared)
         if not as_json:
             say(plan_text(prepared.plan))
+        if saved is not None and saved.previewed:
+            require_same_changes(session, prepared, saved)
         if check:
             outcome, changes = preview(session, prepared)
             click.echo(changes_text(changes), nl=False, err=as_json)
@@ -85,6 +88,18 @@ def apply(request: Request, wiring: Wiring, *, yes: bool, check: bool, plan_file
         with finishing():
             _show(outcome, session, as_json=as_json, check=check)
         return outcome.exit_code
+
+
+def require_same_changes(session: Session, prepared: Prepared, saved: SavedPlan) -> None:
+    """Looks at what would change, and raises PaiError when the saved plan showed something else.
+
+    Raises KeyboardInterrupt on Ctrl-C.
+    """
+    say("comparing what would change with the saved plan")
+    outcome, changes = preview(session, prepared, log=False)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    saved.require_same(changes)
 
 
 def say(line: str) -> None:

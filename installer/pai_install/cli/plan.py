@@ -33,7 +33,7 @@ def command(*, request: Request, no_diff: bool, output_format: str) -> int:
 
 def plan(request: Request, wiring: Wiring, *, diff: bool, as_json: bool) -> int:
     """Runs the verb and gives its exit code."""
-    changes: tuple[FileChange, ...] = ()
+    changes: tuple[FileChange, ...] | None = () if diff else None
     with (
         output_may_be_lost(),
         progress(sys.stderr) as observer,

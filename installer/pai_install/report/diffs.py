@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pai_install.report.notices import Notice, TaskFinished
 
 _LONGEST = 400  # lines of one difference
+_PASSING = re.compile(r"diff |--- |\+\+\+ |[ +-] *(uid|creationTimestamp|resourceVersion|generation): ")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One thing that a task would change on a host; `diff` is a unified difference, empty if there is none."""
+    """One thing that a task would change on a host; `diff` is a unified difference, empty if there is none.
+
+    digest: of the whole difference, also of what is too long to be shown; equal digests mean the same change.
+    """
 
     phase: str
     host: str
     task: str
     diff: str
+    digest: str = ""
 
     def as_json(self) -> dict[str, str]:
         """One key per field."""
@@ -41,7 +49,7 @@ class ChangeCollector:
         """Keeps a task that would change something."""
         if isinstance(notice, TaskFinished) and notice.outcome == "changed":
             diff = "\n".join(_diffs(notice.result)).strip("\n")
-            self._changes.append(FileChange(notice.phase, notice.host, notice.task, diff))
+            self._changes.append(FileChange(notice.phase, notice.host, notice.task, diff, _digest(notice.result)))
 
 
 def changes_text(changes: Iterable[FileChange]) -> str:
@@ -56,13 +64,57 @@ def changes_text(changes: Iterable[FileChange]) -> str:
     return "\n".join(lines) + "\n" if lines else ""
 
 
+def other_changes(saved: Sequence[Mapping[str, Any]], now: Iterable[FileChange]) -> tuple[str, ...]:
+    """What would change now and is not among the saved changes, or the other way round, as sentences."""
+    before = _digests((one["phase"], one["host"], one["task"], one["digest"]) for one in saved)
+    after = _digests((one.phase, one.host, one.task, one.digest) for one in now)
+    sentences = []
+    for key in dict.fromkeys((*before, *after)):
+        if before.get(key) != after.get(key):
+            phase, host, task = key
+            what = "would change nothing any more" if key not in after else "would change something else"
+            what = what if key in before else "would change something now"
+            sentences.append(f"{phase} on {host}: task {task} {what}")
+    return tuple(sentences)
+
+
+def _digests(rows: Iterable[tuple[str, str, str, str]]) -> dict[tuple[str, str, str], list[str]]:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for phase, host, task, digest in rows:
+        found.setdefault((phase, host, task), []).append(digest)
+    return found
+
+
 def _diffs(result: Mapping[str, Any]) -> Iterator[str]:
+    for diff in _given(result):
+        yield from _one(diff)
+
+
+def _given(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     items = result.get("results")
     for part in (result, *(items if isinstance(items, list) else ())):
         diff = part.get("diff") if isinstance(part, Mapping) else None
         for one in diff if isinstance(diff, list) else (diff,):
             if isinstance(one, Mapping):
-                yield from _one(one)
+                yield one
+
+
+def _digest(result: Mapping[str, Any]) -> str:
+    # after_header may be a temporary file's name
+    lasting = [
+        {
+            key: _lasting(str(value)) if key == "prepared" else value
+            for key, value in diff.items()
+            if key != "after_header"
+        }
+        for diff in _given(result)
+    ]
+    return hashlib.sha256(json.dumps(lasting, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _lasting(prepared: str) -> list[str]:
+    """The lines without those that differ from look to look: names of temporary files, what the API server makes up."""
+    return [line for line in prepared.splitlines() if not _PASSING.match(line)]
 
 
 def _one(diff: Mapping[str, Any]) -> Iterator[str]:

@@ -16,11 +16,11 @@ _SHOWN_HOSTS = 10
 
 
 def plan_data(
-    plan: Plan, changes: tuple[FileChange, ...] = (), refused: Mapping[str, str] | None = None
+    plan: Plan, changes: tuple[FileChange, ...] | None = None, refused: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """The published form of a plan; it holds no secret.
 
-    refused: machine -> why preflight keeps it out.
+    changes: what would change; None where nobody looked. refused: machine -> why preflight keeps it out.
     inventory_digest: tells whether what Ansible would be given is still the same.
     """
     return {
@@ -39,7 +39,8 @@ def plan_data(
         "unreachable": dict(plan.unreachable),
         "refused": dict(refused or {}),
         "inventory_digest": _digest(plan),
-        "changes": [change.as_json() for change in changes],
+        "previewed": changes is not None,
+        "changes": [change.as_json() for change in changes or ()],
     }
 
 

@@ -93,7 +93,8 @@ def _plan() -> _Schema:
         unreachable=_by_host(_TEXT),
         refused=_by_host(_TEXT),
         inventory_digest=_TEXT,
-        changes=_list(_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT)),
+        previewed=_YES,
+        changes=_list(_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT, digest=_TEXT)),
     )
 
 

@@ -15,10 +15,9 @@ import pytest
 
 from pai_install.apply.executor import Gate
 from pai_install.apply.lock import holder, site_lock
-from pai_install.apply.pipeline import Request, open_session, perform, prepare, preview, require_unmoved, write_reports
+from pai_install.apply.pipeline import Request, open_session, perform, prepare, preview, write_reports
 from pai_install.apply.state import open_state
 from pai_install.errors import ExitCode, PaiError
-from pai_install.report.planned import plan_data
 from tests.unit.cli.stub_wiring import World, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 from tests.unit.runs import done, event, phase
@@ -102,20 +101,6 @@ def test_absent_machines_are_not_looked_at(site: Path, kit: Any) -> None:
     assert world.engine.requests[0].limit == ("master", "one")
     with pytest.raises(PaiError, match="two"):
         session_of(site, world, kit, limit=("two",)).__enter__()
-
-
-def test_unmoved_plan_passes_and_a_missing_file_is_named(kit: Any, tmp_path: Path) -> None:
-    plan = kit.plan(kit.phase("base", "one"))
-    saved = tmp_path / "plan.json"
-    with pytest.raises(PaiError, match=r"plan\.json") as caught:
-        require_unmoved(saved, plan)
-    assert caught.value.exit_code is ExitCode.USAGE
-    saved.write_text(json.dumps(plan_data(plan)))
-    require_unmoved(saved, plan)
-    with pytest.raises(PaiError) as caught:
-        require_unmoved(saved, kit.plan())
-    assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
-    assert caught.value.details == "base on one: not needed any more"
 
 
 @pytest.mark.parametrize("outcome", [FINE, TROUBLED])

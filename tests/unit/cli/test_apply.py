@@ -343,6 +343,34 @@ def test_saved_plan_that_does_not_hold_any_more_says_what_moved(
     assert len(world.engine.requests) == 1
 
 
+def test_saved_plan_does_not_hold_when_a_file_was_edited_since(
+    site: Path, in_world: Any, capsys: Any, tmp_path: Path
+) -> None:
+    """The reasons are the same sentences: only the differences tell that something else would be overwritten."""
+
+    def edited(text: str) -> World:
+        diff = {"before": text, "after": "ours\n", "before_header": "/etc/x"}
+        written = done(*(event("changed", host, "Write x", diff=diff) for host in ("master", "one", "two")))
+        world = World(WORK, {**FINE, "base.yml": written})
+        in_world(world)
+        return world
+
+    edited("by hand\n")
+    saved = tmp_path / "plan.json"
+    assert run(["plan", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    saved.write_text(capsys.readouterr().out)
+    command = ["apply", "--site", str(site), "--yes", "--plan", str(saved)]
+    world = edited("by hand, once more\n")
+    assert run(command) == ExitCode.PREFLIGHT_FAILED
+    assert "base on one: task Write x would change something else" in capsys.readouterr().err
+    assert all(request.check for request in world.engine.requests[1:])
+    world = edited("by hand\n")
+    assert run(command) == ExitCode.OK
+    assert [request.check for request in world.engine.requests] == [False, True, True, False, False]
+    events = (last_run(site) / "events.jsonl").read_text().splitlines()
+    assert len(events) == 3 + 3 + 2, "what would be done is not what was done"
+
+
 @pytest.mark.parametrize("content", ["", "[]", "{", '{"phases": 3}', '{"phases": [{}]}'])
 def test_file_that_is_no_plan_is_refused(site: Path, in_world: Any, tmp_path: Path, capsys: Any, content: str) -> None:
     in_world(World(WORK, dict(FINE)))

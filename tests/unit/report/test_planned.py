@@ -61,7 +61,7 @@ def test_json_holds_everything_but_secrets(kit: Any) -> None:
         }
     ]
     assert data["unreachable"] == {"two": "gone"}
-    assert data["changes"] == [{"phase": "base", "host": "one", "task": "Write", "diff": "+x"}]
+    assert data["changes"] == [{"phase": "base", "host": "one", "task": "Write", "diff": "+x", "digest": ""}]
     assert kit.secret not in json.dumps(data)
 
 

@@ -1,0 +1,75 @@
+"""A plan that was looked at and kept: only that one may be applied."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.model import Plan
+from pai_install.report.diffs import FileChange, other_changes
+from pai_install.report.planned import PLAN_SCHEMA_VERSION, moved
+
+_ANEW = "make one with `pai-install plan --format json > FILE`"
+
+
+@dataclass(frozen=True, slots=True)
+class SavedPlan:
+    """A plan in the published form, from a file."""
+
+    path: Path
+    data: dict[str, Any]
+
+    @property
+    def previewed(self) -> bool:
+        """Whether it says what would change on the machines (made without --no-diff)."""
+        return bool(self.data["previewed"])
+
+    def require_unmoved(self, plan: Plan) -> None:
+        """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
+        try:
+            self._refuse(moved(self.data, plan))
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise _no_plan(self.path, error) from error
+
+    def require_same(self, changes: tuple[FileChange, ...]) -> None:
+        """Raises PaiError when other things would change on the machines than those that were saved."""
+        try:
+            self._refuse(other_changes(self.data["changes"], changes))
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise _no_plan(self.path, error) from error
+
+    def _refuse(self, differences: tuple[str, ...]) -> None:
+        if differences:
+            raise PaiError(
+                f"the machines or the site are not as they were when {self.path} was made",
+                details="\n".join(differences),
+                remedy="look at a new plan, and apply that",
+                exit_code=ExitCode.PREFLIGHT_FAILED,
+            )
+
+
+def read_plan(path: Path) -> SavedPlan:
+    """Reads a plan. Raises PaiError when the file holds none, or one in the form of another release."""
+    try:
+        data = json.loads(path.read_text())
+        version = data["schema_version"]
+        saved = SavedPlan(path, data)
+        if version == PLAN_SCHEMA_VERSION:
+            _ = saved.previewed
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise _no_plan(path, error) from error
+    if version != PLAN_SCHEMA_VERSION:
+        raise PaiError(
+            f"{path} is a plan in form {version} of another release; this one reads form {PLAN_SCHEMA_VERSION}",
+            remedy=_ANEW,
+            exit_code=ExitCode.USAGE,
+        )
+    return saved
+
+
+def _no_plan(path: Path, error: Exception) -> PaiError:
+    details = f"{type(error).__name__}: {error}"
+    return PaiError(f"{path} is not a plan", details=details, remedy=_ANEW, exit_code=ExitCode.USAGE)

@@ -1,0 +1,63 @@
+"""A saved plan holds while nothing has moved; a file that is none is named."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.apply.saved import read_plan
+from pai_install.errors import ExitCode, PaiError
+from pai_install.report.diffs import FileChange
+from pai_install.report.planned import plan_data
+
+CHANGE = FileChange("base", "one", "Write", "+x", "d1")
+
+
+def test_unmoved_plan_passes_and_a_moved_one_is_refused(kit: Any, tmp_path: Path) -> None:
+    plan = kit.plan(kit.phase("base", "one"))
+    saved = tmp_path / "plan.json"
+    with pytest.raises(PaiError, match=r"plan\.json is not a plan") as caught:
+        read_plan(saved)
+    assert caught.value.exit_code is ExitCode.USAGE
+    saved.write_text(json.dumps(plan_data(plan)))
+    assert not read_plan(saved).previewed
+    read_plan(saved).require_unmoved(plan)
+    with pytest.raises(PaiError) as caught:
+        read_plan(saved).require_unmoved(kit.plan())
+    assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
+    assert caught.value.details == "base on one: not needed any more"
+
+
+@pytest.mark.parametrize(
+    ("now", "sentence"),
+    [
+        ((), "base on one: task Write would change nothing any more"),
+        ((FileChange("base", "one", "Write", "+x", "d2"),), "base on one: task Write would change something else"),
+        (
+            (CHANGE, FileChange("base", "two", "Write", "+x", "d1")),
+            "base on two: task Write would change something now",
+        ),
+    ],
+)
+def test_other_changes_than_those_that_were_shown_are_refused(
+    kit: Any, tmp_path: Path, now: tuple[FileChange, ...], sentence: str
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan_data(kit.plan(kit.phase("base", "one")), (CHANGE,))))
+    saved = read_plan(path)
+    assert saved.previewed
+    saved.require_same((CHANGE,))
+    with pytest.raises(PaiError) as caught:
+        saved.require_same(now)
+    assert (caught.value.details, caught.value.exit_code) == (sentence, ExitCode.PREFLIGHT_FAILED)
+
+
+def test_plan_of_another_release_is_refused_with_its_form(kit: Any, tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**plan_data(kit.plan()), "schema_version": 99}))
+    with pytest.raises(PaiError, match="a plan in form 99 of another release; this one reads form 1") as caught:
+        read_plan(path)
+    assert caught.value.exit_code is ExitCode.USAGE
