@@ -22,5 +22,6 @@ def expectations(site: Site) -> dict[str, Expectation]:
             cpus=sku.vcore,
             control_plane=machine.control_plane,
             worker=machine.worker,
+            mig=device.count if device and mig else None,
         )
     return found

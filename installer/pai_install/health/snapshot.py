@@ -118,7 +118,7 @@ def parse_baseline(raw: Mapping[str, Any]) -> Baseline:
 class Expectation:
     """What the site says a machine is. device: the SKU's device type ("nvidia.com/gpu"), '' for CPU only.
 
-    model: as the site writes it. None: the site does not say.
+    model: as the site writes it. count: GPUs; mig: MIG instances, on all GPUs together. None: the site does not say.
     """
 
     sku: str = ""
@@ -129,7 +129,6 @@ class Expectation:
     cpus: int | None = None
     control_plane: bool = False
     worker: bool = True
-    rdma: bool | None = None
     mig: int | None = None
 
     @property

@@ -88,8 +88,12 @@ def _link_errors(machine: MachineView) -> Iterator[Judgement]:
     counters = parse_nvlink_errors(machine.output("nvidia_smi_nvlink_errors", missing=Verdict.SKIP))
     compared = bad = False
     for index, values in counters.items():
+        gone = [name for name in machine.vanished(f"nvlink {index}", values) if _is_fault(name)]
+        if gone:
+            bad = True
+            yield unknown(f"counters that were there are not: {', '.join(sorted(gone)[:4])}", device=f"GPU {index}")
         for name, value in values.items():
-            if not _FAULTS.search(name.partition(": ")[2]):
+            if not _is_fault(name):
                 continue
             delta = machine.delta(f"nvlink {index}", name, value)
             compared = compared or delta is not None
@@ -97,10 +101,14 @@ def _link_errors(machine: MachineView) -> Iterator[Judgement]:
             if judgement:
                 bad = True
                 yield judgement
-    if not compared:
+    if not compared and not bad:
         yield skipped("no earlier run in this boot to compare with")
     elif not bad:
         yield passed("no growth", "no growth")
+
+
+def _is_fault(name: str) -> bool:
+    return _FAULTS.search(name.partition(": ")[2]) is not None
 
 
 def _growth(machine: MachineView, name: str, delta: tuple[float, float], device: str) -> Judgement | None:

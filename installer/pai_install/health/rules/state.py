@@ -129,11 +129,11 @@ def _mig(gpu: GpuView, machine: MachineView) -> Judgement:
     current, pending = gpu.word(fields.MIG, *modes), gpu.word(fields.MIG_PENDING, *modes)
     if current and pending and current != pending:
         return failed(f"MIG is {current}, {pending} after a reset", current, pending, action=Action.RESET_GPU)
-    wanted = machine.expected.mig
-    if current == "enabled" and wanted is not None and gpu.gpu.mig_devices != wanted:
+    wanted, seen = machine.expected.mig, sum(other.gpu.mig_devices for other in machine.gpus)
+    if current and wanted is not None and seen < wanted:
         return failed(
-            "the MIG instances are not those of the layout (they do not outlive a reboot)",
-            f"{gpu.gpu.mig_devices} instances",
+            "the machine has fewer MIG instances than the layout says (they do not outlive a reboot)",
+            f"MIG {current}, {seen} instances on all GPUs",
             f"{wanted} instances",
         )
     if current == "enabled" and gpu.gpu.mig_devices == 0:
@@ -248,7 +248,7 @@ CHECKS = (
             "gpu-mig",
             "MIG is as the layout says",
             "mig_mode, mig_devices",
-            "FAIL when a reset is needed or instances differ from the layout; WARN on without instances",
+            "FAIL when a reset is needed or the machine has fewer instances than the layout says; WARN on without any",
             "NKP 225, 343",
             "reset the GPU, or create the instances again (they do not outlive a reboot)",
             Action.CONFIG,
