@@ -16,8 +16,17 @@ from pai_install.health.gpu_view import GpuView
 from pai_install.health.limits import Limit, Limits
 from pai_install.health.model import Judgement, NotObservedError, unknown
 from pai_install.health.parse import kernel_log, links, nvidia
-from pai_install.health.snapshot import Baseline, Expectation, Snapshot, card_of, in_words
+from pai_install.health.snapshot import Baseline, Expectation, GpuBaseline, Snapshot, card_of, in_words
 from pai_install.health.xid import Incident, XidMeaning, merge
+
+
+def _own(baseline: GpuBaseline | None, gpu: nvidia.Gpu) -> GpuBaseline | None:
+    """The slot's baseline, unless it is that of another card."""
+    if baseline is None:
+        return None
+    uuid = next((gpu.texts[path] for path in fields.UUID.paths if path in gpu.texts), "")
+    then, now = card_of(baseline.uuid), card_of(uuid)
+    return None if then and now and then != now else baseline
 
 
 class MachineView:
@@ -208,7 +217,7 @@ class MachineView:
             GpuView(
                 replace(gpu, texts={**extra[gpu.bus_id], **gpu.texts}) if gpu.bus_id in extra else gpu,
                 int(major) if major.isdecimal() else 0,
-                accepted.get(gpu.bus_id),
+                _own(accepted.get(gpu.bus_id), gpu),
             )
             for gpu in self._smi.gpus
         )
@@ -306,6 +315,13 @@ class MachineView:
     def young(self) -> bool:
         """Whether the machine came up a moment ago, so that services may still be on their way."""
         return 0 < self._evidence.uptime_s < self.limit("boot-seconds")
+
+    def vanished(self, group: str, present: Iterable[str]) -> set[str]:
+        """Counters of the last run in this boot that this one does not show: they cannot be said not to grow."""
+        previous = self.previous
+        if previous is None or previous.boot_id != self.boot_id:
+            return set()
+        return set(previous.counters.get(group, {})) - set(present)
 
     def delta(self, group: str, counter: str, value: float) -> tuple[float, float] | None:
         """(growth, seconds) of a counter since the last run in this boot; None without one or after a reset."""

@@ -18,7 +18,7 @@ from pai_install.health.parse import nvidia
 from pai_install.health.rules import GPU_CHECKS
 from pai_install.health.view import MachineView
 
-from .machines import Box, Texts, change, h100, healthy, smi_xml, volta
+from .machines import Box, Texts, bus_id, change, h100, healthy, smi_xml, volta
 
 NO_VALUES = ("N/A", "[N/A]", "[Not Supported]", "ERR!", "Unknown Error", "[Unknown Error]", "GPU is lost", "", "banana")
 # They look for error words in every field; that is tested on its own below.
@@ -196,6 +196,72 @@ def test_machine_checks_never_pass_when_a_reader_failed(name: str) -> None:
     after = {finding.check: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
     for check in [check for check, names in READS.items() if name in names]:
         assert after[check] is not Verdict.PASS, f"{check} passes without {name}"
+
+
+# What is not a field of nvidia-smi: file of sysfs (the end of its path) -> the check that reads it.
+SYSFS = {
+    f"{bus_id(0)}/aer_dev_fatal": "pcie-aer",
+    f"{bus_id(1)}/aer_dev_nonfatal": "pcie-aer",
+    f"{bus_id(0)}/aer_dev_correctable": "pcie-aer",
+    "mlx5_0/ports/1/state": "rdma-ports",
+    "mlx5_1/ports/1/phys_state": "rdma-ports",
+    "mlx5_0/ports/1/rate": "rdma-ports",
+    "mlx5_0/ports/1/counters/link_downed": "rdma-errors",
+    "mlx5_1/ports/1/counters/symbol_error": "rdma-errors",
+    "mlx5_1/ports/1/counters/port_rcv_errors": "rdma-errors",
+    "mc0/ce_count": "host-edac",
+    "mc0/ue_count": "host-edac",
+}
+WORDS_FOR_NOTHING = ("", "N/A", "ERR!", "Unknown Error")
+REPLAYS = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: x)\n\t Link 0: Replay Errors: 0\n\t Link 0: Recovery Errors: 0\n"
+
+
+def second_run(box: Box) -> Box:
+    """The machine with this very state as its last run."""
+    snapshot = box.report().snapshot
+    assert snapshot is not None
+    return box.knowing(history={box.evidence.machine: [replace(snapshot, time=snapshot.time - 600)]})
+
+
+TWICE = second_run(HEALTHY.output("nvidia_smi_nvlink_errors", REPLAYS))
+
+
+def test_the_checks_below_pass_before_anything_is_taken_away() -> None:
+    for check in {*SYSFS.values(), "network-flaps", "nvlink-errors", "gpu-stray-process", "gpu-inforom"}:
+        assert TWICE.verdict(check) is Verdict.PASS, check
+
+
+@pytest.mark.parametrize("value", [None, *WORDS_FOR_NOTHING])
+@pytest.mark.parametrize("end", sorted(SYSFS))
+def test_no_file_of_sysfs_can_be_taken_away_and_still_pass(end: str, value: str | None) -> None:
+    if end.startswith("mc0/") and value is None:
+        return  # the other of the two counters is there without it on some machines
+    path = next(path for path in TWICE.evidence.files if path.endswith(end))
+    assert TWICE.paths({path: value}).verdict(SYSFS[end]) is not Verdict.PASS
+
+
+@pytest.mark.parametrize("value", WORDS_FOR_NOTHING)
+def test_a_network_port_that_does_not_count_is_not_stable(value: str) -> None:
+    box = TWICE.paths({"/sys/class/net/eth0/carrier_changes": value})
+    assert box.verdict("network-flaps") is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("value", WORDS_FOR_NOTHING)
+@pytest.mark.parametrize("counter", ["Replay Errors", "Recovery Errors"])
+def test_an_nvlink_counter_that_is_not_there_does_not_stand_still(counter: str, value: str) -> None:
+    text = REPLAYS.replace(f"{counter}: 0", f"{counter}: {value}")
+    assert TWICE.output("nvidia_smi_nvlink_errors", text).verdict("nvlink-errors") is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("value", [None, "N/A", "ERR!", "Unknown Error", "GPU is lost"])
+def test_a_list_of_processes_that_is_not_there_is_not_empty(value: str | None) -> None:
+    assert TWICE.gpus(change(h100(0), "processes", value), h100(1)).verdict("gpu-stray-process") is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("value", ["[N/A]", "ERR!", "[Unknown Error]", "GPU is lost"])
+def test_a_checksum_that_is_not_there_is_not_valid(value: str) -> None:
+    csv = f"pci.bus_id, inforom.checksum_validation\n0000{bus_id(0)}, {value}\n0000{bus_id(1)}, valid\n"
+    assert TWICE.output("nvidia_smi_csv", csv).verdict("gpu-inforom") is not Verdict.PASS
 
 
 @given(st.data())

@@ -10,7 +10,7 @@ from pai_install.findings import Verdict
 from pai_install.health.limits import Limit, Limits
 from pai_install.health.model import Action
 from pai_install.health.rules import TEXTS
-from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot
+from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of
 
 from .machines import (
     BOOT,
@@ -232,6 +232,18 @@ def test_narrow_link_of_a_cloud_machine_warns_until_it_is_accepted() -> None:
     assert worse.verdict("gpu-pcie-width") is FAIL
 
 
+def test_another_card_in_the_slot_is_not_judged_by_the_baseline_of_the_old_one() -> None:
+    texts = change(change(h100(), "product_name", "NVIDIA L40S"), "fb_memory_usage/total", "46000 MiB")
+    box = healthy(1).gpus(texts).expecting(model="L40S")
+    other, own = (GpuBaseline(uuid=name, memory_mib=80_000) for name in (uuid(7), uuid(0)))
+    assert with_baseline(box, own).verdict("gpu-memory-size") is FAIL
+    finding = with_baseline(box, other).finding("gpu-memory-size")
+    assert finding.verdict is SKIP
+    assert "baseline --accept" in finding.message
+    redacted = GpuBaseline(uuid=card_of(uuid(0)), memory_mib=80_000)
+    assert with_baseline(box, redacted).verdict("gpu-memory-size") is FAIL
+
+
 def test_slot_that_is_no_wider_is_no_fault() -> None:
     box = gpu_change(WIDTH, "8x")(healthy()).paths({f"/sys/bus/pci/devices/{bus_id(0)}/upstream/max_link_width": "8"})
     assert box.verdict("gpu-pcie-width") is WARN
@@ -327,6 +339,7 @@ def test_throttling_since_the_last_run_warns_and_old_throttling_does_not() -> No
         ("77,C,[Not Found],5000 MiB", {}, WARN),
         ("77,C,Unknown Error,5000 MiB", {}, WARN),
         ("77,C,python,5000 MiB", {}, UNKNOWN),
+        ("77,C,python,5000 MiB", {"77": {"cgroup": "", "name": ""}}, UNKNOWN),
         ("77,G,Xorg,22 MiB", {}, PASS),
     ],
 )
@@ -368,6 +381,13 @@ def test_mig_instances() -> None:
     assert healthy(1).gpus(mig(0)).verdict("gpu-mig") is WARN
     assert healthy(1).gpus(mig(4)).expecting(mig=7).verdict("gpu-mig") is FAIL
     assert healthy(1).gpus(mig(7)).expecting(mig=7).verdict("gpu-mig") is PASS
+
+
+def test_mig_instances_of_the_layout_are_those_of_all_gpus_together() -> None:
+    other = change(mig(3), "uuid", uuid(1))
+    assert healthy().gpus(mig(4), other).expecting(mig=7).verdict("gpu-mig") is PASS
+    assert healthy().gpus(mig(4), other).expecting(mig=8).verdict("gpu-mig") is FAIL
+    assert healthy().expecting(mig=2).verdict("gpu-mig") is FAIL
 
 
 def test_mig_on_some_gpus_only_fails() -> None:

@@ -26,6 +26,7 @@ from pai_install.health.parse.nvidia import normalise_bus_id
 from pai_install.health.view import MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
+_AER_KINDS = ("fatal", "nonfatal", "correctable")
 _AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
 _BUS_ID = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
 
@@ -134,6 +135,11 @@ def _aer(machine: MachineView) -> Iterator[Judgement]:
     if not totals and not found:
         yield skipped("the kernel counts no PCIe errors here (no AER)")
     bad = bool(found)
+    for bus_id in sorted(machine.bus_ids) if totals else ():
+        missing = [kind for kind in _AER_KINDS if f"{SYSFS}{bus_id}/aer_dev_{kind}" not in totals]
+        if missing:
+            bad = True
+            yield unknown(f"no count of PCIe errors: {', '.join(missing)}", device=bus_id)
     for path, total in totals.items():
         judgement = _aer_count(machine, path, total)
         bad = bad or judgement is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from pai_install.health import fields
 from pai_install.health.fields import Field
@@ -192,6 +193,12 @@ def _leak(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(f"{used:.0f} MiB", f"<= {most:.0f} MiB")
 
 
+def _group(groups: dict[str, Any], pid: str) -> str:
+    """The control group of a process; '' for one that ended before it was looked at."""
+    entry = groups.get(pid)
+    return str(entry.get("cgroup", "")) if isinstance(entry, dict) else ""
+
+
 def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
     if gpu.gpu.process_gap:
         return unknown(gpu.gpu.process_gap)
@@ -205,11 +212,11 @@ def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
     outside = [
         f"{process.name} ({process.pid})"
         for process in used
-        if process.pid in groups and not _CONTAINED.search(str(groups[process.pid].get("cgroup", "")))
+        if (group := _group(groups, process.pid)) and not _CONTAINED.search(group)
     ]
     if outside:
         return warned("processes outside any container or job use the GPU", ", ".join(outside[:4]), "none")
-    if any(process.pid not in groups for process in used):
+    if not all(_group(groups, process.pid) for process in used):
         return unknown("not every process of the GPU could be looked at")
     return passed(f"{len(used)} processes, all contained")
 

@@ -35,11 +35,7 @@ def _ports(machine: MachineView) -> tuple[FabricPort, ...]:
 def _port_state(machine: MachineView) -> Iterator[Judgement]:
     ports = _ports(machine)
     if not ports:
-        yield (
-            skipped("no InfiniBand or RoCE device")
-            if not machine.expected.rdma
-            else failed("no InfiniBand or RoCE device", "none", "present")
-        )
+        yield skipped("no InfiniBand or RoCE device")
     product = machine.gpus[0].peek(fields.PRODUCT).text if machine.gpus else ""
     wanted = machine.optional_limit("ib-gigabits", product)
     fabric = [port for port in ports if port.link_layer == "InfiniBand"]
@@ -90,6 +86,10 @@ def _port_counters(machine: MachineView) -> Iterator[Judgement]:
     ports = _ports(machine)
     compared = bad = False
     for port in ports:
+        gone = machine.vanished(f"port {port.name}", port.counters) & {*_FATAL_COUNTERS, *_RATES}
+        if gone:
+            bad = True
+            yield unknown(f"counters that were there are not: {', '.join(sorted(gone))}", device=port.name)
         for name, value in port.counters.items():
             delta = machine.delta(f"port {port.name}", name, value)
             if delta is None:
@@ -101,7 +101,7 @@ def _port_counters(machine: MachineView) -> Iterator[Judgement]:
                 yield judgement
     if not ports:
         yield skipped("no InfiniBand or RoCE device")
-    elif not compared:
+    elif not compared and not bad:
         yield skipped("no earlier run in this boot to compare with")
     elif not bad:
         yield passed("no growth", "no growth")
@@ -126,12 +126,16 @@ def _flaps(machine: MachineView) -> Iterator[Judgement]:
         name = path.split("/")[4]
         if not path.endswith("/carrier_changes") or f"/sys/class/net/{name}/device/vendor" not in files:
             continue
-        delta = machine.delta(f"net {name}", "carrier_changes", float(text)) if text.isdecimal() else None
+        if not text.isdecimal():
+            bad = True
+            yield unknown("the number of its changes cannot be read", text, device=name)
+            continue
+        delta = machine.delta(f"net {name}", "carrier_changes", float(text))
         compared = compared or delta is not None
         if delta and delta[0] > machine.limit("carrier-changes"):
             bad = True
             yield warned("the link goes up and down", f"+{delta[0]:.0f} in {delta[1]:.0f} s", "stable", device=name)
-    if not compared:
+    if not compared and not bad:
         yield skipped("no earlier run in this boot to compare with")
     elif not bad:
         yield passed("stable", "stable")
