@@ -72,9 +72,12 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
     output = Output(options["form"], options["everything"], options["strict"], options["out"])
     checkup = _checkup(options)
     report = checkup.run(_request(options))
-    _show(report, output)
+    if output.form != "json":
+        _show(report, output)
     if options["act"] == "cordon":
         _cordon(checkup, report, options["max_cordoned"])
+    if output.form == "json":  # last: where cordoning fails, the one document on stdout is the error
+        _show(report, output)
     return report.exit_code(strict=output.strict)
 
 

@@ -16,6 +16,7 @@ from pai_install.cli import failure
 from pai_install.cli.main import VERBS, run
 from pai_install.cli.schema import SCHEMAS
 from pai_install.errors import ExitCode, PaiError
+from pai_install.health.report import HealthReport
 from tests.unit.cli.stub_wiring import World, write_site
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
@@ -63,10 +64,10 @@ def test_a_site_in_use(site: Path, capsys: pytest.CaptureFixture[str], words: tu
     assert "the site is in use" in error["message"]
 
 
-def test_a_plan_that_does_not_hold_any_more(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_that_is_none(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "plan.json").write_text("{}")
     words = ("apply", "--yes", "--plan", str(tmp_path / "plan.json"), "--site", str(site), "--format", "json")
-    assert "are not as they were" in document(capsys, ExitCode.PREFLIGHT_FAILED, *words)["message"]
+    assert "is not a plan" in document(capsys, ExitCode.USAGE, *words)["message"]
 
 
 def test_a_site_in_the_current_form(site: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,6 +77,26 @@ def test_a_site_in_the_current_form(site: Path, tmp_path: Path, capsys: pytest.C
 
 def test_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--nosuch" in document(capsys, ExitCode.USAGE, "plan", "--format", "json", "--nosuch")["message"]
+
+
+class StandInCheckup:
+    """Finds nothing and cannot cordon."""
+
+    def run(self, _request: object) -> HealthReport:
+        return HealthReport((), {}, "s")
+
+    def cordon(self, *_: object) -> None:
+        raise PaiError("kubectl failed")
+
+
+def test_cordoning_that_fails_after_the_report(
+    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_install.cli.health._checkup", lambda _options: StandInCheckup())
+    words = ("health", "--act", "cordon", "--site", str(site))
+    assert document(capsys, ExitCode.STEP_FAILED, *words, "--format", "json")["message"] == "kubectl failed"
+    assert run(words) == ExitCode.STEP_FAILED
+    assert capsys.readouterr().out
 
 
 def test_a_bug(site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
