@@ -94,24 +94,29 @@ NODE_COLUMNS = (
     '{range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}{.status.capacity}{"\\t"}'
     '{.status.allocatable}{"\\t"}{range .status.conditions[?(@.type=="Ready")]}{.status}{end}{"\\n"}{end}'
 )
-# The kinds of kernel lines that a check may ask for; a line is of the first that fits. Of each kind the newest
-# lines are kept, so that a storm of one does not push out another.
-KERNEL_KINDS = (
-    r"(?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)",
-    r"PCIe Bus Error|AER:",
-    r"\bmce\b|Machine check|Hardware Error|EDAC",
-    r"Out of memory|oom-kill",
-    r"blocked for more than|soft lockup",
-    r"EXT4-fs error|XFS .*(?:error|corrupt|shut)|[Rr]emounting|BTRFS.*error",
-    r"I/O error",
-    r"lost carrier|[Ll]ink (?:is )?[Dd]own",
-    r"limited by",
-    r"module verification|Key was rejected",
-    r"fallen off the bus",
-    r"NVRM|Xid|nvidia",
-    r"mlx5.*(?:error|fail|health)",
-)
-KERNEL_LINES = re.compile("|".join(f"({kind})" for kind in KERNEL_KINDS))
+# words, one of which is in the line | what else must fit. The kinds of kernel lines that a check may ask for; a line is
+# of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another.
+# Words come first because a regular expression over every line of a long log would take longer than there is time.
+KERNEL_TABLE = r"""
+Bus Error:;AER: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)
+PCIe Bus Error;AER: |
+mce;Machine check;Hardware Error;EDAC | \bmce\b|Machine check|Hardware Error|EDAC
+Out of memory;oom-kill |
+blocked for more than;soft lockup |
+EXT4-fs error;emounting |
+XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
+I/O error |
+lost carrier;ink down;ink Down;ink is down;ink is Down |
+limited by |
+module verification;Key was rejected |
+fallen off the bus |
+NVRM;Xid;nvidia |
+mlx5 | (?:error|fail|health)
+"""
+KERNEL_KINDS = [
+    ([word.encode() for word in words.strip().split(";")], re.compile(pattern.strip()))
+    for words, _, pattern in (line.partition(" |") for line in KERNEL_TABLE.strip().splitlines())
+]
 # Xids are kept by GPU and number: a thousand faults of an application do not push out the one of the hardware.
 XID = re.compile(r"Xid \(([^)]*)\).*?: (\d+)")
 LINES_OF_A_KIND = 400
@@ -141,6 +146,7 @@ SECRETS = (
 DISK_NAMES = re.compile(r'("(?:wwn|eui64|nguid)"\s*:\s*)(\{[^{}]*\}|"[^"]*")')
 # Passwords and tokens of registries and proxies are nobody's evidence: they never leave the machine.
 MASK = "masked"
+CREDENTIAL_WORDS = ("passw", "token", "secret", "key", "auth")
 CREDENTIAL_VALUE = r"""("(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'\[\]{},]+)"""
 CREDENTIALS = re.compile(
     r"""((?<![\w.-])["']?(?:[\w.-]*(?:passw(?:or)?d|token|secret|secret_?key|access_?key|api_?key|private_?key)"""
@@ -159,28 +165,37 @@ class LogLines:
 
     def feed(self, data: bytes) -> None:
         """Takes the next bytes of the log."""
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        for line in whole:
-            self._take(line.decode("utf-8", "replace"))
+        *whole, rest = (self._rest + data).split(b"\n")
+        self._rest = rest[-65536:]
+        self._take(whole)
 
     def text(self) -> str:
         """What was kept, in the log's order."""
-        self._take(self._rest.decode("utf-8", "replace"))
+        self._take([self._rest])
         self._rest = b""
         return "\n".join(line for _, line in sorted(row for kind in self._kinds.values() for row in kind))
 
-    def _take(self, line: str) -> None:
-        if not line or line.startswith("-- "):  # journalctl's own words: -- No entries --
-            return
-        self.lines += 1
-        found = KERNEL_LINES.search(line)
-        if not found:
-            return
-        xid = XID.search(line)
-        kind = xid.groups() if xid else found.lastindex  # type: object
+    def _take(self, lines: "list[bytes]") -> None:
+        block = b"\n".join(lines)
+        present = [(n, words, fits) for n, (words, fits) in enumerate(KERNEL_KINDS) if any(w in block for w in words)]
+        for line in lines:
+            if not line or line.startswith(b"-- "):  # journalctl's own words: -- No entries --
+                continue
+            self.lines += 1
+            for number, words, fits in present:
+                if any(word in line for word in words) and self._keep(number, line, fits):
+                    break
+
+    def _keep(self, number: int, line: bytes, fits: "re.Pattern[str]") -> bool:
+        text = line.decode("utf-8", "replace")
+        if not fits.search(text):
+            return False
+        xid = XID.search(text)
+        kind = xid.groups() if xid else number  # type: object
         rows = self._kinds.setdefault(kind, collections.deque(maxlen=LINES_OF_A_KIND))
         self.dropped += len(rows) == LINES_OF_A_KIND
-        rows.append((self.lines, line[:LINE_CUT]))
+        rows.append((self.lines, text[:LINE_CUT]))
+        return True
 
 
 class Job:
@@ -504,6 +519,8 @@ def mask(value: "object") -> "object":
         return [mask(item) for item in value]
     if not isinstance(value, str):
         return value
+    if not any(word in value.lower() for word in CREDENTIAL_WORDS):  # most of what is collected, and the longest
+        return URL_CREDENTIALS.sub(r"\1" + MASK + "@", value)
 
     def hidden(match: "re.Match[str]") -> str:
         quote = match.group(2)[0] if match.group(2)[0] in "\"'" else ""

@@ -340,6 +340,17 @@ def test_every_disk_that_smartctl_finds_is_asked() -> None:
         ("NVRM: Xid (PCI:0000:18:00): 79", True),
         ("pcieport 0000:17:00.0: AER: Corrected error", True),
         ("EXT4-fs error (device sda1)", True),
+        ("EXT4-fs (sda1): Remounting filesystem read-only", True),
+        ("XFS (sda1): Corruption of in-memory data detected", True),
+        ("BTRFS: error (device sda1): bdev errs", True),
+        ("mce: [Hardware Error]: CPU 3: Machine Check Exception", True),
+        ("oom-kill:constraint=CONSTRAINT_NONE", True),
+        ("eth0: Link is Down", True),
+        ("eth0: lost carrier", True),
+        ("pci 0000:18:00.0: 126.016 Gb/s available PCIe bandwidth, limited by 16.0 GT/s", True),
+        ("nvidia: module verification failed", True),
+        ("GPU 0000:18:00.0 has fallen off the bus.", True),
+        ("mlx5_core 0000:5e:00.0: firmware version", False),
         ("task python blocked for more than 120 seconds", True),
         ("mlx5_core 0000:5e:00.0: device's health compromised", True),
         ("usb 1-1: new high-speed USB device", False),
@@ -378,6 +389,16 @@ def test_storm_of_one_kind_pushes_out_no_other() -> None:
 def test_words_of_journalctl_are_no_lines_of_the_kernel() -> None:
     empty = kernel_lines("-- No entries --")
     assert (empty.text(), empty.lines) == ("", 0)
+
+
+def test_a_long_log_is_filtered_in_a_moment() -> None:
+    line = b"2026-09-21T14:00:00+0000 n kernel: audit: type=1400 apparmor operation=open profile=/usr/sbin/chronyd\n"
+    log = collector.LogLines()
+    start = time.process_time()
+    for _ in range(100):
+        log.feed(line * 500)
+    assert log.lines == 50_000
+    assert time.process_time() - start < 2
 
 
 def test_newest_line_of_a_long_journal_arrives(program: Program) -> None:
