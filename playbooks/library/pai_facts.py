@@ -148,6 +148,7 @@ def node_facts(node: dict[str, Any]) -> dict[str, Any]:
     conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", [])}
     return {
         "name": node["metadata"]["name"],
+        "machine_id": node["status"]["nodeInfo"].get("machineID", ""),
         "ready": conditions.get("Ready") == "True",
         "pressure": sorted(name for name, value in conditions.items() if name != "Ready" and value == "True"),
         "version": node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from pai_install.findings import Finding, Verdict
-from pai_install.preflight.judge import CONTACT_CHECKS
+from pai_install.plan.observed import Observed
+from pai_install.preflight.judge import CONTACT_CHECKS, force
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.model import PREFLIGHT, HostResult, HostStatus, PhaseResult
 
 TITLE = "Look for what is in the way"
+_MACHINE_ID = "machine-id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,48 @@ def admission(report: PreflightReport, *, looked_at: Collection[str], planned: C
             why.setdefault(host, f"{lead}, which the others need, was refused")
     hosts = {host: _result(why.get(host, "")) for host in dict.fromkeys((*looked_at, *why))}
     return Admission(PhaseResult(PREFLIGHT, TITLE, round(report.duration_s, 3), hosts), tuple(failed))
+
+
+def against_all(
+    report: PreflightReport, looked_at: Collection[str], observed: Mapping[str, Observed]
+) -> PreflightReport:
+    """The report with machine ids compared also with the machines that preflight did not look at.
+
+    Those are the observed ones, and the nodes that a control plane knows: a copy of a machine that works already
+    would otherwise pass.
+    """
+    known = {finding.subject for finding in report.findings if finding.id == _MACHINE_ID and finding.remedy}
+    found = {finding.subject: finding for finding in _copies(looked_at, observed) if finding.subject not in known}
+    kept = [item for item in report.findings if not (item.id == _MACHINE_ID and item.subject in found)]
+    return replace(report, findings=(*kept, *force(tuple(found.values()), report.forced)))
+
+
+def _copies(looked_at: Collection[str], observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    owners: dict[str, dict[str, None]] = {}
+    for host, identity in _identities(observed):
+        if identity:
+            owners.setdefault(identity, {})[host] = None
+    for host in looked_at:
+        identity = observed[host].machine_id
+        others = [other for other in owners.get(identity, ()) if other != host]
+        if others:
+            yield Finding(
+                _MACHINE_ID,
+                Verdict.FAIL,
+                host,
+                f"{', '.join(others)} has the same machine id",
+                identity,
+                "one of its own",
+                "they are copies of one image; on this machine: sudo rm /etc/machine-id && sudo"
+                " systemd-machine-id-setup, then reboot",
+            )
+
+
+def _identities(observed: Mapping[str, Observed]) -> Iterator[tuple[str, str]]:
+    for host, seen in observed.items():
+        yield host, seen.machine_id
+        for node in (seen.cluster or {}).get("nodes", ()):
+            yield str(node["name"]), str(node.get("machine_id", ""))
 
 
 def _in_the_way(finding: Finding) -> bool:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pai_install.apply.admission import TITLE, Admission, admission
+from pai_install.apply.admission import TITLE, Admission, admission, against_all
 from pai_install.apply.eventlog import EventLog
 from pai_install.apply.executor import execute
 from pai_install.apply.journal import Interrupted, Journal, interrupted_run
@@ -174,6 +174,7 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
     stage = Stage(session.engine, session.observers)
     stage.tell(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
     report = session.wiring.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
+    report = against_all(report, looked_at, prepared.observed)
     found = admission(report, looked_at=looked_at, planned=prepared.plan.hosts, lead=prepared.plan.lead)
     stage.tell(PhaseFinished(found.phase))
     write_atomic(session.run.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.apply.admission import admission
+from pai_install.apply.admission import admission, against_all
 from pai_install.findings import Finding, Verdict
+from pai_install.plan.observed import Observed
 from pai_install.preflight.judge import CONTACT_CHECKS
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.model import HostStatus
@@ -49,3 +50,39 @@ def test_without_the_lead_nobody_is_touched() -> None:
 @pytest.mark.parametrize("check", CONTACT_CHECKS)
 def test_dead_machine_is_named_by_the_run_and_not_refused(check: str) -> None:
     assert admission(report(fail("master", check)), looked_at=HOSTS, planned=HOSTS, lead="master").refused == {}
+
+
+def seen(name: str, identity: str, *nodes: dict[str, str]) -> Observed:
+    return Observed(hostname=name, machine_id=identity, cluster={"nodes": nodes} if nodes else None)
+
+
+def test_copy_of_a_machine_that_works_already_is_refused() -> None:
+    unique = Finding("machine-id", Verdict.PASS, "new", "no other machine has its machine id")
+    observed = {"master": seen("master", "a"), "one": seen("one", "b"), "new": seen("new", "b")}
+    found = against_all(report(unique), ("new",), observed)
+    assert [(item.id, item.verdict, item.subject, item.message) for item in found.findings] == [
+        ("machine-id", Verdict.FAIL, "new", "one has the same machine id")
+    ]
+    refused = admission(found, looked_at=("new",), planned=("new",), lead="master").refused
+    assert refused == {"new": "one has the same machine id [machine-id]"}
+
+
+def test_nodes_that_nobody_looked_at_are_compared_too() -> None:
+    nodes = ({"name": "master", "machine_id": "a"}, {"name": "one", "machine_id": "b"}, {"name": "old"})
+    observed = {"master": seen("master", "a", *nodes), "new": seen("new", "b"), "bare": seen("bare", "")}
+    found = against_all(report(), ("new", "bare"), observed)
+    assert [(item.subject, item.message) for item in found.findings] == [("new", "one has the same machine id")]
+
+
+def test_machine_with_an_id_of_its_own_passes_and_what_is_forced_warns() -> None:
+    observed = {"master": seen("master", "a"), "new": seen("new", "c", {"name": "new", "machine_id": "c"})}
+    assert against_all(report(), ("new",), observed) == report()
+    forced = PreflightReport("site", (), ("machine-id",), 2.0)
+    twins = {"one": seen("one", "b"), "new": seen("new", "b")}
+    assert [item.verdict for item in against_all(forced, ("new",), twins).findings] == [Verdict.WARN]
+
+
+def test_what_preflight_has_found_itself_is_told_once() -> None:
+    twin = Finding("machine-id", Verdict.FAIL, "new", "master has the same machine id", remedy="renew it")
+    observed = {"master": seen("master", "a"), "new": seen("new", "a")}
+    assert against_all(report(twin), ("new",), observed) == report(twin)
