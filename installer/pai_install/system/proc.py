@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.errors import PaiError
+from pai_install.errors import ExitCode, PaiError
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,14 @@ class Completed:
     def ok(self) -> bool:
         """Whether it exited with 0."""
         return self.returncode == 0
+
+
+def _missing(program: str) -> PaiError:
+    return PaiError(
+        f"{program} is not installed on this box",
+        remedy=f"install the package that provides {program}",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )
 
 
 def run(
@@ -55,9 +63,7 @@ def run(
             check=False,
         )
     except FileNotFoundError as error:
-        raise PaiError(
-            f"{words[0]} is not installed on this box", remedy=f"install the package that provides {words[0]}"
-        ) from error
+        raise _missing(words[0]) from error
     except subprocess.TimeoutExpired as error:
         raise PaiError(f"{words[0]} did not finish within {timeout_s} s", details=" ".join(words)) from error
     completed = Completed(words, done.returncode, done.stdout, done.stderr)
@@ -87,7 +93,7 @@ def spawn(argv: Sequence[str | Path], *, env: Mapping[str, str], log: Path) -> i
                 start_new_session=True,
             )
         except FileNotFoundError as error:
-            raise PaiError(f"{words[0]} is not installed on this box") from error
+            raise _missing(words[0]) from error
     child.returncode = 0  # not ours to wait for: silences the warning about a process still running
     return child.pid
 
@@ -118,7 +124,7 @@ def stream(
             env=dict(env) if env is not None else None,
         )
     except FileNotFoundError as error:
-        raise PaiError(f"{words[0]} is not installed on this box") from error
+        raise _missing(words[0]) from error
     try:
         for line in child.stdout or ():
             last.append(line.rstrip("\n"))

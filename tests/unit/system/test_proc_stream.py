@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from pai_install.errors import PaiError
-from pai_install.system.proc import stream
+from pai_install.errors import ExitCode, PaiError
+from pai_install.system.proc import run, spawn, stream
 
 
 def shell(script: str) -> list[str]:
@@ -37,9 +38,16 @@ def test_a_failure_shows_the_command_and_its_last_lines() -> None:
     assert lines[1:] == [str(number) for number in range(61, 101)]
 
 
-def test_a_missing_program_is_named() -> None:
-    with pytest.raises(PaiError, match="no-such-program is not installed"):
-        stream(["no-such-program"], lambda _: None)
+@pytest.mark.parametrize(
+    "start",
+    [run, lambda words: stream(words, lambda _: None), lambda words: spawn(words, env={}, log=Path("/dev/null"))],
+    ids=["run", "stream", "spawn"],
+)
+def test_a_missing_program_is_something_this_box_lacks(start: Callable[[list[str]], object]) -> None:
+    with pytest.raises(PaiError, match="no-such-program is not installed") as caught:
+        start(["no-such-program"])
+    assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
+    assert caught.value.remedy
 
 
 def test_bytes_that_are_not_text_do_no_harm() -> None:
