@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
@@ -9,6 +10,7 @@ from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
 from pai_install.plan.model import Inventory
 
+_NO_SERVER = re.compile(r"was refused|connection refused|i/o timeout|no route to host|Unable to connect to the server")
 NODES_PLAYBOOK = "health-nodes.yml"
 
 
@@ -36,7 +38,7 @@ def kubectl(engine: Engine, inventory: Inventory, calls: Sequence[KubectlCall]) 
 
 
 class _DownError(Exception):
-    """The machine cannot be reached: another may."""
+    """The machine or its API server cannot be reached: another may."""
 
 
 def _on(host: str, engine: Engine, inventory: Inventory, calls: Sequence[KubectlCall]) -> list[str]:
@@ -44,7 +46,7 @@ def _on(host: str, engine: Engine, inventory: Inventory, calls: Sequence[Kubectl
     request = RunRequest(NODES_PLAYBOOK, inventory, limit=(host,), extra_vars={"pai_health_kubectl": words})
     outputs: list[str] = []
     for event in engine.run(request):
-        if event.kind is EventKind.UNREACHABLE:
+        if event.kind is EventKind.UNREACHABLE or (event.kind is EventKind.FAILED and _api_down(event)):
             raise _DownError(_why(event))
         if event.kind is EventKind.FAILED:
             raise PaiError(f"kubectl failed on {event.host}", details=_why(event))
@@ -53,6 +55,12 @@ def _on(host: str, engine: Engine, inventory: Inventory, calls: Sequence[Kubectl
     if len(outputs) != len(calls):
         raise PaiError("the control plane gave no answer", remedy="pai-install verify")
     return outputs
+
+
+def _api_down(event: Event) -> bool:
+    """Whether the very first command found no API server: nothing was done yet."""
+    rows = event.result.get("results")
+    return isinstance(rows, list) and len(rows) == 1 and bool(_NO_SERVER.search(_why(event)))
 
 
 def _why(event: Event) -> str:

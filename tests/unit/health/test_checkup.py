@@ -310,6 +310,20 @@ def test_kubectl_of_the_next_control_plane_answers_when_the_first_is_down(site: 
     assert error.value.details == "master: no route to host"
 
 
+def test_an_api_server_that_is_down_is_another_s_question(site: Site) -> None:
+    refused = {"failed": True, "stderr": "The connection to the server 10.0.0.1:6443 was refused"}
+    calls = [KubectlCall(("get", "nodes")), KubectlCall(("cordon", "gpu-01"))]
+
+    def asked(*rows: dict[str, Any]) -> PaiError:
+        event = Event(EventKind.FAILED, host="master", result={"msg": "x", "results": list(rows)})
+        with pytest.raises(PaiError) as error:
+            kubectl(ReplayEngine({NODES_PLAYBOOK: (event,)}), health_inventory(site), calls)
+        return error.value
+
+    assert asked(refused).message == "no control plane gives an answer"
+    assert asked({"stdout": ""}, refused).message == "kubectl failed on master", "something was done already"
+
+
 # A pod on each machine
 
 PODS = (
