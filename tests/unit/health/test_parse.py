@@ -274,7 +274,7 @@ def test_tracking() -> None:
 
 def test_ps() -> None:
     text = "    PID STAT    PPID ELAPSED WCHAN COMMAND\n   9 D<l 1 4000 nvidia_x a b\nshort line\n"
-    assert host.parse_ps(text) == (host.ProcessLine("9", "D<l", 4000, "nvidia_x", "a b"),)
+    assert host.parse_ps(text) == (host.ProcessLine("9", "D<l", 4000, "nvidia_x", "a b", "1"),)
 
 
 def test_kubernetes_nodes() -> None:

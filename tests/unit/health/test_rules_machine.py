@@ -127,6 +127,12 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     ),
     (output("secure_boot", "SecureBoot enabled"), "driver-secure-boot", PASS, Action.NONE),
     (output("dkms", f"nvidia/{DRIVER}, 6.1.0-30-amd64, x86_64: installed"), "driver-dkms", FAIL, Action.CONFIG),
+    (
+        output("dkms", f"nvidia/{DRIVER}, 6.1.0-40-amd64-extra, x86_64: installed"),
+        "driver-dkms",
+        FAIL,
+        Action.CONFIG,
+    ),
     (output("dkms", ""), "driver-dkms", SKIP, Action.NONE),
     (
         lambda box: box.fact("kernel", {"release": "6.1.0-40-amd64", "headers": False}),
@@ -217,6 +223,13 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         Action.NONE,
     ),
     (file("/var/log/fabricmanager.log", None), "fabric-manager-log", SKIP, Action.NONE),
+    (
+        lambda box: box.paths({"/var/log/fabricmanager.log": None}).fact("files_logs", None),
+        "fabric-manager-log",
+        UNKNOWN,
+        Action.NONE,
+    ),
+    (lambda box: box.fact("files_logs", None), "host-evidence", WARN, Action.NONE),
     (fabric_log(FABRIC_FATAL, ago=600), "fabric-manager-log", FAIL, Action.REBOOT),
     (fabric_log(FABRIC_FATAL, ago=88_000), "fabric-manager-log", WARN, Action.NONE),
     (fabric_log(FABRIC_FATAL, ago=100_000), "fabric-manager-log", PASS, Action.NONE),
@@ -392,6 +405,14 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (file("/sys/devices/system/edac/mc/mc0/ue_count", "1"), "host-edac", FAIL, Action.RMA),
     (file("/sys/devices/system/edac/mc/mc0/ue_count", "?"), "host-edac", UNKNOWN, Action.NONE),
     (file("/proc/swaps", "Filename Type\n/swapfile file 1 0 -2"), "host-swap", FAIL, Action.CONFIG),
+    (
+        lambda box: box.paths(
+            {"/proc/swaps": "Filename\n/dev/zram0 p 1 0 1", "/var/lib/kubelet/config.yaml": "failSwapOn: false\n"}
+        ),
+        "host-swap",
+        WARN,
+        Action.NONE,
+    ),
     (file("/sys/fs/cgroup/cgroup.controllers", "cpu"), "host-cgroups", FAIL, Action.CONFIG),
     (file("/sys/fs/cgroup/cgroup.controllers", None), "host-cgroups", WARN, Action.CONFIG),
     # processes
@@ -412,6 +433,7 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (looks("  9 D 1 4000 nvidia_x nvidia-smi\n", "?"), "processes-stuck", FAIL, Action.REBOOT),
     (looks("  9 D 1 0 x nvidia-containe\n", "  1 S 0 9 - systemd\n"), "processes-stuck", PASS, Action.NONE),
     (output("ps", "  9 Zl 1 4000 - python\n"), "processes-stuck", WARN, Action.NONE),
+    (output("ps", "  1 S 0 9 - systemd\n 50 D 2 86400 - md0_resync\n"), "processes-stuck", PASS, Action.NONE),
     # clock
     (tracking(leap="Not synchronised"), "clock-synchronised", FAIL, Action.CONFIG),
     (tracking(ref="7F7F0101"), "clock-synchronised", FAIL, Action.CONFIG),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -12,9 +13,9 @@ from pai_install.health.parse.kernel_log import LogKind, Xid, line_time, parse_e
 from pai_install.health.snapshot import PastIncident, Snapshot, card_of
 from pai_install.health.xid import meaning_of, merge
 
-from .machines import BOOT, CATALOGUE, NOW, bus_id, healthy, uuid
+from .machines import BOOT, CATALOGUE, NOW, bus_id, healthy, ran, uuid
 
-FAIL, WARN, PASS = Verdict.FAIL, Verdict.WARN, Verdict.PASS
+FAIL, WARN, PASS, UNKNOWN = Verdict.FAIL, Verdict.WARN, Verdict.PASS, Verdict.UNKNOWN
 
 
 def at(seconds_ago: float, text: str) -> str:
@@ -165,6 +166,21 @@ def test_application_faults_of_several_processes_warn() -> None:
     assert one.verdict("gpu-xid") is PASS
     two = healthy().log(xid(31, ago=5000, pid=5), xid(31, ago=100, pid=6))
     assert two.verdict("gpu-xid") is WARN
+
+
+def test_processes_of_one_burst_are_one_job_and_later_notes_do_not_hide_others() -> None:
+    burst = healthy().log(xid(45, ago=101, pid=5), xid(45, ago=100, pid=6))
+    assert burst.verdict("gpu-xid") is PASS
+    hidden = healthy().log(xid(13, ago=9000, pid=5), xid(13, ago=5000, pid=6), xid(63, ago=60, pid=7))
+    assert hidden.verdict("gpu-xid") is WARN
+    note = healthy().log(xid(63)).finding("gpu-xid")
+    assert (note.verdict, "application" in note.message) == (PASS, False)
+
+
+@pytest.mark.parametrize("check", ["gpu-xid", "kernel-filesystems", "nvswitch-sxid"])
+def test_a_log_without_its_end_is_no_quiet_log(check: str) -> None:
+    box = healthy().command("kernel_log", replace(ran(at(60, "loading")), truncated=True))
+    assert box.verdict(check) is UNKNOWN
 
 
 def test_two_gpus_are_two_findings() -> None:

@@ -122,6 +122,7 @@ class ProcessLine:
     seconds: int
     wchan: str
     command: str
+    parent: str = ""
 
 
 def parse_ps(text: str) -> tuple[ProcessLine, ...]:
@@ -130,7 +131,7 @@ def parse_ps(text: str) -> tuple[ProcessLine, ...]:
     for line in text.splitlines():
         cells = line.split(None, 5)
         if len(cells) == 6 and cells[0].isdecimal() and cells[3].isdecimal():
-            found.append(ProcessLine(cells[0], cells[1], int(cells[3]), cells[4], cells[5]))
+            found.append(ProcessLine(cells[0], cells[1], int(cells[3]), cells[4], cells[5], cells[2]))
     return tuple(found)
 
 

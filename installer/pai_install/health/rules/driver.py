@@ -164,7 +164,7 @@ def _headers(machine: MachineView) -> Judgement:
         return skipped("the driver is not built by DKMS")
     kernel = machine.fact("kernel")
     release = str(kernel.get("release", "")) if isinstance(kernel, dict) else ""
-    built = any(release in line and "installed" in line for line in nvidia)
+    built = any(release in re.split(r"[\s,:/]+", line) and "installed" in line for line in nvidia)
     if not built:
         return failed(
             f"DKMS has not built the driver for the running kernel {release}", "; ".join(nvidia)[:200], release

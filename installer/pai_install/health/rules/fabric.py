@@ -16,6 +16,7 @@ from pai_install.health.model import (
     GpuCheck,
     Judgement,
     MachineCheck,
+    NotObservedError,
     failed,
     passed,
     skipped,
@@ -186,7 +187,11 @@ def _zone(machine: MachineView) -> tzinfo:
 
 
 def _manager_log(machine: MachineView) -> Judgement:
-    text = machine.file("/var/log/fabricmanager.log", missing=Verdict.SKIP)
+    try:
+        text = machine.file("/var/log/fabricmanager.log", missing=Verdict.SKIP)
+    except NotObservedError:
+        machine.files("/var/log/", "files_logs")  # raises where the reader failed: then the log may well be there
+        raise
     since = machine.boot_time
     told = parse_fabric_log(text, _zone(machine))
     errors = [error for error in told if error.time is None or since is None or error.time >= since]

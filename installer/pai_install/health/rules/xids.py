@@ -9,7 +9,7 @@ from pai_install.health import fields
 from pai_install.health.model import Action, CheckText, Judgement, MachineCheck, failed, passed, warned
 from pai_install.health.parse.kernel_log import LogKind
 from pai_install.health.view import MachineView
-from pai_install.health.xid import APPLICATION, Incident, XidMeaning, meaning_of
+from pai_install.health.xid import APPLICATION, FOLLOWERS, Incident, XidMeaning, meaning_of
 
 
 def _worst(incident: Incident, machine: MachineView) -> tuple[XidMeaning, XidMeaning]:
@@ -54,10 +54,15 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
         return failed(message, value, "none", device=device, action=grave.action, remedy=remedy)
     if grave.verdict is Verdict.WARN:
         return warned(message, value, "none", device=device, action=grave.action, remedy=remedy)
-    jobs = {xid.pid for item in incidents for xid in item.members if cause.kind == APPLICATION and xid.pid}
+    own = [item.cause for item, meaning, _ in judged if meaning.kind == APPLICATION]
+    jobs = {xid.pid for xid in own if xid.pid and xid.number not in FOLLOWERS}
     if len(jobs) > 1:
-        return warned(f"{message} in {len(jobs)} different processes", value, "none", device=device)
-    return passed(value, "nothing but applications' own faults", device=device, message=f"{message} (application)")
+        first = next(meaning for _, meaning, _ in judged if meaning.kind == APPLICATION)
+        return warned(
+            f"Xid {first.number}: {first.name} in {len(jobs)} different processes", value, "none", device=device
+        )
+    whose = " (application)" if cause.kind == APPLICATION else ""
+    return passed(value, "nothing but applications' own faults", device=device, message=f"{message}{whose}")
 
 
 def _device(bus_id: str, machine: MachineView) -> str:
