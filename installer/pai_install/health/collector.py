@@ -523,8 +523,12 @@ def mask(value: "object") -> "object":
         return URL_CREDENTIALS.sub(r"\1" + MASK + "@", value)
 
     def hidden(match: "re.Match[str]") -> str:
-        quote = match.group(2)[0] if match.group(2)[0] in "\"'" else ""
-        return match.group(1) + quote + MASK + quote
+        name, kept = match.groups()
+        if kept.lower() in ("null", "true", "false"):
+            return match.group(0)
+        # a bare word behind a name in quotes is JSON, and has to stay that
+        quote = kept[0] if kept[0] in "\"'" else '"' if re.search(r'"\s*:\s*\[?\s*$', name) else ""
+        return name + quote + MASK + quote
 
     return URL_CREDENTIALS.sub(r"\1" + MASK + "@", CREDENTIALS.sub(hidden, value))
 

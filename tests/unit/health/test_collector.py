@@ -175,6 +175,7 @@ def test_shrink_keeps_the_end_of_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
         ('Authorization = ["Basic hunter2"]', 'Authorization = ["masked"]'),
         ('"HttpProxy":"http://me:hunter2@proxy:3128"', '"HttpProxy":"http://masked@proxy:3128"'),
         ("password=hunter2", "password=masked"),
+        ('{"token":12345678,"a":1}', '{"token":"masked","a":1}'),
     ],
 )
 def test_credentials_never_leave_the_machine(text: str, kept: str) -> None:
@@ -190,6 +191,7 @@ def test_credentials_never_leave_the_machine(text: str, kept: str) -> None:
         'pool = "tokens"\nauthors = "us"',
         "NVRM: Xid (PCI:0000:18:00): 79, pid=1, GPU has fallen off the bus",
         "https://registry.example/v2/",
+        '{"Authorization":null,"Log":["x"],"auth":true}',
     ],
 )
 def test_what_is_no_credential_is_kept(text: str) -> None:
