@@ -46,7 +46,7 @@ def test_nobody_puts_anything_into_it(host: Host) -> None:
 
 
 def test_uploads_cut_short_are_gone_and_no_second_registry_stays(host: Host) -> None:
-    assert host.check_output("find /var/lib/pai-install/store -name _uploads") == ""
+    assert host.check_output("find /var/lib/pai-install/store -path '*/_uploads/*'") == ""
     assert host.check_output("pgrep --count --exact pai-registry") == "1"
     assert host.check_output("find /tmp -name 'pai-store-*'") == ""
 
