@@ -91,6 +91,16 @@ def test_clocks_of_control_planes_are_compared() -> None:
     assert verdicts(fleet(silent, *boxes[1:]), "peers-clock")["a"] is UNKNOWN
 
 
+def test_clocks_of_machines_of_one_sku_are_compared_with_the_middle_one() -> None:
+    line = "0A000001,a,3,1790000000,{},0,0,0,0,0,0.001,0.002,64,Normal"
+    boxes = [
+        named(name).output("chrony_tracking", line.format(offset))
+        for name, offset in (("a", "0.001"), ("b", "-0.002"), ("c", "-0.3"))
+    ]
+    assert verdicts(fleet(*boxes), "peers-clock") == {"a": PASS, "b": PASS, "c": WARN}
+    assert verdicts(fleet(*boxes[1:]), "peers-clock") == {}  # of two nobody can say which is the odd one
+
+
 def node(name: str, gpus: str | None, *, ready: str = "True", cordoned: str = "", **extra: str) -> str:
     """One line of the collector's table of nodes."""
     amounts = {"cpu": "128", **({} if gpus is None else {"nvidia.com/gpu": gpus}), **extra}

@@ -60,23 +60,29 @@ def _verdict(value: str, usual: str, majority: str, title: str) -> Judgement:
 
 
 def _clocks(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    most = fleet.limits.number("clock-spread-seconds")
     masters = [machine for machine in fleet.machines if machine.expected.control_plane]
-    yield from _spread(masters, fleet.limits.number("clock-spread-seconds"))
+    yield from _spread(masters, most, "the other control planes", fewest=2)
+    for sku, machines in groups(fleet).items():
+        others = [machine for machine in machines if not machine.expected.control_plane]
+        yield from _spread(others, most, f"the other machines of {sku}", fewest=_FEWEST)
 
 
-def _spread(masters: Sequence[MachineFacts], most: float) -> Iterator[tuple[str, Judgement]]:
-    offsets = sorted(machine.clock_offset for machine in masters if machine.clock_offset is not None)
-    if len(offsets) < 2:
+def _spread(
+    machines: Sequence[MachineFacts], most: float, others: str, *, fewest: int
+) -> Iterator[tuple[str, Judgement]]:
+    offsets = sorted(machine.clock_offset for machine in machines if machine.clock_offset is not None)
+    if len(offsets) < fewest:
         return
     middle = offsets[len(offsets) // 2]
-    for machine in masters:
+    for machine in machines:
         if machine.clock_offset is None:
             yield machine.name, unknown("its clock was not observed")
             continue
         away = abs(machine.clock_offset - middle)
         value, expected = f"{away * 1000:.1f} ms", f"<= {most * 1000:.0f} ms"
         if away > most:
-            yield machine.name, warned("its clock differs from those of the other control planes", value, expected)
+            yield machine.name, warned(f"its clock differs from those of {others}", value, expected)
         else:
             yield machine.name, passed(value, expected)
 
@@ -121,8 +127,8 @@ CHECKS = (
     FleetCheck(
         CheckText(
             "peers-clock",
-            "The control planes have one time",
-            "chronyc tracking of every control plane",
+            "Control planes have one time, and machines of one SKU",
+            "chronyc tracking of the control planes, and of three machines of a SKU or more",
             "WARN above clock-spread-seconds from the middle one",
             "etcd",
             "see clock-offset on that machine",
