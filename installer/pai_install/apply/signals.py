@@ -46,6 +46,12 @@ def finishing() -> Iterator[None]:
         yield
 
 
+def ended() -> None:
+    """Ignores these signals from now on: everything is done and told, and the exit code is decided."""
+    for number in _ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def _listening(listener: _Listener) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from pai_install import __version__
+from pai_install.apply.signals import ended
 from pai_install.cli import failure
 from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode, PaiError
@@ -145,4 +146,6 @@ def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> Non
 
 def main() -> None:
     """Runs this process's command line and exits with its code."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    ended()
+    sys.exit(code)

@@ -25,16 +25,18 @@ from pathlib import Path
 from tests.unit.cli.stub_wiring import World
 from tests.unit.runs import done, event, phase
 import pai_install.cli.apply as verb
-from pai_install.cli.main import run
+from pai_install.cli.main import main
 
 # a shell that runs the tests in the background, or nohup, has them ignored
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
+site, seconds = sys.argv[1], float(sys.argv[2])
+
 class Slow(list):
     def __iter__(self):
-        Path(sys.argv[1], "began").touch()
-        time.sleep(float(sys.argv[2]))
+        Path(site, "began").touch()
+        time.sleep(seconds)
         return super().__iter__()
 
 hosts = ("master", "one", "two")
@@ -42,7 +44,8 @@ plan = tuple(phase(name, *hosts) for name in ("base", "slow", "workers"))
 fine = lambda kind=list: kind(done(*(event("changed", host) for host in hosts)))
 script = {"base.yml": fine(), "slow.yml": fine(Slow), "workers.yml": fine()}
 verb.product_wiring = World(plan, script).wiring
-sys.exit(run(["apply", "--site", sys.argv[1], "--yes"]))
+sys.argv[1:] = ["apply", "--site", site, "--yes"]
+main()
 """
 
 
