@@ -9,6 +9,7 @@ from pai_install.findings import Finding, Verdict
 from pai_install.plan.observed import Observed
 from pai_install.preflight.judge import CONTACT_CHECKS, force
 from pai_install.preflight.report import PreflightReport
+from pai_install.preflight.rules.identity import COPIED
 from pai_install.report.model import PREFLIGHT, HostResult, HostStatus, PhaseResult
 
 TITLE = "Look for what is in the way"
@@ -73,8 +74,7 @@ def _copies(looked_at: Collection[str], observed: Mapping[str, Observed]) -> Ite
                 f"{', '.join(others)} has the same machine id",
                 identity,
                 "one of its own",
-                "they are copies of one image; on this machine: sudo rm /etc/machine-id && sudo"
-                " systemd-machine-id-setup, then reboot",
+                COPIED,
             )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from pai_install.errors import ExitCode, PaiError
+from pai_install.json_schema import closed_object
 
 SCHEMA_VERSION = 1
 
@@ -50,21 +51,12 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pai-install VERB --format json, when the verb could not do its work",
-        **_closed(
+        **closed_object(
             schema_version={"const": SCHEMA_VERSION},
             ok={"const": False},
             exit_code={"enum": codes},
-            error=_closed(message=text, details=text, remedy=text),
+            error=closed_object(message=text, details=text, remedy=text),
         ),
-    }
-
-
-def _closed(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
     }
 
 

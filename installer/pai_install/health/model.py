@@ -110,7 +110,7 @@ class CheckText:
     threshold: str
     source: str
     remedy: str
-    action: Action
+    action: Action = Action.CONFIG
 
 
 GpuJudge = Callable[["GpuView", "MachineView"], Judgement]

@@ -6,6 +6,7 @@ from typing import Any
 
 from pai_install.errors import ExitCode
 from pai_install.findings import Verdict
+from pai_install.json_schema import closed_object
 from pai_install.preflight.report import SCHEMA_VERSION
 
 _Schema = dict[str, Any]
@@ -21,24 +22,15 @@ def schema() -> _Schema:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pai-install preflight",
-        **_object(
+        **closed_object(
             schema_version={"const": SCHEMA_VERSION},
             ok={"type": "boolean"},
             exit_code={"enum": [int(ExitCode.OK), int(ExitCode.PREFLIGHT_FAILED)]},
             site=_TEXT,
             duration_s={"type": "number", "minimum": 0, "description": "seconds"},
             forced={"type": "array", "items": _TEXT, "description": "checks that the user let pass"},
-            verdicts=_object(**counts),
+            verdicts=closed_object(**counts),
             machines={"type": "object", "additionalProperties": verdict, "description": "the gravest verdict of each"},
-            findings={"type": "array", "items": _object(id=_TEXT, verdict=verdict, **texts)},
+            findings={"type": "array", "items": closed_object(id=_TEXT, verdict=verdict, **texts)},
         ),
-    }
-
-
-def _object(**properties: _Schema) -> _Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
     }

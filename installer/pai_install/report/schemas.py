@@ -6,6 +6,7 @@ from typing import Any
 
 from pai_install.errors import ExitCode
 from pai_install.findings import Verdict
+from pai_install.json_schema import closed_object
 from pai_install.report.model import SCHEMA_VERSION, HostStatus
 from pai_install.report.planned import PLAN_SCHEMA_VERSION
 from pai_install.report.standing import STATUS_SCHEMA_VERSION
@@ -27,15 +28,6 @@ def schema(name: str) -> _Schema:
     return {"$schema": DIALECT, "title": f"pai-install {name}", **made}
 
 
-def _object(**properties: _Schema) -> _Schema:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _list(items: _Schema) -> _Schema:
     return {"type": "array", "items": items}
 
@@ -54,39 +46,41 @@ def _counts() -> dict[str, _Schema]:
 
 def _finding() -> _Schema:
     texts = dict.fromkeys(("subject", "message", "value", "expected", "remedy"), _TEXT)
-    return _object(id=_TEXT, verdict={"enum": [verdict.value for verdict in Verdict]}, **texts)
+    return closed_object(id=_TEXT, verdict={"enum": [verdict.value for verdict in Verdict]}, **texts)
 
 
 def _failure() -> _Schema:
     names = ("host", "task", "task_path", "message", "evidence", "cause", "remedy")
-    return _object(**dict.fromkeys(names, _TEXT))
+    return closed_object(**dict.fromkeys(names, _TEXT))
 
 
 def _report() -> _Schema:
-    change = _object(task=_TEXT, task_path=_TEXT, duration_s=_SECONDS)
-    host = _object(
+    change = closed_object(task=_TEXT, task_path=_TEXT, duration_s=_SECONDS)
+    host = closed_object(
         status={"enum": [status.value for status in HostStatus]},
         **_counts(),
         changes=_list(change),
         failure=_or_null(_failure()),
         why=_TEXT,
     )
-    phase = _object(name=_TEXT, title=_TEXT, duration_s=_SECONDS, hosts=_by_host(host), failure=_or_null(_failure()))
-    return _object(
+    phase = closed_object(
+        name=_TEXT, title=_TEXT, duration_s=_SECONDS, hosts=_by_host(host), failure=_or_null(_failure())
+    )
+    return closed_object(
         schema_version={"const": SCHEMA_VERSION},
         ok=_YES,
         exit_code=_EXIT,
         duration_s=_SECONDS,
-        hosts=_by_host(_object(**_counts())),
+        hosts=_by_host(closed_object(**_counts())),
         phases=_list(phase),
         findings=_list(_finding()),
     )
 
 
 def _plan() -> _Schema:
-    step = _object(host=_TEXT, reasons=_list(_TEXT), effects=_list(_TEXT), remarks=_list(_TEXT))
-    phase = _object(name=_TEXT, title=_TEXT, playbook=_TEXT, needs=_list(_TEXT), hosts=_list(step))
-    return _object(
+    step = closed_object(host=_TEXT, reasons=_list(_TEXT), effects=_list(_TEXT), remarks=_list(_TEXT))
+    phase = closed_object(name=_TEXT, title=_TEXT, playbook=_TEXT, needs=_list(_TEXT), hosts=_list(step))
+    return closed_object(
         schema_version={"const": PLAN_SCHEMA_VERSION},
         empty=_YES,
         phases=_list(phase),
@@ -94,17 +88,17 @@ def _plan() -> _Schema:
         refused=_by_host(_TEXT),
         inventory_digest=_TEXT,
         previewed=_YES,
-        changes=_list(_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT, digest=_TEXT)),
+        changes=_list(closed_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT, digest=_TEXT)),
     )
 
 
 def _status() -> _Schema:
-    machine = _object(
+    machine = closed_object(
         name=_TEXT, address=_TEXT, roles=_list(_TEXT), absent=_YES, state=_TEXT, versions=_by_host(_TEXT),
         drift=_list(_TEXT),
     )  # fmt: skip
-    last = _object(name=_TEXT, exit_code=_EXIT, duration_s=_SECONDS, left=_by_host(_list(_TEXT)))
-    return _object(
+    last = closed_object(name=_TEXT, exit_code=_EXIT, duration_s=_SECONDS, left=_by_host(_list(_TEXT)))
+    return closed_object(
         schema_version={"const": STATUS_SCHEMA_VERSION},
         ok=_YES,
         exit_code=_EXIT,

@@ -135,15 +135,9 @@ def _pod_gpu(machine: MachineView) -> Judgement:
     return passed(f"{len(inside)} GPU", "1 GPU")
 
 
-def _text(
-    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.CONFIG
-) -> CheckText:
-    return CheckText(name, title, reads, threshold, source, remedy, action)
-
-
 CHECKS = (
     MachineCheck(
-        _text(
+        CheckText(
             "container-services",
             "containerd, Docker and the kubelet run",
             "systemd units",
@@ -156,7 +150,7 @@ CHECKS = (
         _services,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "container-docker-runtime",
             "Docker has the nvidia runtime",
             "docker info",
@@ -168,7 +162,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "container-containerd-runtime",
             "containerd has the nvidia runtime",
             "containerd config dump",
@@ -180,7 +174,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "container-cdi",
             "The CDI file is that of these GPUs and this driver",
             "/var/run/cdi, /etc/cdi, nvidia-smi",
@@ -192,7 +186,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "container-gpu-docker",
             "A container in Docker sees every GPU",
             "docker run --gpus all IMAGE nvidia-smi -L (only with --deep-image)",
@@ -204,7 +198,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "container-gpu-containerd",
             "A container in containerd sees every GPU",
             "ctr run --device nvidia.com/gpu=all IMAGE nvidia-smi -L (only with --deep-image)",
@@ -216,7 +210,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "container-gpu-pod",
             "A pod with one GPU runs through RuntimeClass nvidia",
             "a pod that runs nvidia-smi -L (only with --deep-image)",

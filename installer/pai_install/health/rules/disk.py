@@ -128,17 +128,11 @@ def _raid(machine: MachineView) -> Judgement:
     return passed("complete", "complete")
 
 
-def _text(
-    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.CONFIG
-) -> CheckText:
-    return CheckText(name, title, reads, threshold, source, remedy, action)
-
-
 CHECKS = tuple(
     MachineCheck(text, judge)
     for text, judge in (
         (
-            _text(
+            CheckText(
                 "disk-space",
                 "Disks have room",
                 "statvfs of /, /var, kubelet, containerd and Docker folders",
@@ -149,7 +143,7 @@ CHECKS = tuple(
             _disk_space,
         ),
         (
-            _text(
+            CheckText(
                 "disk-read-only",
                 "No file system became read-only",
                 "/proc/mounts, kernel log",
@@ -162,7 +156,7 @@ CHECKS = tuple(
             _read_only,
         ),
         (
-            _text(
+            CheckText(
                 "disk-smart",
                 "Disks report themselves healthy",
                 "smartctl -H",
@@ -174,7 +168,7 @@ CHECKS = tuple(
             _smart,
         ),
         (
-            _text(
+            CheckText(
                 "disk-raid",
                 "Software RAID is complete",
                 "/proc/mdstat",

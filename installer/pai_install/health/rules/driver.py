@@ -239,17 +239,11 @@ def _dcgm(machine: MachineView) -> Judgement:
     return failed("DCGM reports a failure", text[:300], "Healthy")
 
 
-def _text(
-    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.CONFIG
-) -> CheckText:
-    return CheckText(name, title, reads, threshold, source, remedy, action)
-
-
 CHECKS = tuple(
     MachineCheck(text, judge, gpus_only=True)
     for text, judge in (
         (
-            _text(
+            CheckText(
                 "driver-responds",
                 "nvidia-smi answers in time",
                 "nvidia-smi -q -x",
@@ -261,7 +255,7 @@ CHECKS = tuple(
             _responds,
         ),
         (
-            _text(
+            CheckText(
                 "driver-status",
                 "nvidia-smi ends well",
                 "exit status and messages of nvidia-smi -q -x",
@@ -273,7 +267,7 @@ CHECKS = tuple(
             _status,
         ),
         (
-            _text(
+            CheckText(
                 "driver-versions",
                 "Module, library and disk hold one driver version",
                 "/proc/driver/nvidia/version, nvidia-smi, modinfo, libnvidia-ml.so.*",
@@ -285,7 +279,7 @@ CHECKS = tuple(
             _versions,
         ),
         (
-            _text(
+            CheckText(
                 "driver-branch",
                 "The driver's branch supports the GPU and is maintained",
                 "driver version, product name",
@@ -296,7 +290,7 @@ CHECKS = tuple(
             _branch,
         ),
         (
-            _text(
+            CheckText(
                 "driver-nouveau",
                 "nouveau is not loaded",
                 "/proc/modules",
@@ -308,7 +302,7 @@ CHECKS = tuple(
             _nouveau,
         ),
         (
-            _text(
+            CheckText(
                 "driver-secure-boot",
                 "Secure Boot accepts the driver",
                 "mokutil --sb-state, kernel log",
@@ -319,7 +313,7 @@ CHECKS = tuple(
             _secure_boot,
         ),
         (
-            _text(
+            CheckText(
                 "driver-dkms",
                 "DKMS has built the driver for the running kernel",
                 "dkms status, /lib/modules",
@@ -330,7 +324,7 @@ CHECKS = tuple(
             _headers,
         ),
         (
-            _text(
+            CheckText(
                 "driver-held",
                 "The driver is not upgraded by itself",
                 "unattended upgrades, held packages",
@@ -341,7 +335,7 @@ CHECKS = tuple(
             _held,
         ),
         (
-            _text(
+            CheckText(
                 "driver-device-nodes",
                 "The driver's device nodes are there",
                 "/dev/nvidia*",
@@ -352,7 +346,7 @@ CHECKS = tuple(
             _nodes,
         ),
         (
-            _text(
+            CheckText(
                 "driver-peer-memory",
                 "GPUDirect RDMA is loaded where there is RDMA",
                 "/sys/class/infiniband, /proc/modules",
@@ -363,7 +357,7 @@ CHECKS = tuple(
             _peer_memory,
         ),
         (
-            _text(
+            CheckText(
                 "dcgm-health",
                 "DCGM agrees, where it is installed",
                 "dcgmi health -c -j",

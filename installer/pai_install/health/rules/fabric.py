@@ -234,13 +234,9 @@ def _peer_to_peer(machine: MachineView) -> Judgement:
     return passed("OK", "OK")
 
 
-def _text(name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action) -> CheckText:
-    return CheckText(name, title, reads, threshold, source, remedy, action)
-
-
 CHECKS = (
     MachineCheck(
-        _text(
+        CheckText(
             "nvlink-links",
             "Every NVLink is up and as fast as the model has it",
             "nvidia-smi nvlink -s, baseline",
@@ -254,7 +250,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "nvlink-errors",
             "NVLink error counters do not grow",
             "nvidia-smi nvlink -e, history",
@@ -268,7 +264,7 @@ CHECKS = (
         gpus_only=True,
     ),
     GpuCheck(
-        _text(
+        CheckText(
             "gpu-fabric",
             "The GPU has joined the NVLink fabric",
             "fabric/state, fabric/status",
@@ -280,7 +276,7 @@ CHECKS = (
         _fabric,
     ),
     GpuCheck(
-        _text(
+        CheckText(
             "gpu-fabric-health",
             "The GPU's part of the fabric is healthy",
             "fabric/health/summary",
@@ -292,7 +288,7 @@ CHECKS = (
         _fabric_health,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "fabric-manager",
             "The fabric manager runs where there are NVSwitches",
             "lspci, nvidia-fabricmanager.service, its package",
@@ -306,7 +302,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "fabric-manager-log",
             "The fabric manager reports no errors",
             "/var/log/fabricmanager.log",
@@ -320,7 +316,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "imex",
             "IMEX runs on GB200 and GB300",
             "nvidia-imex.service",
@@ -333,7 +329,7 @@ CHECKS = (
         gpus_only=True,
     ),
     MachineCheck(
-        _text(
+        CheckText(
             "gpu-peer-to-peer",
             "GPUs reach each other directly",
             "nvidia-smi topo -p2p n",

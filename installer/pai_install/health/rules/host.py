@@ -164,17 +164,11 @@ def _works(machine: MachineView, name: str) -> bool:
     return True
 
 
-def _text(
-    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.CONFIG
-) -> CheckText:
-    return CheckText(name, title, reads, threshold, source, remedy, action)
-
-
 CHECKS = tuple(
     MachineCheck(text, judge)
     for text, judge in (
         (
-            _text(
+            CheckText(
                 "host-evidence",
                 "The evidence is complete",
                 "the collector's own report",
@@ -186,7 +180,7 @@ CHECKS = tuple(
             _collector,
         ),
         (
-            _text(
+            CheckText(
                 "host-edac",
                 "The main memory has no errors",
                 "/sys/devices/system/edac",
@@ -198,7 +192,7 @@ CHECKS = tuple(
             _edac,
         ),
         (
-            _text(
+            CheckText(
                 "host-swap",
                 "Swap is off",
                 "/proc/swaps",
@@ -209,7 +203,7 @@ CHECKS = tuple(
             _swap,
         ),
         (
-            _text(
+            CheckText(
                 "host-cgroups",
                 "cgroup v2 has what Kubernetes needs",
                 "/sys/fs/cgroup/cgroup.controllers",
@@ -220,7 +214,7 @@ CHECKS = tuple(
             _cgroups,
         ),
         (
-            _text(
+            CheckText(
                 "processes-stuck",
                 "No process hangs",
                 "ps, and once more a second later where a process waits",
@@ -232,7 +226,7 @@ CHECKS = tuple(
             _stuck,
         ),
         (
-            _text(
+            CheckText(
                 "clock-synchronised",
                 "The clock follows a server",
                 "chronyc -c tracking",
@@ -244,7 +238,7 @@ CHECKS = tuple(
             _clock_synchronised,
         ),
         (
-            _text(
+            CheckText(
                 "clock-offset",
                 "The clock is right",
                 "chronyc -c tracking",
@@ -255,7 +249,7 @@ CHECKS = tuple(
             _clock_offset,
         ),
         (
-            _text(
+            CheckText(
                 "clock-service",
                 "One program sets the clock",
                 "systemd units",

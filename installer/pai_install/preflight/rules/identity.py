@@ -8,6 +8,9 @@ from pai_install.preflight.evidence import Identity
 from pai_install.preflight.model import Case, Check, Ruling, failed, had, own_interfaces, passed, skipped, warned
 
 _UNSET_UUIDS = {"", "00000000-0000-0000-0000-000000000000", "03000200-0400-0500-0006-000700080009"}
+_RENEW = "on this machine: sudo rm /etc/machine-id && sudo systemd-machine-id-setup, then reboot"
+# what to do about machines with one id
+COPIED = f"they are copies of one image; {_RENEW}"
 
 
 def hostname(case: Case) -> Ruling | None:
@@ -35,10 +38,9 @@ def hostname_unique(case: Case) -> Ruling | None:
 def machine_id(case: Case) -> Ruling | None:
     """No other machine has its machine id: network and logs tell machines apart by it."""
     seen = _identity(case).machine_id
-    renew = "on this machine: sudo rm /etc/machine-id && sudo systemd-machine-id-setup, then reboot"
     if seen in ("", "uninitialized"):
-        return failed("the machine has no machine id", value=seen, expected="32 hexadecimal digits", remedy=renew)
-    return _unique(case, "machine id", seen, case.fleet.machine_ids, f"they are copies of one image; {renew}")
+        return failed("the machine has no machine id", value=seen, expected="32 hexadecimal digits", remedy=_RENEW)
+    return _unique(case, "machine id", seen, case.fleet.machine_ids, COPIED)
 
 
 def product_uuid(case: Case) -> Ruling | None:
