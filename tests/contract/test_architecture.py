@@ -23,8 +23,8 @@ ALLOWED = {
     "health": {"site", "plan", "engine", "report"},
     "preflight": {"site", "components", "plan", "engine", "report"},
     "cluster": set(),
-    "apply": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight"},
-    "cli": {"site", "components", "lab", "plan", "engine", "report", "apply", "cluster", "health", "preflight"},
+    "run": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight"},
+    "cli": {"site", "components", "lab", "plan", "engine", "report", "run", "cluster", "health", "preflight"},
 }
 ONLY_IMPORTER = {
     "ansible_runner": "engine/runner.py",

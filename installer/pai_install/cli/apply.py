@@ -8,19 +8,6 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.pipeline import (
-    Prepared,
-    Request,
-    Session,
-    admit,
-    open_session,
-    perform,
-    prepare,
-    preview,
-)
-from pai_install.apply.saved import SavedPlan, read_plan
-from pai_install.apply.signals import finishing
-from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.options import format_option, yes_option
 from pai_install.cli.run_options import run_options
 from pai_install.errors import ExitCode, PaiError
@@ -31,6 +18,19 @@ from pai_install.report.data import report_data
 from pai_install.report.diffs import changes_text
 from pai_install.report.model import Outcome
 from pai_install.report.planned import plan_text
+from pai_install.run.pipeline import (
+    Prepared,
+    Request,
+    Session,
+    admit,
+    open_session,
+    perform,
+    prepare,
+    preview,
+)
+from pai_install.run.saved import SavedPlan, read_plan
+from pai_install.run.signals import finishing
+from pai_install.run.wiring import Wiring, product_wiring
 from pai_install.site.pending import pending
 from pai_install.site.problem import text_lines
 from pai_install.system.output import output_may_be_lost

@@ -13,11 +13,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pai_install.apply.state import StateFolder, open_state, state_of
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, Request
 from pai_install.health.report import HealthReport, text
+from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
 
 _SHARE = "Share of nodes that may be out; above 0 at least one."
@@ -105,7 +105,7 @@ def _checkup(options: dict[str, Any]) -> Checkup:
 
 def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type
     def make() -> Any:  # noqa: ANN401
-        from pai_install.apply.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
+        from pai_install.run.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
 
         return product_wiring().engine(state, state.new_run(datetime.now(UTC)), accept_new)
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 
 from pai_install import __version__
-from pai_install.apply.signals import ended
 from pai_install.cli import failure
 from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode, PaiError
+from pai_install.run.signals import ended
 from pai_install.system.output import forget, lost, output_may_be_lost
 
 # verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`;

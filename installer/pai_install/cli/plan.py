@@ -7,14 +7,14 @@ import sys
 
 import click
 
-from pai_install.apply.pipeline import Request, admit, open_session, prepare, preview
-from pai_install.apply.wiring import Wiring, product_wiring
 from pai_install.cli.apply import say, tell_beginning, tell_preflight
 from pai_install.cli.options import format_option
 from pai_install.cli.run_options import run_options
 from pai_install.report.console import progress
 from pai_install.report.diffs import FileChange, changes_text
 from pai_install.report.planned import plan_data, plan_text
+from pai_install.run.pipeline import Request, admit, open_session, prepare, preview
+from pai_install.run.wiring import Wiring, product_wiring
 from pai_install.system.output import output_may_be_lost
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.state import open_state
 from pai_install.cli.options import accept_new_option, force_check_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.preflight.judge import require_known
 from pai_install.preflight.report import PreflightReport, check_table, text
+from pai_install.run.state import open_state
 from pai_install.system.files import write_atomic
 
 
@@ -57,9 +57,9 @@ def _list_checks(*, as_json: bool) -> None:
 
 
 def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, accept_new: bool) -> PreflightReport:
-    from pai_install.apply.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
     from pai_install.preflight.run import run  # noqa: PLC0415
     from pai_install.preflight.source import source_finding  # noqa: PLC0415
+    from pai_install.run.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
 
     wiring = product_wiring()
     site = wiring.load(site_dir).site

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.pipeline import Request
 from pai_install.cli.options import (
     accept_new_option,
     force_check_option,
@@ -18,6 +17,7 @@ from pai_install.cli.options import (
 )
 from pai_install.errors import PaiError
 from pai_install.plan.phases import PHASE_NAMES, require_phases
+from pai_install.run.pipeline import Request
 
 
 def _phases(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.journal import interrupted_run
-from pai_install.apply.lock import holder
-from pai_install.apply.pipeline import Request, open_session, prepare
-from pai_install.apply.state import StateFolder, state_of
-from pai_install.apply.wiring import Wiring, product_wiring, without_components
 from pai_install.cli.apply import say
 from pai_install.cli.options import format_option, site_option
 from pai_install.plan.standing import versions
 from pai_install.report.console import progress
 from pai_install.report.standing import LastRun, Standing, last_run_of, status_data, status_text
+from pai_install.run.journal import interrupted_run
+from pai_install.run.lock import holder
+from pai_install.run.pipeline import Request, open_session, prepare
+from pai_install.run.state import StateFolder, state_of
+from pai_install.run.wiring import Wiring, product_wiring, without_components
 
 
 @click.command

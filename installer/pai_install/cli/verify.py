@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from pai_install.apply.pipeline import Request
-from pai_install.apply.wiring import product_wiring
 from pai_install.cli.apply import apply
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.plan.phases import VERIFY
+from pai_install.run.pipeline import Request
+from pai_install.run.wiring import product_wiring
 
 
 @click.command

@@ -11,18 +11,18 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pai_install.apply.eventlog import EventLog
-from pai_install.apply.executor import execute
-from pai_install.apply.journal import Journal, interrupted_run
-from pai_install.apply.lock import site_lock
-from pai_install.apply.observe import observe
-from pai_install.apply.phase import Stage
-from pai_install.apply.pipeline import write_reports
-from pai_install.apply.state import RunFolder, open_state
 from pai_install.engine.processes import orphans
 from pai_install.errors import ExitCode
 from pai_install.report.diffs import ChangeCollector
 from pai_install.report.model import HostStatus
+from pai_install.run.eventlog import EventLog
+from pai_install.run.executor import execute
+from pai_install.run.journal import Journal, interrupted_run
+from pai_install.run.lock import site_lock
+from pai_install.run.observe import observe
+from pai_install.run.phase import Stage
+from pai_install.run.pipeline import write_reports
+from pai_install.run.state import RunFolder, open_state
 
 AWAY = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
 
@@ -79,10 +79,10 @@ def test_observation_gives_facts_and_reasons(bench: Any) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from pai_install.apply.executor import execute
-from pai_install.apply.journal import Journal
-from pai_install.apply.lock import site_lock
-from pai_install.apply.state import open_state
+from pai_install.run.executor import execute
+from pai_install.run.journal import Journal
+from pai_install.run.lock import site_lock
+from pai_install.run.state import open_state
 from pai_install.engine.runner import RunnerEngine
 from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
 content, site = map(Path, sys.argv[1:])

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.tally import Tally
 from pai_install.engine.base import EventKind, RunRequest
 from pai_install.engine.processes import Owner, owned_by
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
 from pai_install.redact import Redactor
+from pai_install.run.tally import Tally
 
 
 def plain(bench: Any) -> tuple[str, ...]:

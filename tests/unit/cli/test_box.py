@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.state import open_state
 from pai_install.cli.box import refused_by_box
 from pai_install.cli.main import run
 from pai_install.errors import ExitCode
+from pai_install.run.state import open_state
 from pai_install.system.files import naming
 from tests.unit.cli.stub_wiring import World, write_site
 from tests.unit.runs import done, event, phase
@@ -29,7 +29,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     world = World(WORK, dict(SCRIPT))
     for verb in ("apply", "plan", "status"):
         monkeypatch.setattr(f"pai_install.cli.{verb}.product_wiring", world.wiring)
-    monkeypatch.setattr("pai_install.apply.wiring.product_wiring", world.wiring)
+    monkeypatch.setattr("pai_install.run.wiring.product_wiring", world.wiring)
     monkeypatch.setattr("pai_install.cli.inventory.site_inventory", lambda *_: world.inventory())
     return world
 
@@ -148,7 +148,7 @@ def test_a_full_disk_is_told_with_the_file(
     site = write_site(tmp_path / "site")
     monkeypatch.setattr("pai_install.system.files.naming", stand_in_full_disk_for(name))
     for room in ("journal", "eventlog"):
-        monkeypatch.setattr(f"pai_install.apply.{room}.naming", stand_in_full_disk_for(name))
+        monkeypatch.setattr(f"pai_install.run.{room}.naming", stand_in_full_disk_for(name))
     assert run(["apply", "--yes", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     error = capsys.readouterr().err
     assert re.search(rf"error: {site}/[.]pai/(.*/)?{name} cannot be used: No space left on device", error)

@@ -10,13 +10,13 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pai_install.apply.lock import site_lock
-from pai_install.apply.state import open_state
 from pai_install.cli import failure
 from pai_install.cli.main import VERBS, run
 from pai_install.cli.schema import SCHEMAS
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.report import HealthReport
+from pai_install.run.lock import site_lock
+from pai_install.run.state import open_state
 from tests.unit.cli.stub_wiring import World, write_site
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"

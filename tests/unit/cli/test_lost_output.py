@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.apply.state import open_state
 from pai_install.errors import ExitCode
+from pai_install.run.state import open_state
 from tests.unit.cli.stub_wiring import write_site
 
 # argv: the site. The stand-in engine says that phase `slow` began, in a file, and takes its time.

@@ -29,7 +29,7 @@ def site(tmp_path: Path) -> Path:
 def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
     def put(*events: Event) -> World:
         world = World(script={"preflight.yml": done(*events)})
-        monkeypatch.setattr("pai_install.apply.wiring.product_wiring", world.wiring)
+        monkeypatch.setattr("pai_install.run.wiring.product_wiring", world.wiring)
         monkeypatch.setattr("pai_install.preflight.source.source_finding", lambda _site: SOURCE)
         return world
 

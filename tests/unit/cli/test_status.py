@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.lock import site_lock
-from pai_install.apply.state import open_state
-from pai_install.apply.wiring import product_wiring, without_components
 from pai_install.cli.main import run
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding, Verdict
+from pai_install.run.lock import site_lock
+from pai_install.run.state import open_state
+from pai_install.run.wiring import product_wiring, without_components
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_wiring import World, write_site
 from tests.unit.runs import done, event, phase

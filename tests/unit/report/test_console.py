@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pai_install.apply.executor import execute
 from pai_install.report.console import LineProgress, LiveProgress, progress
 from pai_install.report.notices import PhaseStarted, TaskFinished, TaskStarted
+from pai_install.run.executor import execute
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 

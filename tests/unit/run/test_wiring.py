@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply import wiring
-from pai_install.apply.state import open_state, state_of
 from pai_install.components.model import ComponentSet
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
+from pai_install.run import wiring
+from pai_install.run.state import open_state, state_of
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_wiring import write_site
 

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.executor import Gate
-from pai_install.apply.lock import holder, site_lock
-from pai_install.apply.pipeline import Request, open_session, perform, prepare, preview, write_reports
-from pai_install.apply.state import open_state
 from pai_install.errors import ExitCode, PaiError
+from pai_install.run.executor import Gate
+from pai_install.run.lock import holder, site_lock
+from pai_install.run.pipeline import Request, open_session, perform, prepare, preview, write_reports
+from pai_install.run.state import open_state
 from tests.unit.cli.stub_wiring import World, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 from tests.unit.runs import done, event, phase

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.tally import Tally, failure_of
 from pai_install.engine.base import EventKind
 from pai_install.engine.replay import load_stream
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, HostStatus
+from pai_install.run.tally import Tally, failure_of
 from tests.unit.runs import done, event
 
 STREAMS = Path(__file__).parents[1] / "engine" / "streams"

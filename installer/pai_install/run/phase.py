@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from pai_install.apply.tally import Tally
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
 from pai_install.findings import Finding
@@ -15,6 +14,7 @@ from pai_install.plan.model import PlannedPhase
 from pai_install.redact import Redactor
 from pai_install.report.model import Failure, PhaseResult
 from pai_install.report.notices import HostFinished, Notice, Observer, TaskFinished, TaskStarted
+from pai_install.run.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)

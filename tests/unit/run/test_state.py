@@ -6,7 +6,7 @@ import stat
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from pai_install.apply.state import open_state, state_of
+from pai_install.run.state import open_state, state_of
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 

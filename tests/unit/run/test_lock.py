@@ -14,14 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.apply.lock import holder, site_lock
 from pai_install.engine.processes import Owner
 from pai_install.errors import ExitCode, PaiError
+from pai_install.run.lock import holder, site_lock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from pai_install.apply.lock import holder, site_lock
+from pai_install.run.lock import holder, site_lock
 with site_lock(Path(sys.argv[1]), "apply"):
     print("held", flush=True)
     time.sleep(60)

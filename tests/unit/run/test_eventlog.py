@@ -7,8 +7,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from pai_install.apply.eventlog import EventLog
-from pai_install.apply.executor import execute
+from pai_install.run.eventlog import EventLog
+from pai_install.run.executor import execute
 
 
 def test_tasks_are_written_and_secrets_are_not(tmp_path: Path, kit: Any) -> None:

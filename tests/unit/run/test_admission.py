@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.apply.admission import admission, against_all
 from pai_install.findings import Finding, Verdict
 from pai_install.plan.observed import Observed
 from pai_install.preflight.judge import CONTACT_CHECKS
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.model import HostStatus
+from pai_install.run.admission import admission, against_all
 
 HOSTS = ("master", "one", "two")
 

@@ -13,16 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pai_install.apply.admission import TITLE, Admission, admission, against_all
-from pai_install.apply.eventlog import EventLog
-from pai_install.apply.executor import execute
-from pai_install.apply.journal import Interrupted, Journal, interrupted_run
-from pai_install.apply.lock import site_lock
-from pai_install.apply.observe import Observation, observe
-from pai_install.apply.phase import Stage
-from pai_install.apply.signals import ending_like_ctrl_c, finishing
-from pai_install.apply.state import RunFolder, StateFolder, open_state
-from pai_install.apply.wiring import Wiring
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding
@@ -37,6 +27,16 @@ from pai_install.report.markdown import markdown
 from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
+from pai_install.run.admission import TITLE, Admission, admission, against_all
+from pai_install.run.eventlog import EventLog
+from pai_install.run.executor import execute
+from pai_install.run.journal import Interrupted, Journal, interrupted_run
+from pai_install.run.lock import site_lock
+from pai_install.run.observe import Observation, observe
+from pai_install.run.phase import Stage
+from pai_install.run.signals import ending_like_ctrl_c, finishing
+from pai_install.run.state import RunFolder, StateFolder, open_state
+from pai_install.run.wiring import Wiring
 from pai_install.site.load import LoadedSite
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched

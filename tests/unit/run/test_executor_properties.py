@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.apply.executor import execute
 from pai_install.errors import ExitCode, PaiError
 from pai_install.report.data import report_data
 from pai_install.report.html import html
@@ -16,6 +15,7 @@ from pai_install.report.markdown import markdown
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.notices import HostFinished, PhaseFinished, RunFinished
 from pai_install.report.words import headline
+from pai_install.run.executor import execute
 from tests.unit.runs import SECRET, Listener, ScriptedEngine, done, event, phase, plan_of
 
 HOSTS = ("master", "one", "two")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pai_install.apply.signals import ending_like_ctrl_c, finishing
+from pai_install.run.signals import ending_like_ctrl_c, finishing
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pai_install.apply.phase import Stage, run_phase
 from pai_install.engine.base import Event, RunRequest
 from pai_install.plan.model import HostStep, Inventory, PlannedPhase
 from pai_install.report.model import OBSERVE, PhaseResult
 from pai_install.report.notices import PhaseFinished, PhaseStarted
+from pai_install.run.phase import Stage, run_phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.executor import execute
-from pai_install.apply.journal import Interrupted, Journal, interrupted_run
 from pai_install.report.notices import RunStarted
+from pai_install.run.executor import execute
+from pai_install.run.journal import Interrupted, Journal, interrupted_run
 
 
 def clock() -> datetime:
@@ -109,7 +109,7 @@ def test_new_run_after_a_torn_line_is_read(tmp_path: Path, kit: Any) -> None:
 
 
 def test_journal_does_not_grow_for_ever(tmp_path: Path, kit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pai_install.apply.journal._LONGEST_BYTES", 1000)
+    monkeypatch.setattr("pai_install.run.journal._LONGEST_BYTES", 1000)
     path = tmp_path / "journal.jsonl"
     for number in range(20):
         with Journal(path, f"r{number}") as journal:
@@ -126,7 +126,7 @@ def test_journal_outside_its_context_is_a_bug(tmp_path: Path, kit: Any) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from pai_install.apply.journal import Journal
+from pai_install.run.journal import Journal
 from pai_install.report.model import HostStatus
 from pai_install.report.notices import HostFinished, PhaseStarted, RunStarted
 with Journal(Path(sys.argv[1]), "r9") as journal:

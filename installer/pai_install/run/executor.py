@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.apply.phase import PhaseEnd, Stage, engine_failure, run_phase
 from pai_install.engine.base import Engine, RunRequest
 from pai_install.errors import PaiError
 from pai_install.findings import Finding, Verdict, worst
@@ -22,6 +21,7 @@ from pai_install.report.model import (
     PhaseResult,
 )
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, RunFinished, RunStarted
+from pai_install.run.phase import PhaseEnd, Stage, engine_failure, run_phase
 
 CONTROL_PLANE_GROUP = "control_plane"
 

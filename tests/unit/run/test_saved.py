@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pai_install.apply.saved import read_plan
 from pai_install.errors import ExitCode, PaiError
 from pai_install.report.diffs import FileChange
 from pai_install.report.planned import plan_data
+from pai_install.run.saved import read_plan
 
 CHANGE = FileChange("base", "one", "Write", "+x", "d1")
 
