@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pai_install.cli import failure
-from pai_install.engine.content import content_dir
+from pai_install.system.content import content_dir
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema

@@ -66,7 +66,7 @@ def _planned(
         found = reasons(phase, wanted, observed[host]) or (("asked for",) if forced else ())
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
-            touched = effects(phase.roles, wanted, observed[host])
+            touched = effects(phase.records(observed[host].roles), wanted, observed[host])
             steps.append(HostStep(host, found, touched, remarks(touched, variables, observed[host])))
     return _phase(phase, steps) if steps else None
 
@@ -83,7 +83,7 @@ def _settings(inventory: Inventory, host: str) -> Mapping[str, Any]:
 def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
     """Why a phase has work on a machine; empty when it has none."""
     found: list[str] = []
-    for role in phase.roles:
+    for role in phase.records(seen.roles):
         record = seen.roles.get(role)
         if record is None and role not in wanted:
             continue  # nothing of this role is asked for here
