@@ -14,6 +14,11 @@ options:
   version: {description: The Kubernetes version every node must have., type: str, required: true}
   nodes: {description: Names of the nodes that must be there., type: list, elements: str, required: true}
   image: {description: An image with busybox., type: str, required: true}
+  namespaces:
+    description: Namespaces whose pods must run.
+    type: list
+    elements: str
+    default: [kube-system, kube-flannel]
   runtime_class_nodes: {description: Nodes to try RuntimeClass nvidia on., type: list, elements: str, default: []}
   timeout: {description: Seconds until everything must run., type: int, default: 180}
 author: [pai-install]
@@ -142,7 +147,8 @@ class ClusterCheck:
         bad: list[dict[str, Any]] = [{}]
         pods: list[dict[str, Any]] = []
         while bad and time.monotonic() < self.deadline:
-            pods = self.items("--namespace=kube-system", "pods") + self.items("--namespace=kube-flannel", "pods")
+            namespaces = self.module.params["namespaces"]
+            pods = [entry for name in namespaces for entry in self.items(f"--namespace={name}", "pods")]
             pods = [entry for entry in pods if entry["spec"].get("nodeName", "") in ("", *self.nodes)]
             bad = [entry for entry in pods if not pod_ready(entry)] if pods else [{}]
             if bad:
@@ -289,6 +295,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "nodes": {"type": "list", "elements": "str", "required": True},
             "image": {"type": "str", "required": True},
+            "namespaces": {"type": "list", "elements": "str", "default": ["kube-system", "kube-flannel"]},
             "runtime_class_nodes": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 180},
         },

@@ -9,7 +9,17 @@ short_description: Observe a machine
 description:
   - Reads what the planner and the roles decide by, and checks the expectations that roles recorded.
   - Changes nothing.
-options: {}
+options:
+  units:
+    description: Units of which those that run are named; all that our roles restart or stop.
+    type: list
+    elements: str
+    default: [containerd.service, docker.service, kubelet.service, chrony.service, systemd-timesyncd.service, ntp.service, ntpsec.service, openntpd.service]
+  namespaces:
+    description: Namespaces whose pods belong to the system; seen from a control plane.
+    type: list
+    elements: str
+    default: [kube-system, kube-flannel]
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -30,11 +40,11 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
-from ansible.module_utils.pai_running import docker, services
+from ansible.module_utils.pai_running import WATCHED, docker, services
 
 CAP_SYS_RESOURCE = 24
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
-SYSTEM_NAMESPACES = ("kube-system", "kube-flannel")
+NAMESPACES = ["kube-system", "kube-flannel"]
 
 
 def read(path: str) -> str:
@@ -136,7 +146,7 @@ def cluster(module: AnsibleModule) -> dict[str, Any]:
         return {"error": err.strip()[:500], "nodes": [], "pods": []}
     nodes = [node_facts(node) for node in json.loads(out)["items"]]
     pods = []
-    for namespace in SYSTEM_NAMESPACES:
+    for namespace in module.params["namespaces"]:
         status, out, _err = module.run_command([*kubectl, "--namespace", namespace, "pods"])
         if status == 0:
             pods += [pod_facts(pod) for pod in json.loads(out)["items"]]
@@ -173,7 +183,13 @@ def pod_facts(pod: dict[str, Any]) -> dict[str, Any]:
 
 def main() -> None:
     """Runs the module."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "units": {"type": "list", "elements": "str", "default": list(WATCHED)},
+            "namespaces": {"type": "list", "elements": "str", "default": NAMESPACES},
+        },
+        supports_check_mode=True,
+    )
     facts = {
         "schema_version": 1,
         "hostname": platform.node(),
@@ -192,7 +208,7 @@ def main() -> None:
         "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
-        "services": services(),
+        "services": services(module.params["units"]),
         "docker": docker(),
         "roles": roles(),
     }

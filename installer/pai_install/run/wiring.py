@@ -149,17 +149,9 @@ def component_requirements(site: Site) -> tuple[str, ...]:
 
 
 def _choice(site: Site) -> tuple[Selection, Source]:
-    from pai_install.components.catalogue import load_catalogue  # noqa: PLC0415
-    from pai_install.components.choose import choose  # noqa: PLC0415
+    from pai_install.parts.selection import choose_components  # noqa: PLC0415
 
-    settings = site.settings
-    return choose(
-        load_catalogue(),
-        settings.component_source,
-        settings.kubernetes_version,
-        mirror_url=settings.component_mirror_url or "",
-        bundle=settings.component_bundle,
-    )
+    return choose_components(site)
 
 
 @contextmanager

@@ -128,7 +128,7 @@ def firewall(case: Case) -> Ruling | None:
         return unknown("only root may see the kernel's filters")
     if not active:
         return passed("no firewall of its own")
-    ports = ", ".join(str(need) for need in needs.ports(case.site, case.machine) if not need.local)
+    ports = ", ".join(str(need) for need in registry.ports(case.site, case.machine) if not need.local)
     pods = case.site.settings.pod_cidr
     return warned(
         f"a firewall is on: {', '.join(active)}",

@@ -11,7 +11,7 @@ _NODE_PORTS = range(30000, 32768)
 
 def ports(case: Case) -> Ruling | None:
     """No other program holds a port of ours."""
-    wanted = needs.ports(case.site, case.machine)
+    wanted = registry.ports(case.site, case.machine)
     taken = [text for need in wanted if (text := _taken(case, need))]
     if not taken:
         return passed("every port is free or ours", ", ".join(map(str, wanted)))
@@ -23,7 +23,7 @@ def ports(case: Case) -> Ruling | None:
     )
 
 
-def _taken(case: Case, need: needs.PortNeed) -> str:
+def _taken(case: Case, need: Port) -> str:
     """What holds a port of ours, empty when nothing does or the right one does."""
     holders = [
         listener
@@ -38,7 +38,7 @@ def _taken(case: Case, need: needs.PortNeed) -> str:
     return f"{need} ({need.purpose}): {', '.join(names)}"
 
 
-def _rightful(case: Case, need: needs.PortNeed, listener: Listener) -> bool:
+def _rightful(case: Case, need: Port, listener: Listener) -> bool:
     name = listener.program_name
     if name in need.tolerated:
         return True
