@@ -32,10 +32,17 @@ ONLY_IMPORTER = {
     "kubernetes": "cluster/",
     "subprocess": "system/proc.py",
 }
-PURE = ("plan/", "health/rules/", "preflight/rules/", "preflight/judge.py", "preflight/needs.py")
+PURE = (
+    "plan/",
+    "health/evidence/parse/",
+    "health/judge/",
+    "preflight/rules/",
+    "preflight/judge.py",
+    "preflight/needs.py",
+)
 IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
 # runs alone on a machine, without the package
-STANDALONE = {"health/collector.py"}
+STANDALONE = {"health/collect/collector.py"}
 
 
 def imports(path: Path) -> Iterator[str]:

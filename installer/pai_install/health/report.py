@@ -9,7 +9,7 @@ from typing import Any
 
 from pai_install.errors import ExitCode
 from pai_install.findings import Finding, Verdict
-from pai_install.health.evaluate import MachineReport, gravest
+from pai_install.health.judge.evaluate import MachineReport, gravest
 from pai_install.health.model import Action, HealthFinding
 
 SCHEMA_VERSION = 1
