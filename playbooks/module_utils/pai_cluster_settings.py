@@ -13,6 +13,8 @@ import re
 MANIFESTS = "/etc/kubernetes/manifests"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+FLANNEL_SUBNET = "/run/flannel/subnet.env"
+NETWORK_DEVICES = "/proc/net/dev"
 NODE_USER = b"system:node:"
 # setting -> static pod, and the argument that carries it
 ARGUMENTS = {
@@ -24,7 +26,7 @@ ARGUMENTS = {
 
 
 def running_settings(root: str = "/") -> dict[str, str]:
-    """Setting -> value on a control plane: those of ARGUMENTS, version (1.36.3), endpoint (NAME:PORT).
+    """Setting -> value on a control plane: those of ARGUMENTS, version (1.36.3), endpoint (NAME:PORT), backend.
 
     What cannot be read is left out; a machine that is no control plane has none.
     """
@@ -32,6 +34,8 @@ def running_settings(root: str = "/") -> dict[str, str]:
     found = {setting: _argument(manifests[pod], word) for setting, (pod, word) in ARGUMENTS.items()}
     found["version"] = _image_version(manifests["kube-apiserver"])
     found["endpoint"] = _server(_read(root, ADMIN_CONF))
+    if found["version"]:
+        found["backend"] = _flannel_backend(root)
     return {setting: value for setting, value in found.items() if value}
 
 
@@ -58,6 +62,14 @@ def _argument(manifest: str, name: str) -> str:
 def _image_version(manifest: str) -> str:
     found = re.search(r"^\s*image: \S+:v(\d+\.\d+\.\d+\S*)$", manifest, re.MULTILINE)
     return found.group(1) if found else ""
+
+
+def _flannel_backend(root: str) -> str:
+    """vxlan or host-gw; empty while flannel does not run."""
+    if not _read(root, FLANNEL_SUBNET):
+        return ""
+    devices = _read(root, NETWORK_DEVICES)
+    return "vxlan" if re.search(r"^\s*flannel\.\d+:", devices, re.MULTILINE) else "host-gw" if devices else ""
 
 
 def _server(kubeconfig: str) -> str:

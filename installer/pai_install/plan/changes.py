@@ -11,12 +11,13 @@ from pai_install.findings import Finding, Verdict
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Observed
 from pai_install.site import Machine, Site
+from pai_install.site.declared import changes
 from pai_install.site.document import Document
 from pai_install.site.load import CONFIG, LAYOUT
 from pai_install.site.problem import YamlPath
+from pai_install.site.settings import Settings
 
 CHECK = "fixed-setting"
-_NEW_CLUSTER = "another one needs a new cluster: pai-install cannot move the running pods and services"
 _ROLE = "control_plane"
 
 
@@ -56,15 +57,9 @@ def refused_changes(
     A setting that the control plane's role last ran with is no change: a file that differs from it was changed by
     hand, and apply puts it back.
     """
-    running = [
-        (machine, seen)
-        for machine in site.control_planes
-        if (seen := observed.get(machine.hostname)) is not None and seen.kubernetes.joined
-    ]
+    looked_at = [observed[machine.hostname] for machine in site.control_planes if machine.hostname in observed]
     found = [
-        change
-        for machine, seen in running
-        for change in (*_networks(site, seen), *_version(version, seen), *_endpoint(endpoint, seen))
+        change for seen in looked_at if seen.kubernetes.joined for change in _settings(site, version, endpoint, seen)
     ]
     cluster = {change.name: change for change in reversed(found)}.values()  # one line, not one per control plane
     return (*reversed(cluster), *_machines(site, observed))
@@ -81,32 +76,38 @@ def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -
     )
 
 
-def _networks(site: Site, seen: Observed) -> Iterator[RefusedChange]:
+def _settings(site: Site, version: str, endpoint: str, seen: Observed) -> Iterator[RefusedChange]:
     settings = site.settings
-    for name, wanted in (("pod_cidr", settings.pod_cidr), ("service_cidr", settings.service_cidr)):
-        runs = seen.kubernetes.settings.get(name, "")
-        if runs and IPv4Network(runs) != IPv4Network(wanted) and not _ran_with(seen, name, wanted):
-            yield _of_cluster(name, runs, wanted, f"keep {name}: {runs}; {_NEW_CLUSTER}")
-    prefix, runs = settings.pod_cidr_node_prefix, seen.kubernetes.settings.get("node_prefix", "")
-    if runs and runs != str(prefix) and not _ran_with(seen, "node_prefix", prefix):
-        name = "pod_cidr_node_prefix"
-        yield _of_cluster(name, runs, str(prefix), f"keep {name}: {runs}; {_NEW_CLUSTER}")
+    wanted = {
+        ("kubernetes_version", "version"): version,
+        ("pod_cidr", "pod_cidr"): settings.pod_cidr,
+        ("service_cidr", "service_cidr"): settings.service_cidr,
+        ("pod_cidr_node_prefix", "node_prefix"): settings.pod_cidr_node_prefix,
+        ("flannel_backend", "backend"): settings.flannel_backend,
+        ("hosts_entries", "endpoint"): endpoint,
+    }
+    for (name, observed_as), value in wanted.items():
+        runs = seen.kubernetes.settings.get(observed_as, "")
+        if runs and not _same(runs, value) and not _ran_with(seen, observed_as, value):
+            yield RefusedChange(CONFIG, (name,), name, "", runs, str(value), _remedy(name, runs, str(value)))
 
 
-def _version(wanted: str, seen: Observed) -> Iterator[RefusedChange]:
-    runs = seen.kubernetes.settings.get("version", "")
-    if not runs or runs == wanted or _ran_with(seen, "version", wanted):
-        return
-    name = "kubernetes_version"
-    why = "Kubernetes has no way back to a lower version" if _lower(wanted, runs) else "apply does not upgrade"
-    yield _of_cluster(name, runs, wanted, f'write {name}: "{runs}"; {why}')
+def _same(runs: str, wanted: object) -> bool:
+    """Whether two spellings mean one value; a network may be written with any address in it."""
+    if "/" in runs:
+        return IPv4Network(runs, strict=False) == IPv4Network(str(wanted), strict=False)
+    return runs == str(wanted)
 
 
-def _endpoint(wanted: str, seen: Observed) -> Iterator[RefusedChange]:
-    runs = seen.kubernetes.settings.get("endpoint", "")
-    if runs and runs != wanted and not _ran_with(seen, "endpoint", wanted):
-        remedy = "put hosts_entries back to what it was: every kubeconfig in the cluster names this address"
-        yield _of_cluster("hosts_entries", runs, wanted, remedy)
+def _remedy(name: str, runs: str, wanted: str) -> str:
+    if name == "kubernetes_version":
+        lower = _numbers(wanted) < _numbers(runs)
+        why = (
+            "Kubernetes has no way back to a lower version" if lower else "this version of pai-install does not upgrade"
+        )
+        return f'write {name}: "{runs}"; {why}'
+    note = changes(Settings)[name].note
+    return f"set {name} back; {note}" if name == "hosts_entries" else f"keep {name}: {runs}; {note}"
 
 
 def _machines(site: Site, observed: Mapping[str, Observed]) -> Iterator[RefusedChange]:
@@ -140,18 +141,10 @@ def _address(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedCh
         yield RefusedChange(LAYOUT, path, "hostip", machine.hostname, runs, machine.hostip, remedy)
 
 
-def _of_cluster(name: str, runs: str, wanted: str, remedy: str) -> RefusedChange:
-    return RefusedChange(CONFIG, (name,), name, "", runs, wanted, remedy)
-
-
 def _ran_with(seen: Observed, name: str, wanted: object) -> bool:
     """Whether the control plane's role last came to its end here with this value."""
     record = seen.roles.get(_ROLE)
     return record is not None and record.settings.get(f"{_ROLE}_{name}") == digest(wanted)
-
-
-def _lower(one: str, other: str) -> bool:
-    return _numbers(one) < _numbers(other)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -57,6 +57,24 @@ def test_what_cannot_be_read_is_left_out(cluster_settings: Any, control_plane: P
     assert cluster_settings.running_settings(str(tmp_path / "worker")) == {}
 
 
+@pytest.mark.parametrize(
+    ("subnet", "devices", "backend"),
+    [
+        ("FLANNEL_MTU=1450\n", "    lo: 1\n  eth0: 1\nflannel.1: 2\n", "vxlan"),
+        ("FLANNEL_MTU=1500\n", "    lo: 1\n  eth0: 1\n", "host-gw"),
+        ("", "    lo: 1\n  eth0: 1\n", None),
+        ("FLANNEL_MTU=1500\n", "", None),
+    ],
+)
+def test_backend_of_flannel_is_known_only_while_it_runs(
+    cluster_settings: Any, control_plane: Path, subnet: str, devices: str, backend: str | None
+) -> None:
+    for path, text in (("run/flannel/subnet.env", subnet), ("proc/net/dev", devices)):
+        (control_plane / path).parent.mkdir(parents=True)
+        (control_plane / path).write_text(text)
+    assert cluster_settings.running_settings(str(control_plane)).get("backend") == backend
+
+
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl")
 @pytest.mark.parametrize("name", ["gpu1", "a" * 52, "gpu-17.rack0.example"])
 def test_node_name_is_that_of_the_kubelets_certificate(cluster_settings: Any, tmp_path: Path, name: str) -> None:

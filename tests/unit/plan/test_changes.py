@@ -14,6 +14,9 @@ from pai_install.plan.changes import RefusedChange, refusal, refused_changes
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site, load_site
+from pai_install.site.declared import ChangeClass
+from pai_install.site.declared import changes as declared_changes
+from pai_install.site.settings import Settings
 from tests.unit.plan.conftest import CONFIG, LAYOUT
 
 ENDPOINT = "kubernetes.pai.internal:7443"
@@ -24,6 +27,7 @@ RUNS = {
     "address": "10.0.0.1",
     "version": "1.36.3",
     "endpoint": ENDPOINT,
+    "backend": "vxlan",
 }
 Make = Callable[..., Site]
 
@@ -54,6 +58,7 @@ def test_cluster_that_runs_what_the_site_says_has_none(site: Site) -> None:
         ("pod_cidr: 10.9.0.0/16\n", ("pod_cidr", "10.200.0.0/13", "10.9.0.0/16")),
         ("service_cidr: 10.8.0.0/16\n", ("service_cidr", "10.192.0.0/13", "10.8.0.0/16")),
         ("pod_cidr_node_prefix: 24\n", ("pod_cidr_node_prefix", "25", "24")),
+        ("flannel_backend: host-gw\n", ("flannel_backend", "vxlan", "host-gw")),
     ],
 )
 def test_networks_are_fixed(make_site: Make, config: str, expected: tuple[str, str, str]) -> None:
@@ -69,6 +74,18 @@ def test_other_version_is_refused_with_the_reason(site: Site, wanted: str, remed
     assert (found.name, found.runs, found.wanted) == ("kubernetes_version", "1.36.3", wanted)
     assert 'write kubernetes_version: "1.36.3"' in found.remedy
     assert remedy in found.remedy
+
+
+def test_every_setting_that_cannot_change_is_compared(make_site: Make) -> None:
+    """What site/settings.py declares as fixed is what is refused."""
+    fixed = {name for name, change in declared_changes(Settings).items() if change.kind is ChangeClass.FIXED}
+    lines = "pod_cidr: 10.9.0.0/16\nservice_cidr: 10.8.0.0/16\npod_cidr_node_prefix: 24\nflannel_backend: host-gw\n"
+    site = make_site(config=CONFIG + lines)
+    assert {name for name, *_ in changes(site, observed(endpoint="other:1"), version="1.35.8")} == fixed
+
+
+def test_network_may_be_spelled_in_another_way(site: Site) -> None:
+    assert changes(site, observed(pod_cidr="10.200.0.1/13")) == []
 
 
 def test_address_that_every_kubeconfig_names_is_fixed(site: Site) -> None:
