@@ -87,7 +87,7 @@ def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
     environment = SandboxedEnvironment(
         loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
-        finalize=json.dumps,
+        finalize=_as_json,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,
@@ -101,6 +101,10 @@ def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
         except (TemplateError, OSError) as error:
             raise AddonError(f"{path.name} of add-on {folder.parent.name}: {error}") from error
     return found
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, default=str)  # the text of a value that is missing is its error
 
 
 def _documents(text: str, source: str) -> list[Object]:
@@ -128,6 +132,10 @@ def _render(addon: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _identity(entry: Object) -> list[str]:
+    return [entry["metadata"].get("namespace", ""), f"{entry['kind'].lower()}/{entry['metadata']['name']}"]
+
+
 class ActionModule(ActionBase):
     """Renders every wanted add-on; those of the phase are applied, the objects of the others only kept."""
 
@@ -139,14 +147,12 @@ class ActionModule(ActionBase):
             rendered = [(addon["phase"], _render(addon)) for addon in arguments["wanted"]]
         except (AddonError, OSError, KeyError) as error:
             raise AnsibleActionFail(f"the add-ons cannot be rendered: {error}") from error
-        entries = [entry for _phase, addon in rendered for entry in addon["objects"]]
-        names = [[it["metadata"].get("namespace", ""), f"{it['kind'].lower()}/{it['metadata']['name']}"] for it in entries]
         return self._execute_module(  # type: ignore[no-any-return]
             module_name="pai_addons",
             module_args={
                 "addons": [addon for phase, addon in rendered if phase == arguments["phase"]],
                 "wanted": [addon["name"] for _phase, addon in rendered],
-                "kept": names,
+                "kept": [_identity(entry) for _phase, addon in rendered for entry in addon["objects"]],
                 "settings": arguments.get("settings") or {},
             },
             task_vars=task_vars,

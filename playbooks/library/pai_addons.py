@@ -104,7 +104,7 @@ class Addons:
             self.failures.append(f"{name}: {error}")
             self.evidence.update({f"{name} {heading}": lines for heading, lines in error.evidence.items()})
 
-    def install(self, addon: dict[str, Any], differs: bool) -> None:  # noqa: FBT001 - of this class alone
+    def install(self, addon: dict[str, Any], differs: bool) -> None:
         """Applies one add-on, prunes what its record has beyond that, keeps the new record."""
         if differs:
             self.applied.append(addon["name"])

@@ -11,10 +11,9 @@ description:
   - Changes nothing.
 options:
   units:
-    description: Units of which those that run are named; all that our roles restart or stop.
+    description: Units of which those that run are named; by default all that our roles restart or stop.
     type: list
     elements: str
-    default: [containerd.service, docker.service, kubelet.service, chrony.service, systemd-timesyncd.service, ntp.service, ntpsec.service, openntpd.service]
   namespaces:
     description: Namespaces whose pods belong to the system; seen from a control plane.
     type: list

@@ -65,11 +65,14 @@ class Objects:
             status, _out, errors = self._kubectl(["apply", *_how()], _list(batch))
             if status != 0:
                 raise ObjectError(f"kubectl apply failed: {errors.strip()}")
-            names = [name for _namespace, name in map(identity, batch) if name.startswith("customresourcedefinition/")]
-            if names:
-                status, _out, errors = self._kubectl(["wait", "--for=condition=Established", "--timeout=60s", *names], None)
-                if status != 0:
-                    raise ObjectError(f"the API server does not serve {', '.join(names)}: {errors.strip()}")
+            if batch[0]["kind"] == "CustomResourceDefinition":
+                self._wait_until_served([name for _namespace, name in map(identity, batch)])
+
+    def _wait_until_served(self, definitions: list[str]) -> None:
+        words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
+        status, _out, errors = self._kubectl(words, None)
+        if status != 0:
+            raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
 
     def delete(self, namespace: str, name: str) -> tuple[bool, str]:
         """Takes one object away; whether it was there and is going, and else why it stays (empty: it was not there).

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.plan.rolevars import ROLE_MODELS
+from pai_install.parts.registry import ROLE_MODELS
 from tests.e2e.conftest import ROOT, pai_install, traces
 
 pytestmark = pytest.mark.lab

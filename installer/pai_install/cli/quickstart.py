@@ -12,11 +12,11 @@ from pai_install import lab
 from pai_install.cli.apply import apply
 from pai_install.cli.options import yes_option
 from pai_install.components.requirements import install
-from pai_install.system.content import content_dir
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.pipeline import Request
 from pai_install.run.wiring import component_requirements, product_wiring, site_components
 from pai_install.site import Site, load_site
+from pai_install.system.content import content_dir
 
 
 @click.command

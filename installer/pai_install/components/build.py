@@ -97,9 +97,7 @@ def build_c(build: CBuild, version: str, wrapper: Path, toolchain: GoToolchain, 
     run(["gcc", *flags, "-s", "-o", out / build.program, *sources])
 
 
-def module_files(
-    spec: ManifestSpec, wrapper: Path, toolchain: GoToolchain, workshop: Workshop
-) -> Mapping[str, bytes]:
+def module_files(spec: ManifestSpec, wrapper: Path, toolchain: GoToolchain, workshop: Workshop) -> Mapping[str, bytes]:
     """The files of a manifest out of the archive of its Go module, which is verified as any module is."""
     folder = _module_folder(spec.module, wrapper, toolchain, workshop)
     return {name: (folder / name).read_bytes() for name in spec.files}

@@ -1,4 +1,4 @@
-"""Where the playbooks and roles are: in the checkout, or inside the installed package."""
+"""Which version of a role, and so of a part, this is: a digest of all that runs for it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,14 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-import pai_install
-from pai_install.errors import ExitCode, PaiError
+from pai_install.parts.addon import AddonPart
+from pai_install.parts.part import Part
+from pai_install.parts.registry import PARTS
 
 _SHARED = ("library", "module_utils", "filter_plugins", "action_plugins")
 # Documentation and tests of a role: machines never see them.
 _NOT_RUN = {".pyc", ".md"}
-_TESTS = "molecule"
-
-
-def content_dir() -> Path:
-    """The folder with playbooks/, roles/ and ansible.cfg.
-
-    Raises PaiError when the installation is incomplete.
-    """
-    package = Path(pai_install.__file__).resolve().parent
-    for candidate in (package / "content", package.parent.parent):
-        if (candidate / "playbooks").is_dir() and (candidate / "ansible.cfg").is_file():
-            return candidate
-    raise PaiError(
-        f"the playbooks are missing beside {package}",
-        remedy="install pai-install again",
-        exit_code=ExitCode.INTERNAL,
-    )
+_TESTS = {"molecule", "tests"}
 
 
 def role_digests(content: Path) -> dict[str, str]:
@@ -36,6 +21,18 @@ def role_digests(content: Path) -> dict[str, str]:
     shared = [content / "playbooks" / name for name in _SHARED]
     roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
     return {role.name: _digest([role, *shared]) for role in roles}
+
+
+def part_digests(content: Path) -> dict[str, str]:
+    """Part -> a short digest of all that runs for it: its role, and for an add-on its folder, too."""
+    roles = role_digests(content)
+    return {part.name: _part_digest(part, roles[part.role], content / "addons") for part in PARTS}
+
+
+def _part_digest(part: Part, role: str, addons: Path) -> str:
+    if not isinstance(part, AddonPart):
+        return role
+    return hashlib.sha256(f"{role} {_digest([addons / part.addon])}".encode()).hexdigest()[:12]
 
 
 def _digest(folders: Sequence[Path]) -> str:
@@ -49,4 +46,4 @@ def _digest(folders: Sequence[Path]) -> str:
 
 
 def _runs(path: Path) -> bool:
-    return path.suffix not in _NOT_RUN and path.parts[0] != _TESTS
+    return path.suffix not in _NOT_RUN and path.parts[0] not in _TESTS

@@ -1,4 +1,4 @@
-"""What parts make their variables from: the site, its components, and the addresses that several parts speak of. Pure."""
+"""What parts make their variables from: the site, its components, the addresses of what they share. Pure."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from pai_install.parts.container_runtime import ContainerRuntime
 from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
-from pai_install.parts.part import Part, Port, Space
+from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
 from pai_install.site import Machine, Site
@@ -52,6 +52,10 @@ PARTS: tuple[Part, ...] = (
     *(addon for addon in ADDONS if addon.phase == "addons"),
     ClusterVerify(),
 )
+
+
+# Each role's variables, once.
+ROLE_MODELS: tuple[type[RoleVariables], ...] = tuple(dict.fromkeys(part.model for part in PARTS))
 
 
 def part_named(name: str) -> Part:

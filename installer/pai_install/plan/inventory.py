@@ -53,7 +53,8 @@ class _Maker:
         key = self.part.alike(self._context.site, machine)
         if key not in self._made:
             model = self.part.variables(self._context, machine)
-            self._made[key] = model and (model.variables(), settings(self.part, model, self._digest))
+            made = None if model is None else (model.variables(), settings(self.part, model, self._digest))
+            self._made[key] = made
         return self._made[key]
 
 

@@ -20,8 +20,8 @@ from pai_install.components.store import default_cache
 from pai_install.components.upstream import mirrored
 from pai_install.errors import PaiError
 from pai_install.findings import Finding, Verdict
-from pai_install.preflight.model import BOX
 from pai_install.parts.selection import choose_components
+from pai_install.preflight.model import BOX
 from pai_install.site import Site
 
 CHECK = "component-source"

@@ -90,6 +90,7 @@ def site_inventory(site: Site, state: StateFolder, say: Callable[[str], None]) -
     from pai_install.engine.content import part_digests  # noqa: PLC0415
     from pai_install.parts.context import Context  # noqa: PLC0415
     from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
+    from pai_install.system.content import content_dir  # noqa: PLC0415
 
     for machine in site.present_machines:
         connection(machine)  # a password that cannot be had is told before anything is fetched
@@ -156,8 +157,8 @@ def _choice(site: Site) -> tuple[Selection, Source]:
 
 @contextmanager
 def _ansible(state: StateFolder, run: RunFolder, accept_new: bool) -> Iterator[Engine]:  # noqa: FBT001
-    from pai_install.system.content import content_dir  # noqa: PLC0415
     from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
+    from pai_install.system.content import content_dir  # noqa: PLC0415
 
     engine = RunnerEngine(content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new)
     with run.in_use(), engine:

@@ -16,6 +16,7 @@ from ansible.module_utils.testing import patch_module_args
 PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 SHARED = "ansible.module_utils.pai_managed"
 ETCD = "ansible.module_utils.pai_etcd_members"
+OBJECTS = "ansible.module_utils.pai_objects"
 RUNNING = "ansible.module_utils.pai_running"
 CERTIFICATES = "ansible.module_utils.pai_certificates"
 CLUSTER_SETTINGS = "ansible.module_utils.pai_cluster_settings"
@@ -82,11 +83,18 @@ def static_pods(kubeadm_files: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
+def objects(managed: Any) -> Any:
+    """playbooks/module_utils/pai_objects.py."""
+    del managed
+    return sys.modules.get(OBJECTS) or load(PLAYBOOKS / "module_utils" / "pai_objects.py", OBJECTS)
+
+
+@pytest.fixture(scope="session")
 def library(
-    managed: Any, etcd: Any, certificate_facts: Any, running: Any, static_pods: Any, cluster_settings: Any
+    managed: Any, objects: Any, etcd: Any, certificate_facts: Any, running: Any, static_pods: Any, cluster_settings: Any
 ) -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed, etcd, certificate_facts, running, static_pods, cluster_settings
+    del managed, objects, etcd, certificate_facts, running, static_pods, cluster_settings
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from pai_install.preflight import needs
+from pai_install.parts import registry
 from pai_install.preflight.evidence import PeerAnswer
 from pai_install.preflight.model import (
     Case,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pai_install.preflight import needs
+from pai_install.parts import registry
+from pai_install.parts.part import Port
 from pai_install.preflight.evidence import Listener
 from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed, warned
 

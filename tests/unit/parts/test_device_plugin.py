@@ -6,29 +6,23 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import pytest
-import yaml
 
-ROLE = Path(__file__).parents[3] / "roles" / "device_plugin"
-SCRIPT = ROLE / "files" / "watch-driver.sh"
+from tests.addons import addon_action
+
+ADDON = Path(__file__).parents[3] / "addons" / "device_plugin"
+SCRIPT = ADDON / "files" / "watch-driver.sh"
 
 
 def rendered() -> dict[str, Any]:
-    """The DaemonSet as the role applies it."""
-
-    def lookup(_plugin: str, name: str) -> str:
-        return (ROLE / "files" / name).read_text().rstrip()
-
-    environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)  # noqa: S701 - YAML
-    template = environment.from_string((ROLE / "templates" / "device-plugin.yaml.j2").read_text())
-    text = template.render(lookup=lookup, device_plugin_image="plugin:1", device_plugin_watcher_image="busybox:1")
-    found: dict[str, Any] = yaml.safe_load(text)
-    return found
+    """The DaemonSet as the add-on applies it."""
+    (found,) = addon_action().objects_of(ADDON, {"image": "plugin:1", "watcher_image": "busybox:1"})
+    plugin: dict[str, Any] = found
+    return plugin
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +72,8 @@ def test_it_is_marked_as_ours_and_asks_for_little(containers: dict[str, dict[str
     assert all(found["resources"]["requests"] for found in containers.values())
 
 
-def test_the_watcher_runs_the_script_of_the_role(containers: dict[str, dict[str, Any]]) -> None:
-    assert containers["watcher"]["args"] == [SCRIPT.read_text().rstrip() + "\n"]
+def test_the_watcher_runs_the_script_of_the_add_on(containers: dict[str, dict[str, Any]]) -> None:
+    assert containers["watcher"]["args"] == [SCRIPT.read_text()]
 
 
 class Machine:
@@ -132,42 +126,3 @@ def test_the_plugin_is_left_alone_while_nothing_changes(machine: Machine) -> Non
     (machine.root / "host/dev/null0").touch()
     with pytest.raises(subprocess.TimeoutExpired):
         machine.plugin.wait(timeout=1.5)
-
-
-Run = Callable[..., dict[str, Any]]
-KUBECTL = """#!/bin/sh
-echo "$@" >> {folder}/asked
-case "$*" in
-  *" get "*managed-by*) cat {folder}/found ;;
-  *" delete "*) : > {folder}/found ;;
-esac
-"""
-
-
-@pytest.fixture
-def kubectl(tmp_path: Path) -> Path:
-    """A stand-in for kubectl that knows one DaemonSet of ours."""
-    program = tmp_path / "kubectl-stand-in"
-    program.write_text(KUBECTL.format(folder=tmp_path))
-    program.chmod(0o755)
-    (tmp_path / "found").write_text("daemonset.apps/nvidia-device-plugin\n")
-    return program
-
-
-WORDS: dict[str, Any] = {"objects": [], "absent": ["kube-system daemonset/nvidia-device-plugin"]}
-
-
-def test_what_is_ours_is_taken_away_once(run_module: Run, kubectl: Path) -> None:
-    first = run_module("pai_kube_apply", kubectl=str(kubectl), **WORDS)
-    assert first["changed"] is True
-    assert "daemonset/nvidia-device-plugin in kube-system" in first["diff"]["prepared"]
-    assert first["managed"] == []
-    assert run_module("pai_kube_apply", kubectl=str(kubectl), **WORDS)["changed"] is False
-    asked = (kubectl.parent / "asked").read_text().splitlines()
-    assert all("app.kubernetes.io/managed-by=pai-install" in line for line in asked), "never anybody else's"
-    assert all("metadata.name=nvidia-device-plugin" in line for line in asked)
-
-
-def test_check_mode_only_says_what_would_go(run_module: Run, kubectl: Path) -> None:
-    assert run_module("pai_kube_apply", check=True, kubectl=str(kubectl), **WORDS)["changed"] is True
-    assert " delete " not in (kubectl.parent / "asked").read_text()
