@@ -11,6 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from pai_install.checks.limits import Limits
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health import evidence_file
@@ -23,7 +24,6 @@ from pai_install.health.evaluate import Knowledge, evaluate, machine_view
 from pai_install.health.evidence import parse_evidence
 from pai_install.health.expect import expectations
 from pai_install.health.facts import baseline_of
-from pai_install.health.limits import Limits
 from pai_install.health.nodes import kubectl
 from pai_install.health.parse.nccl import COMMAND as BANDWIDTH
 from pai_install.health.pod import try_pods

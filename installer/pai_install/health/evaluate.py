@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.findings import Verdict
+from pai_install.checks.limits import Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import Evidence
 from pai_install.health.facts import facts_of, snapshot_of
 from pai_install.health.fleet import Fleet, MachineFacts
 from pai_install.health.gpu_view import GpuView
-from pai_install.health.limits import Limits
 from pai_install.health.model import (
     Action,
     CheckText,

@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 
+from pai_install.checks.limits import Limits
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.limits import Limits
 from pai_install.health.model import Action, CheckText
 from pai_install.health.rules import TEXTS
 from pai_install.health.xid import XidMeaning

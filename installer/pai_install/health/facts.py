@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health import fields
 from pai_install.health.fleet import MachineFacts
 from pai_install.health.gpu_view import GpuView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pai_install.health.limits import Limits
+from pai_install.checks.limits import Limits
 from pai_install.health.parse.host import KubernetesNode
 from pai_install.health.snapshot import Expectation
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 
 if TYPE_CHECKING:
     from pai_install.health.fleet import Fleet

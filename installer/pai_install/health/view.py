@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from pai_install.findings import Verdict
+from pai_install.checks.limits import Limit, Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health import fields
 from pai_install.health.evidence import CommandResult, Evidence
 from pai_install.health.gpu_view import GpuView
-from pai_install.health.limits import Limit, Limits
 from pai_install.health.model import Judgement, NotObservedError, unknown
 from pai_install.health.parse import kernel_log, links, nvidia
 from pai_install.health.snapshot import Baseline, Expectation, GpuBaseline, Snapshot, card_of, in_words

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.catalogues import load_catalogue, load_limits
 from pai_install.health.evaluate import Knowledge, evaluate, machine_view
 from pai_install.health.evidence import CommandResult, Evidence

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.catalogues import load_catalogue, load_limits
 from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.evidence import CommandResult, Evidence

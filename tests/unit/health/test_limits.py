@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.limits import Limit
 from pai_install.errors import PaiError
 from pai_install.health import rules
 from pai_install.health.checkup import site_limits
-from pai_install.health.limits import Limit
 
 from .machines import LIMITS
 

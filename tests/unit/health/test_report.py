@@ -14,8 +14,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from ruamel.yaml import YAML
 
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Verdict
 from pai_install.health.evidence import CommandResult
 from pai_install.health.explain import all_checks, explain
 from pai_install.health.html import html

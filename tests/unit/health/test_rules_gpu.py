@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.findings import Verdict
-from pai_install.health.limits import Limit, Limits
+from pai_install.checks.limits import Limit, Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health.model import Action
 from pai_install.health.rules import TEXTS
 from pai_install.health.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of

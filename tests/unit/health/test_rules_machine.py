@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import CommandResult
 from pai_install.health.model import Action
 from pai_install.health.product import same_model

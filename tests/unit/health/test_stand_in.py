@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health import collector
 from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.evidence import parse_evidence

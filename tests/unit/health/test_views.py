@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health import fields
 from pai_install.health.collector import redact
 from pai_install.health.evaluate import gravest, judge_machine, machine_view

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.devices import GENERATIONS
 from pai_install.health.model import (
     Action,

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from pai_install.checks.limits import Limits
 from pai_install.health.fleet import Fleet, MachineFacts
-from pai_install.health.limits import Limits
 from pai_install.health.model import Action, CheckText, FleetCheck, Judgement, failed, passed, skipped, unknown, warned
 
 _FEWEST = 3  # of two nobody can say which is the odd one

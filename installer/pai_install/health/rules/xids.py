@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health import fields
 from pai_install.health.model import Action, CheckText, Judgement, MachineCheck, failed, passed, warned
 from pai_install.health.parse.kernel_log import LogKind
