@@ -109,7 +109,27 @@ def merged_json(path: str, old: str | None, patch: dict[str, Any]) -> str:
     except (OSError, ValueError):
         previous = {}
     wanted = merge(subtract(current, subtract(previous, patch)), patch)
-    return old if old and wanted == current else json.dumps(wanted, indent=4) + "\n"
+    if old and wanted == current:
+        return old
+    # a diff shows what changes, and no line that only moved or was indented in another way
+    text = json.dumps(in_order_of(current, wanted), indent=indentation(old or ""), ensure_ascii=False)
+    return text + "\n"
+
+
+def in_order_of(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """`value` with the keys that `model` has in its order, and the others after them."""
+    keys = [*(key for key in model if key in value), *(key for key in value if key not in model)]
+    pairs = ((key, value[key], model.get(key)) for key in keys)
+    return {
+        key: in_order_of(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+        for key, new, old in pairs
+    }
+
+
+def indentation(text: str) -> str:
+    """The space before the first key of a JSON text; four blanks where it has no line of its own."""
+    found = re.search(r'^([ \t]+)"', text, re.MULTILINE)
+    return found.group(1) if found else "    "
 
 
 def wanted_text(item: dict[str, Any], old: str | None) -> str:

@@ -136,7 +136,7 @@ class Member:
                 evidence={"kubeadm": (out + err).splitlines()[-30:], "kubelet": self.kubelet_log()},
                 actions=self.actions,
             )
-        return out + err  # type: ignore[no-any-return]
+        return out + err
 
     def kubelet_log(self) -> list[str]:
         """The kubelet's last words."""
