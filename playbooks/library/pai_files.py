@@ -40,6 +40,10 @@ options:
         description: Command that must accept the new file, with C(%s) for its path; skipped while it is not installed.
         type: str
       secret: {description: Show no content in diffs., type: bool, default: false}
+      live:
+        description: Whether programs notice a change by themselves; the file is left out of the returned I(paths).
+        type: bool
+        default: false
   directory_mode:
     description: Mode of folders that have to be made.
     type: str
@@ -54,6 +58,11 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
+paths:
+  description: All the files in order, changed or not, but I(live) ones; for I(restart_if_newer) of pai_service.
+  type: list
+  elements: str
+  returned: always
 backups:
   description: Changed file and its old copy, empty when there was none; files with I(backup) only.
   type: dict
@@ -312,6 +321,7 @@ def main() -> None:
         "backup": {"type": "bool", "default": False},
         "validate": {"type": "str"},
         "secret": {"type": "bool", "default": False},
+        "live": {"type": "bool", "default": False},
     }
     module = AnsibleModule(
         argument_spec={
@@ -335,6 +345,7 @@ def main() -> None:
     module.exit_json(
         changed=bool(files.changed),
         changed_paths=files.changed,
+        paths=[entry["path"] for entry in module.params["files"] if not entry["live"]],
         backups=files.backups,
         managed=files.managed,
         diff=files.diffs,

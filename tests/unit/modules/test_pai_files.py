@@ -103,6 +103,19 @@ def test_new_file_has_an_empty_backup_so_that_it_can_be_rolled_back(files: Run, 
     assert files({"path": str(path), "content": "new", "backup": True})["backups"] == {str(path): ""}
 
 
+def test_paths_are_all_files_but_live_ones(files: Run, tmp_path: Path) -> None:
+    """Also those that did not change, or must not be there: the service may not have read them yet."""
+    written, gone, live, lines = (str(tmp_path / name) for name in ("a", "b", "c", "d"))
+    items = [
+        {"path": written, "content": "x"},
+        {"path": gone, "state": "absent"},
+        {"path": live, "content": "x", "live": True},
+        {"path": lines, "replace": [{"regexp": "x", "replacement": "y"}]},
+    ]
+    assert files(*items)["paths"] == [written, gone, lines]
+    assert files(*items)["paths"] == [written, gone, lines]
+
+
 def test_absent(files: Run, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("x")

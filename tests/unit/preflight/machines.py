@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pai_install.findings import Finding
+from pai_install.checks.finding import Finding
 from pai_install.preflight.evidence import Evidence, parse_evidence
 from pai_install.preflight.judge import judge
 from pai_install.site import Site, load_site
