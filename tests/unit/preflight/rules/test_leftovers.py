@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.site import Site
 from tests.unit.preflight.machines import findings_of, installed
 
@@ -42,7 +42,7 @@ def test_many_chains_are_counted_and_not_all_named(site: Site) -> None:
 
 def test_a_node_of_this_very_cluster_without_its_record_is_told_apart(site: Site) -> None:
     """Its certificate is that of the first control plane; the file of pai-install is gone."""
-    lost = {"kubernetes": {"marker": {}, "roles": []}}
+    lost: dict[str, Any] = {"kubernetes": {"marker": {}, "roles": []}}
     found = findings_of(site, "kubernetes", {"worker1": lost}, installed)["worker1"]
     assert found.verdict is Verdict.FAIL
     assert "a node of this cluster" in found.message
