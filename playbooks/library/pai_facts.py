@@ -29,6 +29,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
+from ansible.module_utils.pai_cluster_settings import node_name, running_settings
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
 from ansible.module_utils.pai_running import docker, services
 
@@ -125,6 +126,8 @@ def kubernetes() -> dict[str, Any]:
         "node": os.path.exists("/etc/kubernetes/kubelet.conf"),
         # an init or join that was cut off has left files as well
         "joined": '"done": true' in read(STATE_DIR + "/kubeadm.json"),
+        "node_name": node_name(),
+        "settings": running_settings(),
     }
 
 

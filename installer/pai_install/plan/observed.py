@@ -24,12 +24,19 @@ class RoleRecord(BaseModel):
 
 
 class Membership(BaseModel):
-    """Whether the machine is a control plane, and a node. joined: an init or join came to its end here."""
+    """Whether the machine is a control plane, and a node. joined: an init or join came to its end here.
+
+    node_name: the name that it joined under, from its kubelet's certificate; empty when it has none.
+    settings: what a control plane runs with: pod_cidr, service_cidr, node_prefix, address, version, endpoint; those
+    that could be read.
+    """
 
     model_config = ConfigDict(frozen=True)
     control_plane: bool = False
     node: bool = False
     joined: bool = False
+    node_name: str = ""
+    settings: Mapping[str, str] = Field(default_factory=dict)
 
 
 class Certificate(BaseModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pai_install.site.declared import not_yet
 from pai_install.site.model import Site
 
 
@@ -13,15 +14,7 @@ def pending(site: Site) -> tuple[str, ...]:
 
 
 def _pending(site: Site) -> Iterator[str]:
-    settings = site.settings
-    if settings.enable_docker_cache:
-        yield "the Docker cache (enable_docker_cache) is not set up by this version"
-    if settings.docker_registry_username is not None:
-        yield "machines do not log in to the registry (docker_registry_username) in this version"
-    if settings.docker_iptables_enabled is not None:
-        yield "docker_iptables_enabled is left alone: Docker keeps its own setting"
-    if site.openpai_style and settings.enable_hived_scheduler:
-        yield "HiveD and OpenPAI's services are not set up by this version: the cluster has Kubernetes' own scheduler"
+    yield from not_yet(site.settings)
     others = _devices(site)
     if others:
         yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pai_install.site.layout_file import LayoutFile
-from pai_install.site.legacy import NO_EFFECT
 from pai_install.site.services import KNOWN_SECTIONS, LISTS_ALLOWED
-from pai_install.site.settings import Settings
+from pai_install.site.settings import CHANGES, NO_EFFECT, Settings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 NAMES = ("layout", "config", "services-configuration", "validate")
@@ -30,6 +29,8 @@ def _layout() -> dict[str, Any]:
 
 def _config() -> dict[str, Any]:
     made = {**Settings.model_json_schema(by_alias=True), "title": "config.yaml"}
+    for key, change in CHANGES.items():
+        made["properties"][key]["x-change"] = str(change)
     for key, why in NO_EFFECT.items():
         made["properties"][key] |= {"deprecated": True, "description": f"Accepted, without effect: {why}."}
     return made

@@ -18,6 +18,7 @@ SHARED = "ansible.module_utils.pai_managed"
 ETCD = "ansible.module_utils.pai_etcd_members"
 RUNNING = "ansible.module_utils.pai_running"
 CERTIFICATES = "ansible.module_utils.pai_certificates"
+CLUSTER_SETTINGS = "ansible.module_utils.pai_cluster_settings"
 KUBEADM_FILES = "ansible.module_utils.pai_kubeadm_files"
 STATIC_PODS = "ansible.module_utils.pai_static_pods"
 
@@ -52,6 +53,13 @@ def certificate_facts() -> Any:
 
 
 @pytest.fixture(scope="session")
+def cluster_settings() -> Any:
+    """playbooks/module_utils/pai_cluster_settings.py."""
+    path = PLAYBOOKS / "module_utils" / "pai_cluster_settings.py"
+    return sys.modules.get(CLUSTER_SETTINGS) or load(path, CLUSTER_SETTINGS)
+
+
+@pytest.fixture(scope="session")
 def running(managed: Any) -> Any:
     """playbooks/module_utils/pai_running.py."""
     del managed
@@ -74,9 +82,11 @@ def static_pods(kubeadm_files: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def library(managed: Any, etcd: Any, certificate_facts: Any, running: Any, static_pods: Any) -> Callable[[str], Any]:
+def library(
+    managed: Any, etcd: Any, certificate_facts: Any, running: Any, static_pods: Any, cluster_settings: Any
+) -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed, etcd, certificate_facts, running, static_pods
+    del managed, etcd, certificate_facts, running, static_pods, cluster_settings
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 

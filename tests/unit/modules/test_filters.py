@@ -232,6 +232,7 @@ def test_registry_hosts_are_files(filters: Any) -> None:
     files = filters.registry_hosts({"docker.io": ["https://mirror.example", "https://other.example"]})
     assert files[0]["path"] == "/etc/containerd/certs.d/docker.io/hosts.toml"
     assert list(tomllib.loads(files[0]["content"])["host"]) == ["https://mirror.example", "https://other.example"]
+    assert files[0]["live"], "containerd is not restarted for it"
 
 
 class Tagged(str):  # noqa: SLOT000 - as Ansible makes them

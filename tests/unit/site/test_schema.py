@@ -12,9 +12,8 @@ from ruamel.yaml import YAML
 
 from pai_install.cli.main import run
 from pai_install.site import load_site
-from pai_install.site.legacy import NO_EFFECT
 from pai_install.site.schema import NAMES, schema
-from pai_install.site.settings import Settings
+from pai_install.site.settings import NO_EFFECT, Settings
 from pai_install.site.starter import starter_config
 from tests.unit.site.sites import LAYOUT
 
