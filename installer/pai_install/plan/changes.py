@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Finding, Verdict
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Observed
 from pai_install.site import Machine, Site

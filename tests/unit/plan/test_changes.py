@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Verdict
 from pai_install.plan.changes import RefusedChange, refusal, refused_changes
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Membership, Observed, RoleRecord
