@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pai_install.checks.limits import Limits
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
-from pai_install.health.judge.limits import Limits
 from pai_install.health.judge.rules import TEXTS
 from pai_install.health.judge.xid import XidMeaning
 from tests.docs.markdown import table, with_generated

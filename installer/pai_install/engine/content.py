@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from pai_install.engine.uses import ACTIONS, FILTERS, LIBRARY, UTILS, files_of_role, read_plugins
 from pai_install.parts.addon import AddonPart
 from pai_install.parts.part import Part
 from pai_install.parts.registry import PARTS
 
-_SHARED = ("library", "module_utils", "filter_plugins", "action_plugins")
-# Documentation and tests of a role: machines never see them.
-_NOT_RUN = {".pyc", ".md"}
-_TESTS = {"molecule", "tests"}
-
 
 def role_digests(content: Path) -> dict[str, str]:
-    """Role -> a short digest of all that runs, modules and filters included; another one means another version."""
-    shared = [content / "playbooks" / name for name in _SHARED]
-    roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
-    return {role.name: _digest([role, *shared]) for role in roles}
+    """Role -> a short digest of all it runs with: its files, and the modules and filters that its tasks use.
+
+    Another digest means another version of the role.
+    """
+    contents = dict(_contents(content))
+    texts = {path: data.decode(errors="replace") for path, data in contents.items()}
+    plugins = read_plugins(texts)
+    roles = sorted(path.name for path in (content / "roles").iterdir() if path.is_dir())
+    return {role: digest({path: contents[path] for path in files_of_role(role, texts, plugins)}) for role in roles}
 
 
 def part_digests(content: Path) -> dict[str, str]:
@@ -32,18 +33,25 @@ def part_digests(content: Path) -> dict[str, str]:
 def _part_digest(part: Part, role: str, addons: Path) -> str:
     if not isinstance(part, AddonPart):
         return role
-    return hashlib.sha256(f"{role} {_digest([addons / part.addon])}".encode()).hexdigest()[:12]
+    folder = addons / part.addon
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] != "tests")
+    contents = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return digest({**contents, "role": role.encode()})
 
 
-def _digest(folders: Sequence[Path]) -> str:
+def digest(contents: Mapping[str, bytes]) -> str:
+    """Twelve hexadecimal digits for files (path -> content)."""
     total = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file() and _runs(path.relative_to(folder))):
-            content = path.read_bytes()
-            total.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())
-            total.update(content)
+    for path, content in sorted(contents.items()):
+        total.update(f"{path}\0{len(content)}\0".encode())
+        total.update(content)
     return total.hexdigest()[:12]
 
 
-def _runs(path: Path) -> bool:
-    return path.suffix not in _NOT_RUN and path.parts[0] not in _TESTS
+def _contents(content: Path) -> Iterator[tuple[str, bytes]]:
+    """Path below the folder -> bytes, of roles and plugins."""
+    start = len(str(content)) + 1
+    for folder in ("roles", LIBRARY, ACTIONS, FILTERS, UTILS):
+        for path in (content / folder).rglob("*"):
+            if path.suffix != ".pyc" and path.is_file():
+                yield str(path)[start:], path.read_bytes()

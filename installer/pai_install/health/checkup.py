@@ -11,6 +11,7 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from pai_install.checks.limits import Limits
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.bandwidth import measure, not_run, plan_run
@@ -25,7 +26,6 @@ from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, evaluate, machine_view
 from pai_install.health.judge.expectation import expectations
 from pai_install.health.judge.facts import baseline_of
-from pai_install.health.judge.limits import Limits
 from pai_install.health.memory.snapshot import Baseline
 from pai_install.health.memory.store import HealthStore
 from pai_install.health.nodes import kubectl

@@ -8,7 +8,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.judge.evaluate import gravest
 from pai_install.health.judge.rules import TEXTS
 from pai_install.health.model import HealthFinding

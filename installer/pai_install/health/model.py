@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 
 
 class Action(StrEnum):

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 

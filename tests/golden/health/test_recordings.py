@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult, Evidence
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.judge.catalogues import load_catalogue, load_limits

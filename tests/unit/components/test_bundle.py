@@ -120,24 +120,12 @@ def test_another_kubernetes_than_held_is_refused(bundle: Path, wanted: str) -> N
     assert refused.value.exit_code == ExitCode.SITE_INVALID
 
 
-def test_a_site_takes_from_a_bundle_what_it_needs(bundle: Path) -> None:
-    needed = {PICKS[0].component}
-    selection, _source = choose(load_catalogue(), "bundle", "1.36", bundle=bundle, needed=needed)
-    assert {pick.component for pick in selection.picks} == needed
-
-
 @pytest.mark.parametrize("content", [b"", b"not a tar", json.dumps({"schema_version": 1}).encode()])
 def test_another_file_is_not_a_bundle(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.tar").write_bytes(content)
     with pytest.raises(PaiError, match="cannot be read as a component bundle") as refused:
         Bundle(tmp_path / "x.tar")
     assert refused.value.exit_code == ExitCode.SITE_INVALID
-
-
-def test_a_site_takes_from_a_bundle_what_it_needs(bundle: Path) -> None:
-    needed = {PICKS[0].component}
-    selection, _source = choose(load_catalogue(), "bundle", "1.36", bundle=bundle, needed=needed)
-    assert {pick.component for pick in selection.picks} == needed
 
 
 def test_another_tar_is_not_a_bundle(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult, Evidence
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
-from pai_install.findings import Verdict
 from pai_install.health.act.pod import results, try_pods
 from pai_install.health.checkup import Checkup, Request
 from pai_install.health.collect.collector import redact

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
-from pai_install.findings import Verdict
 from pai_install.health.collect.run import PLAYBOOK
 from pai_install.health.gate import health_gate
 from pai_install.health.memory.store import HealthStore

@@ -14,8 +14,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from ruamel.yaml import YAML
 
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html
 from pai_install.health.judge.explain import all_checks, explain

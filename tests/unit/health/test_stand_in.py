@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.collect import collector
 from pai_install.health.evidence.document import parse_evidence
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate

@@ -83,9 +83,7 @@ class Machine:
     def run(self, *addons: dict[str, Any], check: bool = False, **words: Any) -> dict[str, Any]:
         """Runs the module with these add-ons wanted."""
         objects = [entry for item in addons for entry in item["objects"]]
-        kept = [
-            [it["metadata"].get("namespace", ""), f"{it['kind'].lower()}/{it['metadata']['name']}"] for it in objects
-        ]
+        kept = [list(self._identity(entry)) for entry in objects]
         program = str(self.folder / "kubectl-stand-in")
         arguments = {"addons": list(addons), "wanted": [item["name"] for item in addons], "kept": kept, **words}
         return self._run("pai_addons", check=check, kubectl=program, **arguments)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Verdict
 from pai_install.plan.changes import RefusedChange, refusal, refused_changes
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Membership, Observed, RoleRecord
@@ -100,6 +100,14 @@ def test_name_of_a_member_and_address_of_a_control_plane_are_fixed(site: Site) -
         ("hostname", "worker1", ("machine-list", 1, "hostname")),
     ]
     assert "write hostname: gpu-old" in found[1].remedy
+
+
+def test_renamed_machine_that_was_reset_must_not_join_twice(site: Site) -> None:
+    nodes = [{"name": "gpu-old", "machine_id": "b0b0", "address": "10.0.0.2"}]
+    seen = observed()
+    seen["master"] = seen["master"].model_copy(update={"cluster": {"error": "", "nodes": nodes}})
+    seen["worker1"] = Observed(hostname="worker1", machine_id="b0b0")
+    assert changes(site, seen) == [("hostname", "gpu-old", "worker1")]
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def test_questions(site: Site) -> None:
     assert asked["preflight_become"] is True
     assert asked["preflight_etcd"] == ""
     assert asked["preflight_peers"] == [
-        {"name": "master", "address": "10.0.0.1", "tcp": [22, 6443, 5080]},
+        {"name": "master", "address": "10.0.0.1", "tcp": [22, 5080, 6443]},
         {"name": "worker2", "address": "10.0.0.3", "tcp": [22]},
     ]
     assert needs.questions(site)["master"]["preflight_etcd"] == "/var/lib/etcd"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.judge.evaluate import gravest
 from pai_install.health.model import Action, HealthFinding
 from pai_install.health.nodes import KubectlCall

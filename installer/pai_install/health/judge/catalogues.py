@@ -9,8 +9,8 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
-from pai_install.findings import Verdict
-from pai_install.health.judge.limits import Limit, Limits
+from pai_install.checks.limits import Limit, Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health.judge.xid import XidMeaning
 from pai_install.health.model import Action
 

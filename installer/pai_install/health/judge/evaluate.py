@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.findings import Verdict
+from pai_install.checks.limits import Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import Evidence
 from pai_install.health.evidence.parse.host import KubernetesNode, parse_kubernetes_nodes
 from pai_install.health.judge.check import MachineJudge
@@ -13,7 +14,6 @@ from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.facts import facts_of, snapshot_of
 from pai_install.health.judge.fleet import Fleet, MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
-from pai_install.health.judge.limits import Limits
 from pai_install.health.judge.rules import FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.judge.view import MachineView
 from pai_install.health.judge.xid import XidMeaning

@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 
+from pai_install.checks.limits import Limits
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.judge.limits import Limits
 from pai_install.health.judge.rules import TEXTS
 from pai_install.health.judge.xid import XidMeaning
 from pai_install.health.model import Action, CheckText

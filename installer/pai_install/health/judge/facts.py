@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_tracking
 from pai_install.health.evidence.parse.links import parse_infiniband, parse_nvlink_errors, parse_nvlink_status

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pai_install.checks.limits import Limits
 from pai_install.health.evidence.parse.host import KubernetesNode
 from pai_install.health.judge.expectation import Expectation
-from pai_install.health.judge.limits import Limits
 
 
 @dataclass(frozen=True, slots=True)

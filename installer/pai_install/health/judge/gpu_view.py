@@ -6,7 +6,7 @@ into UNKNOWN or SKIP, whatever the check's author thought of.
 
 from __future__ import annotations
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.devices import Traits, traits_of
 from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.parse import nvidia

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from pai_install.findings import Verdict
+from pai_install.checks.limits import Limit, Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult, Evidence
 from pai_install.health.evidence.parse import kernel_log, links, nvidia
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
-from pai_install.health.judge.limits import Limit, Limits
 from pai_install.health.judge.xid import Incident, XidMeaning, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, in_words
 from pai_install.health.model import Judgement, NotObservedError, unknown

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
-from pai_install.findings import Verdict
 from pai_install.health.act.bandwidth import BandwidthRun, measure, not_run, plan_run
 from pai_install.health.checkup import Request
 from pai_install.health.collect.run import PLAYBOOK, health_inventory

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.act.cordon import LABEL, NODES_QUERY, ClusterNode, parse_nodes, plan_cordons
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.report import HealthReport

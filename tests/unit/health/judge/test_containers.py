@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult
 from tests.unit.health.machines import healthy, uuid
 

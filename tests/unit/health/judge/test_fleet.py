@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.model import Action, HealthFinding

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.limits import Limit
 from pai_install.errors import PaiError
 from pai_install.health.checkup import site_limits
 from pai_install.health.judge import rules
-from pai_install.health.judge.limits import Limit
 from tests.unit.health.machines import LIMITS
 
 

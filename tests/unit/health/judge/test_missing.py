@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.judge.check import GpuCheck

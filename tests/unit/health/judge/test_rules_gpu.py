@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.findings import Verdict
-from pai_install.health.judge.limits import Limit, Limits
+from pai_install.checks.limits import Limit, Limits
+from pai_install.checks.verdict import Verdict
 from pai_install.health.judge.rules import TEXTS
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of
 from pai_install.health.model import Action

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.product import same_model
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot

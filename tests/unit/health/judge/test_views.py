@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.collect.collector import redact
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.parse.kernel_log import LogKind, Xid, line_time, parse_events, parse_xids
 from pai_install.health.judge.xid import meaning_of, merge
 from pai_install.health.memory.snapshot import PastIncident, Snapshot, card_of

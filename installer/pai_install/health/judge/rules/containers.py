@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.host import parse_json_object, parse_units

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.parse.host import Mount, parse_mounts
 from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.judge.check import MachineCheck

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.devices import GENERATIONS
 from pai_install.health.evidence.parse.host import parse_modules, parse_units
 from pai_install.health.evidence.parse.kernel_log import LogKind

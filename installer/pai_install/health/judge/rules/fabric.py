@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_units
 from pai_install.health.evidence.parse.links import (

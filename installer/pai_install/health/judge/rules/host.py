@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.parse.host import (
     ProcessLine,
     parse_ps,

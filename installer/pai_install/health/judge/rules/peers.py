@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from pai_install.checks.limits import Limits
 from pai_install.health.judge.check import FleetCheck
 from pai_install.health.judge.fleet import Fleet, MachineFacts
-from pai_install.health.judge.limits import Limits
 from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
 
 _FEWEST = 3  # of two nobody can say which is the odd one

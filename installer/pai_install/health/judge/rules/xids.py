@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.judge.check import MachineCheck
