@@ -147,10 +147,10 @@ class ActionModule(ActionBase):
             rendered = [(addon["phase"], _render(addon)) for addon in arguments["wanted"]]
         except (AddonError, OSError, KeyError) as error:
             raise AnsibleActionFail(f"the add-ons cannot be rendered: {error}") from error
-        return self._execute_module(  # type: ignore[no-any-return]
+        return self._execute_module(
             module_name="pai_addons",
             module_args={
-                "addons": [addon for phase, addon in rendered if phase == arguments["phase"]],
+                "addons": [addon for phase, addon in rendered if arguments["phase"] in ("", phase)],
                 "wanted": [addon["name"] for _phase, addon in rendered],
                 "kept": [_identity(entry) for _phase, addon in rendered for entry in addon["objects"]],
                 "settings": arguments.get("settings") or {},

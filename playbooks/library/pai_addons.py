@@ -82,19 +82,19 @@ class Addons:
     def kubectl(self, words: list[str], data: str | None) -> tuple[int, str, str]:
         """Status, output, errors."""
         base = [self.module.params["kubectl"], "--kubeconfig", self.module.params["kubeconfig"]]
-        return self.module.run_command(base + words, data=data)  # type: ignore[no-any-return]
+        return self.module.run_command(base + words, data=data)
 
     def run(self) -> str:
         """Applies, prunes, removes; gives the difference."""
         every = [entry for addon in self.module.params["addons"] for entry in addon["objects"]]
-        differs, diff, unsure = self.objects.difference(every)
+        differs, shown, unsure = self.objects.difference(every)
         for addon in self.module.params["addons"]:
-            self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))  # type: ignore[misc]
+            self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))
         unwanted = [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
         for name in unwanted:
-            self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))  # type: ignore[misc]
+            self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
         gone = "".join(f"- {name}\n" for name in self.removed)
-        return diff + gone + (f"({unsure})\n" if unsure else "")
+        return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
 
     def attempt(self, name: str, work: Any) -> None:
         """Does the work of one add-on; a failure is kept for the end."""
