@@ -44,7 +44,7 @@ PURE = (
 )
 IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
 # runs alone on a machine, without the package
-STANDALONE = {"health/collect/collector.py"}
+STANDALONE = {"health/collect/collector.py", "cluster/remote.py"}
 
 
 def imports(path: Path) -> Iterator[str]:

@@ -150,6 +150,18 @@ class Kubernetes(_Part):
         return bool(self.marker.get("done")) and bool(self.files)
 
 
+class Leftovers(_Part):
+    """What pods and their network left. tables: of nftables, as FAMILY NAME; chains: those in tables of others.
+
+    tables and chains are None where only root may ask. folders: those that are not empty.
+    """
+
+    interfaces: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    tables: tuple[str, ...] | None = None
+    chains: tuple[str, ...] | None = None
+
+
 class Interface(_Part):
     """A network interface. addresses: IPv4 with prefix length."""
 
@@ -249,6 +261,7 @@ class Evidence(_Part):
     docker: Docker
     containerd: Containerd
     kubernetes: Kubernetes
+    leftovers: Leftovers
     interfaces: tuple[Interface, ...]
     routes: tuple[Route, ...]
     listeners: tuple[Listener, ...]

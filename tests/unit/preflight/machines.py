@@ -120,6 +120,7 @@ def good(name: str) -> dict[str, Any]:
             "etcd_entries": 0,
             "kubelet_running": False,
         },
+        "leftovers": {"interfaces": [], "folders": [], "tables": [], "chains": []},
         "interfaces": [interface(f"10.0.0.{number}/24", mac=f"52:54:00:00:00:0{number}")],
         "routes": [
             {"network": "0.0.0.0/0", "interface": "eth0"},
@@ -178,6 +179,12 @@ def installed(name: str) -> dict[str, Any]:
             "cni": ["10-containerd-net.conflist"],
             "other": [],
             "kubelet_running": True,
+        },
+        "leftovers": {
+            "interfaces": ["cni0", "flannel.1"],
+            "folders": ["/var/lib/cni/networks", "/var/lib/kubelet/pods"],
+            "tables": ["ip kube-proxy"],
+            "chains": [],
         },
         "listeners": listeners,
         "routes": [*machine["routes"], {"network": "10.200.1.0/25", "interface": "cni0"}],

@@ -24,7 +24,7 @@ SHARED = Path(__file__).parents[3] / "playbooks" / "module_utils"
 def parts() -> dict[str, ModuleType]:
     """pai_probe, pai_probe_machine and pai_probe_network, loaded under the names that Ansible gives them."""
     found = {}
-    for name in ("pai_managed", "pai_probe", "pai_probe_machine", "pai_probe_network"):
+    for name in ("pai_managed", "pai_probe", "pai_probe_machine", "pai_probe_network", "pai_probe_leftovers"):
         full = f"ansible.module_utils.{name}"
         if full not in sys.modules:
             spec = importlib.util.spec_from_file_location(full, SHARED / f"{name}.py")
@@ -49,6 +49,11 @@ def machine(parts: dict[str, ModuleType]) -> Any:
 @pytest.fixture
 def network(parts: dict[str, ModuleType]) -> Any:
     return parts["pai_probe_network"]
+
+
+@pytest.fixture
+def leftover(parts: dict[str, ModuleType]) -> Any:
+    return parts["pai_probe_leftovers"]
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_itself(probe: Any) -> None:
@@ -84,7 +89,7 @@ def test_reading_what_is_not_there(probe: Any, tmp_path: Path) -> None:
     assert (probe.number("12"), probe.number("x")) == (12, None)
 
 
-def test_everything_on_this_box_is_evidence(machine: Any, network: Any, probe: Any) -> None:
+def test_everything_on_this_box_is_evidence(machine: Any, network: Any, leftover: Any, probe: Any) -> None:
     """The shape that the modules give is the shape that the verdicts read, part by part."""
     probes = {
         "identity": machine.identity,
@@ -98,6 +103,7 @@ def test_everything_on_this_box_is_evidence(machine: Any, network: Any, probe: A
         "packages": machine.packages,
         "docker": machine.docker,
         "kubernetes": machine.kubernetes,
+        "leftovers": leftover.leftovers,
         "routes": network.routes,
         "listeners": network.listeners,
         "names": lambda: network.names(""),
@@ -323,3 +329,32 @@ def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.
     monkeypatch.setattr(machine, "read", lambda _path: "")
     found = machine.docker()
     assert (found["version"], found["containers"], found["data_root"]) == ("26.1", 3, "/data")
+
+
+POD_FILTERS = """\
+table ip kube-proxy {
+\tchain nat-prerouting {
+\t\ttype nat hook prerouting priority dstnat; policy accept;
+\t}
+}
+table ip nat {
+\tchain KUBE-SERVICES {
+\t}
+\tchain DOCKER {
+\t}
+}
+table ip flannel-ipv4 {
+\tchain postrtg {
+\t}
+}
+"""
+
+
+def test_filters_of_pods_are_told_from_those_of_others(leftover: Any) -> None:
+    assert leftover.filters_of_pods(POD_FILTERS) == (["ip kube-proxy", "ip flannel-ipv4"], ["KUBE-SERVICES"])
+    assert leftover.filters_of_pods("") == ([], [])
+
+
+def test_interfaces_of_pods_are_told_from_those_of_others(leftover: Any) -> None:
+    names = ["lo", "eth0", "cni0", "flannel.1", "docker0", "kube-ipvs0", "cnibridge", "veth12"]
+    assert leftover.pod_interfaces([{"ifname": name} for name in names]) == ["cni0", "flannel.1", "kube-ipvs0"]

@@ -11,6 +11,7 @@ from pai_install.preflight.rules import (
     hardware,
     identity,
     kernel,
+    leftovers,
     login,
     names,
     network,
@@ -18,5 +19,5 @@ from pai_install.preflight.rules import (
 )
 
 CHECKS: tuple[Check[MachineJudge], ...] = declared(
-    login, identity, hardware, kernel, disks, clock, containers, ports, network, names
+    login, identity, hardware, kernel, disks, clock, containers, leftovers, ports, network, names
 )

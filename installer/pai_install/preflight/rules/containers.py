@@ -26,6 +26,13 @@ def cluster(case: Case) -> Result | None:
             expected="none",
             remedy="if nothing on it is needed, remove it by its own uninstaller (k3s-uninstall.sh, snap remove ...)",
         )
+    if seen.files and not seen.marker and seen.authority and seen.authority == _authority(case):
+        return failed(
+            "the machine was a node of this cluster, and pai-install's own record of that is gone",
+            value=", ".join(seen.files[:4]),
+            expected="no cluster, or a node with /var/lib/pai-install/kubeadm.json",
+            remedy="sudo kubeadm reset --force on this machine; apply joins it again",
+        )
     if seen.files and not seen.marker:
         return failed(
             "the machine belongs to a Kubernetes cluster that pai-install did not make",
@@ -50,14 +57,13 @@ def _membership(case: Case) -> Result:
     if not seen.marker:
         return passed(message="no cluster was here")
     if not seen.member:
-        return passed(
-            str(seen.marker.get("state", "")), message="an interrupted installation of ours; apply continues it"
-        )
+        message = "an interrupted installation of ours; apply continues it"
+        return passed(seen.marker.get("state", ""), message=message)
     first = case.fleet.evidence.get(case.fleet.first)
     if not seen.authority or first is None or not first.has("kubernetes"):
         blind = case.fleet.first if seen.authority else "the machine"
         return unknown(f"the certificate of the cluster could not be read on {blind}, so it cannot be compared")
-    reference = first.kubernetes.authority
+    reference = _authority(case)
     if reference and seen.authority != reference:
         return failed(
             f"it is a node of another cluster of pai-install than {case.fleet.first}",
@@ -66,6 +72,12 @@ def _membership(case: Case) -> Result:
             remedy="take it out of that cluster first: sudo kubeadm reset --force on this machine",
         )
     return passed(seen.authority, message="a node of this cluster")
+
+
+def _authority(case: Case) -> str:
+    """The digest of this cluster's certificate; empty when the first control plane has none or gave no evidence."""
+    first = case.fleet.evidence.get(case.fleet.first)
+    return first.kubernetes.authority if first is not None and first.has("kubernetes") else ""
 
 
 @machine_check(

@@ -9,6 +9,10 @@ from pai_install.checks.result import Result, failed, passed, skipped, unknown, 
 from pai_install.preflight import needs
 from pai_install.preflight.evidence import PeerAnswer
 from pai_install.preflight.model import Case, is_pod_interface, machine_check, own_interfaces
+from pai_install.preflight.rules.leftovers import clean
+
+# interfaces that our pod network makes, and nothing but a pod network
+_OF_PODS = ("cni", "flannel")
 
 
 @machine_check(
@@ -46,19 +50,30 @@ def overlap(case: Case) -> Result | None:
     """No route of the machine leads into the networks of pods and services."""
     settings = case.site.settings
     networks = {"pod_cidr": IPv4Network(settings.pod_cidr), "service_cidr": IPv4Network(settings.service_cidr)}
-    clashes = [
-        f"{route.network} at {route.interface} and {name} {network}"
+    clashes = {
+        f"{route.network} at {route.interface} and {name} {network}": route.interface
         for route in case.evidence.routes
         for name, network in networks.items()
         if not _harmless(case, route.interface) and _overlaps(IPv4Network(route.network), network)
-    ]
+    }
     if not clashes:
         return passed(message="no route leads into the cluster's networks")
+    value = "; ".join(clashes)
+    left = [name for name in dict.fromkeys(clashes.values()) if name.startswith(_OF_PODS)]
+    if len(left) == len(set(clashes.values())):
+        message = "an earlier cluster left interfaces behind that have addresses of the cluster's networks"
+        return failed(message, value=value, expected="no such interface", remedy=_delete(case, left))
     return failed(
         "networks of the cluster overlap with the machine's own",
-        value="; ".join(clashes),
+        value=value,
         expected="networks that nothing else uses",
     )
+
+
+def _delete(case: Case, interfaces: list[str]) -> str:
+    if case.evidence.has("leftovers"):
+        return clean(case.evidence.leftovers)
+    return f"if nothing on the machine is needed: {'; '.join(f'sudo ip link delete {name}' for name in interfaces)}"
 
 
 def _harmless(case: Case, interface: str) -> bool:
