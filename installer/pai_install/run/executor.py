@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pai_install.checks.finding import Finding, worst
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Engine, RunRequest
 from pai_install.errors import PaiError
-from pai_install.findings import Finding, Verdict, worst
 from pai_install.plan.model import Plan, PlannedPhase
 from pai_install.redact import Redactor, secret_values
 from pai_install.report.model import (

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
-from pai_install.findings import Finding
 from pai_install.plan.model import PlannedPhase
 from pai_install.redact import Redactor
 from pai_install.report.model import Failure, PhaseResult

@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding
 from pai_install.plan.model import Plan
 from pai_install.plan.phases import VERIFY
 from pai_install.preflight.report import PreflightReport

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from pai_install.checks.finding import Finding
 from pai_install.components.model import ComponentSet, Selection
 from pai_install.components.source import Source
 from pai_install.engine.base import Engine
-from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.executor import Gate

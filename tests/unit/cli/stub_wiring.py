@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.runner import force
 from pai_install.engine.base import Engine, Event
-from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan, PlannedPhase
 from pai_install.plan.observed import Observed
-from pai_install.preflight.judge import force
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.run.wiring import Wiring

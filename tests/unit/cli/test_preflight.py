@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
 from pai_install.engine.base import Event
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
 from tests.unit.cli.stub_wiring import World
 from tests.unit.preflight.machines import NAMES, good, write_site
 from tests.unit.runs import done, event

@@ -70,7 +70,8 @@ def test_plan_is_saved_before_and_after_the_preview(site: Path, kit: Any) -> Non
 def test_gates_of_the_wiring_are_asked(site: Path, kit: Any) -> None:
     from dataclasses import replace  # noqa: PLC0415
 
-    from pai_install.findings import Finding, Verdict  # noqa: PLC0415
+    from pai_install.checks.finding import Finding  # noqa: PLC0415
+    from pai_install.checks.verdict import Verdict  # noqa: PLC0415
 
     world = World((phase("base", "one"),), {"base.yml": done(event("ok", "one"))})
     sick = Finding("api", Verdict.FAIL, "cluster", "silent")
@@ -82,7 +83,8 @@ def test_gates_of_the_wiring_are_asked(site: Path, kit: Any) -> None:
 
 
 def test_standing_is_reported_only_where_nothing_else_proves_the_cluster(site: Path, kit: Any) -> None:
-    from pai_install.findings import Finding, Verdict  # noqa: PLC0415
+    from pai_install.checks.finding import Finding  # noqa: PLC0415
+    from pai_install.checks.verdict import Verdict  # noqa: PLC0415
 
     stale = (Finding("node-ready", Verdict.FAIL, "one", "is not in the cluster"),)
     busy = World((phase("base", "one"),), {"base.yml": done(event("ok", "one"))}, standing=stale)
