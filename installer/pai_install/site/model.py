@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, SecretStr
 
 from pai_install.site.fields import FrozenModel
+from pai_install.site.services.model import Services
 from pai_install.site.settings import Settings
 
 NVIDIA = "nvidia.com/gpu"
@@ -72,7 +72,7 @@ class Site(FrozenModel):
     skus: Mapping[str, Sku]
     machines: tuple[Machine, ...]
     settings: Settings
-    services: Mapping[str, Any] = Field(default_factory=dict)
+    services: Services = Services()
 
     @cached_property
     def present_machines(self) -> tuple[Machine, ...]:
@@ -107,7 +107,7 @@ class Site(FrozenModel):
 
     def has_section(self, name: str) -> bool:
         """Whether services-configuration.yaml has that section."""
-        return name in self.services
+        return name in self.services.given
 
     @property
     def openpai_style(self) -> bool:
