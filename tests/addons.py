@@ -8,11 +8,13 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterator
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import yaml
+from ruamel.yaml import YAML
 
 ROOT = Path(__file__).parents[1]
 
@@ -46,7 +48,13 @@ def rendered(given: Path) -> list[dict[str, Any]]:
 
 def as_yaml(objects: list[dict[str, Any]]) -> str:
     """The objects as they are kept."""
-    return yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True, width=110)
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style, writer.explicit_start, writer.width = False, True, 4096
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    writer.indent(mapping=2, sequence=4, offset=2)
+    text = StringIO()
+    writer.dump_all(objects, text)
+    return text.getvalue()
 
 
 if __name__ == "__main__":

@@ -10,8 +10,7 @@ from typing import Any
 
 from pai_install.components.catalogue import load_catalogue, resolve
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
-from pai_install.parts.context import Context
-from pai_install.parts.registry import PARTS
+from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed, parse_observed
@@ -64,7 +63,7 @@ def components() -> ComponentSet:
 def inventory_of(site: Site) -> Inventory:
     """The site's inventory, every role at the same version."""
     digests = {part.name: "0" * 12 for part in PARTS}
-    return build_inventory(Context(site, components(), site.directory / ".pai"), digests)
+    return build_inventory(make_context(site, components(), site.directory / ".pai"), digests)
 
 
 def results(inventory: Inventory) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -40,11 +40,8 @@ class Base(Part):
 
     def variables(self, context: Context, machine: Machine) -> BaseVariables:
         """The same for machines of one kind but for the machine's own name."""
-        from pai_install.parts.registry import PARTS  # noqa: PLC0415 - this part looks at all parts
-
-        modules = dict.fromkeys(name for part in PARTS for name in part.kernel_modules(context.site))
         return BaseVariables(
-            kernel_modules=tuple(modules), sysctl=_sysctl(context.site, machine), hosts=hosts(context, machine)
+            kernel_modules=context.kernel_modules, sysctl=_sysctl(context.site, machine), hosts=hosts(context, machine)
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:

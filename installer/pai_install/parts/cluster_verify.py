@@ -33,8 +33,6 @@ class ClusterVerify(Part):
 
     def variables(self, context: Context, machine: Machine) -> ClusterVerifyVariables:
         """What must be true in the end."""
-        from pai_install.parts.registry import system_namespaces  # noqa: PLC0415 - this part looks at all parts
-
         site = context.site
         return ClusterVerifyVariables(
             version=context.components.kubernetes_version,
@@ -42,7 +40,7 @@ class ClusterVerify(Part):
             image=context.image("busybox"),
             store_image=f"{context.store_address}/busybox:{context.tag('busybox')}",
             runtimes=("runc", "nvidia") if site.sku_of(machine).has_nvidia else ("runc",),
-            namespaces=system_namespaces(),
+            namespaces=context.namespaces,
             via=context.leader.hostname,
         )
 

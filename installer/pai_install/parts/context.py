@@ -33,11 +33,16 @@ class Artifact(BaseModel):
 
 @dataclass(frozen=True)
 class Context:
-    """A site, everything it is made of, and its state folder on the dev box."""
+    """A site, everything it is made of, and its state folder on the dev box.
+
+    kernel_modules, namespaces: of all parts together. registry.make_context gives one.
+    """
 
     site: Site
     components: ComponentSet
     state_dir: Path
+    kernel_modules: tuple[str, ...]
+    namespaces: tuple[str, ...]
 
     @property
     def leader(self) -> Machine:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from pai_install.components.model import ComponentSet
 from pai_install.parts.addon import AddonPart
 from pai_install.parts.api_proxy import ApiProxy
 from pai_install.parts.base import Base
 from pai_install.parts.cluster_verify import ClusterVerify
 from pai_install.parts.component_store import ComponentStore
 from pai_install.parts.container_runtime import ContainerRuntime
+from pai_install.parts.context import Context
 from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
@@ -94,6 +96,11 @@ def kernel_modules(site: Site) -> tuple[str, ...]:
 def system_namespaces() -> tuple[str, ...]:
     """Namespaces whose pods belong to the cluster itself."""
     return tuple(dict.fromkeys(name for part in PARTS for name in part.namespaces))
+
+
+def make_context(site: Site, components: ComponentSet, state_dir: Path) -> Context:
+    """What the parts make their variables from."""
+    return Context(site, components, state_dir, kernel_modules(site), system_namespaces())
 
 
 def watched_units() -> tuple[str, ...]:

@@ -88,13 +88,13 @@ def site_inventory(site: Site, state: StateFolder, say: Callable[[str], None]) -
     Raises PaiError when a component cannot be had.
     """
     from pai_install.engine.content import part_digests  # noqa: PLC0415
-    from pai_install.parts.context import Context  # noqa: PLC0415
+    from pai_install.parts.registry import make_context  # noqa: PLC0415
     from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
     from pai_install.system.content import content_dir  # noqa: PLC0415
 
     for machine in site.present_machines:
         connection(machine)  # a password that cannot be had is told before anything is fetched
-    return build_inventory(Context(site, site_components(site, say), state.path), part_digests(content_dir()))
+    return build_inventory(make_context(site, site_components(site, say), state.path), part_digests(content_dir()))
 
 
 def site_components(site: Site, say: Callable[[str], None]) -> ComponentSet:

@@ -12,9 +12,8 @@ import pytest
 
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.model import ComponentSet
-from pai_install.parts.context import Context
 from pai_install.parts.part import RoleVariables
-from pai_install.parts.registry import PARTS, needed_components, part_named
+from pai_install.parts.registry import PARTS, make_context, needed_components, part_named
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.site import Site
@@ -36,7 +35,7 @@ def test_nvidia_runtime_only_where_the_sku_has_devices(inventory: Inventory) -> 
 
 def test_openpai_sites_get_nvidia_as_default_runtime(make_site: Callable[..., Site], components: ComponentSet) -> None:
     old = make_site(config=CONFIG + "docker_image_tag: v1.8.0\n")
-    inventory = build_inventory(Context(old, components, Path("/s")), {})
+    inventory = build_inventory(make_context(old, components, Path("/s")), {})
     assert value(inventory, "worker1", "container_runtime_default") == "nvidia"
     assert value(inventory, "worker2", "container_runtime_default") == "runc"
 
@@ -77,7 +76,7 @@ def test_mirrors_reach_docker_and_containerd(make_site: Callable[..., Site], com
         "openpai_docker_registry_mirrors: [https://m.example]\nopenpai_docker_insecure_registries: [r.example:5000]\n"
     )
     site = make_site(config=CONFIG + text)
-    inventory = build_inventory(Context(site, components, Path("/s")), {})
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
     runtime = {name: value(inventory, "worker1", f"container_runtime_{name}") for name in RUNTIME_REGISTRIES}
     assert runtime["docker_mirrors"] == ["https://m.example"]
     assert runtime["registry_hosts"]["docker.io"] == ["https://m.example"]
@@ -87,7 +86,7 @@ def test_mirrors_reach_docker_and_containerd(make_site: Callable[..., Site], com
 
 def test_proxy_spares_the_cluster_itself(make_site: Callable[..., Site], components: ComponentSet) -> None:
     site = make_site(config=CONFIG + "https_proxy: http://proxy.example:3128\nno_proxy: .example.org\n")
-    proxy = value(build_inventory(Context(site, components, Path("/s")), {}), "worker1", "container_runtime_proxy")
+    proxy = value(build_inventory(make_context(site, components, Path("/s")), {}), "worker1", "container_runtime_proxy")
     assert proxy["https"] == "http://proxy.example:3128"
     assert {".example.org", "10.0.0.1", "10.200.0.0/13", "localhost"} <= set(proxy["no_proxy"].split(","))
 
@@ -108,8 +107,8 @@ def test_paths_of_the_dev_box_are_no_settings(site: Site, components: ComponentS
         tuple(replace(image, layout=Path("/elsewhere")) for image in components.images),
         components.kubernetes_version,
     )
-    here = build_inventory(Context(site, components, Path("/here")), {})
-    there = build_inventory(Context(site, moved, Path("/there")), {})
+    here = build_inventory(make_context(site, components, Path("/here")), {})
+    there = build_inventory(make_context(site, moved, Path("/there")), {})
     assert value(here, "master", "pai_settings") == value(there, "master", "pai_settings")
 
 
@@ -125,7 +124,7 @@ def test_machines_that_are_alike_to_a_part_have_equal_variables(
 ) -> None:
     """What `Part.alike` promises: without it, one machine would be given the variables of another."""
     site = make_site(LAYOUT + EXTRA)
-    context = Context(site, components, Path("/s"))
+    context = make_context(site, components, Path("/s"))
     for part in PARTS:
         first: dict[Hashable, RoleVariables | None] = {}
         for machine in part.machines(site):
@@ -137,9 +136,9 @@ def test_one_more_worker_changes_no_setting_of_the_other_machines(
     make_site: Callable[..., Site], components: ComponentSet
 ) -> None:
     proxied = CONFIG + "https_proxy: http://proxy.example:3128\n"
-    before = build_inventory(Context(make_site(LAYOUT, proxied), components, Path("/s")), {})
+    before = build_inventory(make_context(make_site(LAYOUT, proxied), components, Path("/s")), {})
     worker = '  - {hostname: worker3, hostip: 192.0.2.9, machine-type: gpu, pai-worker: "true"}\n'
-    after = build_inventory(Context(make_site(LAYOUT + worker, proxied), components, Path("/s")), {})
+    after = build_inventory(make_context(make_site(LAYOUT + worker, proxied), components, Path("/s")), {})
     for host in before.host_vars:
         assert value(after, host, "pai_settings") | {"cluster_verify": {}} == value(before, host, "pai_settings") | {
             "cluster_verify": {}
@@ -152,8 +151,8 @@ def test_another_first_control_plane_changes_only_names_on_the_workers(
     three = LAYOUT + EXTRA
     moved = three.replace("{hostname: master,", "{hostname: old,").replace("{hostname: both,", "{hostname: master,")
     moved = moved.replace("{hostname: old,", "{hostname: both,")
-    before = build_inventory(Context(make_site(three), components, Path("/s")), {})
-    after = build_inventory(Context(make_site(moved), components, Path("/s")), {})
+    before = build_inventory(make_context(make_site(three), components, Path("/s")), {})
+    after = build_inventory(make_context(make_site(moved), components, Path("/s")), {})
     was, now = (value(inventory, "worker2", "pai_settings") for inventory in (before, after))
     changed = {(part, name) for part in was for name in was[part] if was[part][name] != now[part][name]}
     assert {part for part, _name in changed} - {"cluster_verify"} <= {"base", "api_proxy"}, "nothing that restarts"
@@ -193,7 +192,7 @@ def test_part_is_found_by_its_name() -> None:
 
 
 def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site], components: ComponentSet) -> None:
-    inventory = build_inventory(Context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
+    inventory = build_inventory(make_context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
     addons = {"addon.flannel", "addon.nvidia_runtime", "addon.device_plugin"}
@@ -211,7 +210,7 @@ def test_machines_with_nvidia_devices_are_labelled_for_the_device_plugin(
     make_site: Callable[..., Site], components: ComponentSet
 ) -> None:
     rack = LAYOUT.replace("machine-type: gpu,", "machine-type: gpu, labels: {rack: r1},")
-    inventory = build_inventory(Context(make_site(rack), components, Path("/s")), {})
+    inventory = build_inventory(make_context(make_site(rack), components, Path("/s")), {})
     assert value(inventory, "worker1", "node_labels_labels") == {"nvidia.com/gpu.present": "true", "rack": "r1"}
     assert value(inventory, "worker2", "node_labels_labels") is None
     assert addon(inventory, "device_plugin")["values"] == {
@@ -235,6 +234,6 @@ def test_without_the_device_plugin_its_label_and_its_role_are_gone(
         make_site(LAYOUT.replace("nvidia.com/gpu", "amd.com/gpu")),
     )
     for site in sites:
-        inventory = build_inventory(Context(site, components, Path("/s")), {})
+        inventory = build_inventory(make_context(site, components, Path("/s")), {})
         parts = {name for host in inventory.host_vars for name in value(inventory, host, "pai_settings")}
         assert not parts & {"addon.device_plugin", "node_labels"}

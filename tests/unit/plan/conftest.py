@@ -9,7 +9,7 @@ import pytest
 
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
 from pai_install.parts.context import Context
-from pai_install.parts.registry import PARTS
+from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed, RoleRecord
@@ -71,7 +71,7 @@ def components(tmp_path: Path) -> ComponentSet:
 @pytest.fixture
 def context(site: Site, components: ComponentSet) -> Context:
     """What parts make their variables from."""
-    return Context(site, components, site.directory / ".pai")
+    return make_context(site, components, site.directory / ".pai")
 
 
 @pytest.fixture

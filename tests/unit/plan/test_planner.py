@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pai_install.components.model import ComponentSet
 from pai_install.errors import ExitCode, PaiError
 from pai_install.parts.context import Context
+from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observed import Membership, Observed, RoleRecord
@@ -51,7 +52,7 @@ def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no
     make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path
 ) -> None:
     labelled = make_site(LAYOUT.replace("worker2, hostip: 10.0.0.3,", "worker2, hostip: 10.0.0.3, labels: {rack: r1},"))
-    inventory = build_inventory(Context(labelled, components, tmp_path), dict.fromkeys(ROLES, "1"))
+    inventory = build_inventory(make_context(labelled, components, tmp_path), dict.fromkeys(ROLES, "1"))
     seen = converged(inventory)
     assert make_plan(labelled, inventory, seen).empty
     without = {role: record for role, record in seen["worker2"].roles.items() if role != "node_labels"}
@@ -60,7 +61,7 @@ def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no
     assert (step.name, [host.host for host in step.hosts]) == ("labels", ["worker2"])
     site = make_site()
     step = make_plan(
-        site, build_inventory(Context(site, components, tmp_path), dict.fromkeys(ROLES, "1")), seen
+        site, build_inventory(make_context(site, components, tmp_path), dict.fromkeys(ROLES, "1")), seen
     ).phases[0]
     assert (step.name, step.hosts[0].reasons) == ("labels", ("node_labels is no longer asked for",))
 
@@ -69,7 +70,7 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
     make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory, tmp_path: Path
 ) -> None:
     site = make_site(config=CONFIG + "nvidia_device_plugin: false\n")
-    off = build_inventory(Context(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
+    off = build_inventory(make_context(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
     plan = make_plan(site, off, converged(inventory))
     steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.phases[:-1]}
     assert steps == {
@@ -103,7 +104,7 @@ def test_changed_setting_is_named(
 ) -> None:
     changed = make_site(config=CONFIG + "docker_log_max_size: 1g\n")
     digests = dict.fromkeys(ROLES, "1")
-    after = build_inventory(Context(changed, components, tmp_path / ".pai"), digests)
+    after = build_inventory(make_context(changed, components, tmp_path / ".pai"), digests)
     plan = make_plan(changed, after, converged(inventory))
     assert names(plan) == ["runtime", "verify"]
     reasons = {step.reasons for step in plan.phases[0].hosts}
@@ -159,7 +160,7 @@ machine-list:
   - {hostname: worker2, hostip: 10.0.0.3, machine-type: cpu, pai-worker: "true", absent: true}
 """
     )
-    inventory = build_inventory(Context(site, components, tmp_path / ".pai"), {})
+    inventory = build_inventory(make_context(site, components, tmp_path / ".pai"), {})
     assert "worker2" not in inventory.host_vars
     plan = make_plan(site, inventory, bare(site))
     assert all(step.host != "worker2" for phase in plan.phases for step in phase.hosts)
