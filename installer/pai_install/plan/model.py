@@ -27,8 +27,8 @@ class HostStep:
 class PlannedPhase:
     """One phase with the hosts it has work on; `hosts` is never empty.
 
-    needs: names of earlier phases that must have succeeded on at least one control plane, where they have
-    work there; a phase that is not in the plan is already done.
+    needs: names of earlier phases that must have succeeded on at least one of the machines that they
+    have work on; a phase that is not in the plan is already done.
     """
 
     name: str

@@ -23,8 +23,6 @@ from pai_install.report.model import (
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, RunFinished, RunStarted
 from pai_install.run.phase import PhaseEnd, Stage, engine_failure, run_phase
 
-CONTROL_PLANE_GROUP = "control_plane"
-
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -186,10 +184,9 @@ class _Run:
             return "Ansible itself failed in an earlier phase"
         if failed := self.gate_failed.intersection(phase.needs):
             return f"a check after phase {', '.join(sorted(failed))} failed"
-        masters = self.plan.inventory.groups.get(CONTROL_PLANE_GROUP, ())
         for done in self.phases:
-            if done.name in phase.needs and not self.check and not _served(done, masters):
-                return f"phase {done.name} succeeded on no control plane"
+            if done.name in phase.needs and not self.check and not _succeeded_somewhere(done):
+                return f"step {done.name} succeeded on no machine"
         return ""
 
 
@@ -206,10 +203,9 @@ def unreachable_hosts(unreachable: Mapping[str, str]) -> PhaseResult:
     )
 
 
-def _served(done: PhaseResult, masters: Sequence[str]) -> bool:
-    """Whether a phase did its work on at least one of the control planes that it had work on."""
-    planned = [result for host, result in done.hosts.items() if host in masters]
-    return not planned or any(result.status.good for result in planned)
+def _succeeded_somewhere(done: PhaseResult) -> bool:
+    """Whether a step did its work on at least one of the machines that it had work on."""
+    return any(result.status.good for result in done.hosts.values())
 
 
 def _hosts(phase: PlannedPhase) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ def test_failing_control_plane_stops_what_needs_it_and_nothing_else(kit: Any) ->
     outcome = execute(plan, engine, [])
     assert [request.playbook for request in engine.requests] == ["control.yml", "time.yml"]
     assert statuses(outcome)["workers"] == {"one": "left", "two": "left"}
-    assert outcome.phases[1].hosts["one"].why == "phase control succeeded on no control plane"
+    assert outcome.phases[1].hosts["one"].why == "step control succeeded on no machine"
     assert statuses(outcome)["time"] == {"master": "left", "one": "changed", "two": "changed"}
     assert outcome.left == {
         "master": ("Control", "Time"),
@@ -112,6 +112,16 @@ def test_need_that_had_no_work_on_a_control_plane_holds_nothing_back(kit: Any) -
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("base", "one", "two"), kit.phase("workers", "one", "two", needs=("base",)))
     assert statuses(execute(plan, engine, []))["workers"] == {"one": "left", "two": "changed"}
+
+
+def test_need_that_failed_wherever_it_had_work_holds_back_what_needs_it(kit: Any) -> None:
+    """A storage server is no control plane; what mounts its shares must wait for it all the same."""
+    broken = kit.done(kit.event("failed", "one", msg="no"), failures=["one"], rc=2)
+    engine = kit.engine({"storage.yml": broken, "mounts.yml": kit.fine("two")})
+    plan = kit.plan(kit.phase("storage", "one"), kit.phase("mounts", "two", needs=("storage",)))
+    outcome = execute(plan, engine, [])
+    assert [request.playbook for request in engine.requests] == ["storage.yml"]
+    assert outcome.phases[1].hosts["two"].why == "step storage succeeded on no machine"
 
 
 def test_one_of_two_control_planes_is_enough(kit: Any) -> None:
