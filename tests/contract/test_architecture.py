@@ -24,7 +24,20 @@ ALLOWED = {
     "preflight": {"site", "components", "plan", "engine", "report"},
     "cluster": set(),
     "run": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight"},
-    "cli": {"site", "components", "lab", "plan", "engine", "report", "run", "cluster", "health", "preflight"},
+    "operations": {"site", "plan", "cluster"},
+    "cli": {
+        "site",
+        "components",
+        "lab",
+        "plan",
+        "engine",
+        "report",
+        "run",
+        "operations",
+        "cluster",
+        "health",
+        "preflight",
+    },
 }
 ONLY_IMPORTER = {
     "ansible_runner": "engine/runner.py",
@@ -32,7 +45,7 @@ ONLY_IMPORTER = {
     "kubernetes": "cluster/",
     "subprocess": "system/proc.py",
 }
-PURE = ("plan/", "health/rules/", "preflight/rules/", "preflight/judge.py", "preflight/needs.py")
+PURE = ("plan/", "operations/", "health/rules/", "preflight/rules/", "preflight/judge.py", "preflight/needs.py")
 IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
 # runs alone on a machine, without the package
 STANDALONE = {"health/collector.py"}
