@@ -50,7 +50,7 @@ import tarfile
 import tempfile
 import time
 import urllib.request
-from typing import Any
+from typing import IO, Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import STATE_DIR, file_sha256
@@ -140,8 +140,8 @@ class Downloads:
 def install(artifact: dict[str, Any], download: str) -> list[str]:
     """Puts the files of a download in place; their paths."""
     if artifact["kind"] == "binary":
-        with open(download, "rb") as source:
-            put(source, artifact["dest"])
+        with open(download, "rb") as program:
+            put(program, artifact["dest"])
         return [artifact["dest"]]
     paths = []
     with tarfile.open(download, "r:gz") as archive:
@@ -157,7 +157,7 @@ def install(artifact: dict[str, Any], download: str) -> list[str]:
     return paths
 
 
-def put(source: Any, path: str) -> None:
+def put(source: IO[bytes], path: str) -> None:
     """Writes an executable beside its destination and lets it take its place: a running one is not disturbed."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     temporary = path + ".pai-new"

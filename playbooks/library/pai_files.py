@@ -40,6 +40,10 @@ options:
         description: Command that must accept the new file, with C(%s) for its path; skipped while it is not installed.
         type: str
       secret: {description: Show no content in diffs., type: bool, default: false}
+      live:
+        description: Whether programs notice a change by themselves; the file is left out of the returned I(paths).
+        type: bool
+        default: false
   directory_mode:
     description: Mode of folders that have to be made.
     type: str
@@ -54,6 +58,11 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 changed_paths: {description: Files that were changed., type: list, elements: str, returned: always}
+paths:
+  description: All the files in order, changed or not, but I(live) ones; for I(restart_if_newer) of pai_service.
+  type: list
+  elements: str
+  returned: always
 backups:
   description: Changed file and its old copy, empty when there was none; files with I(backup) only.
   type: dict
@@ -109,7 +118,27 @@ def merged_json(path: str, old: str | None, patch: dict[str, Any]) -> str:
     except (OSError, ValueError):
         previous = {}
     wanted = merge(subtract(current, subtract(previous, patch)), patch)
-    return old if old and wanted == current else json.dumps(wanted, indent=4) + "\n"
+    if old and wanted == current:
+        return old
+    # a diff shows what changes, and no line that only moved or was indented in another way
+    text = json.dumps(in_order_of(current, wanted), indent=indentation(old or ""), ensure_ascii=False)
+    return text + "\n"
+
+
+def in_order_of(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """`value` with the keys that `model` has in its order, and the others after them."""
+    keys = [*(key for key in model if key in value), *(key for key in value if key not in model)]
+    pairs = ((key, value[key], model.get(key)) for key in keys)
+    return {
+        key: in_order_of(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+        for key, new, old in pairs
+    }
+
+
+def indentation(text: str) -> str:
+    """The space before the first key of a JSON text; four blanks where it has no line of its own."""
+    found = re.search(r'^([ \t]+)"', text, re.MULTILINE)
+    return found.group(1) if found else "    "
 
 
 def wanted_text(item: dict[str, Any], old: str | None) -> str:
@@ -292,6 +321,7 @@ def main() -> None:
         "backup": {"type": "bool", "default": False},
         "validate": {"type": "str"},
         "secret": {"type": "bool", "default": False},
+        "live": {"type": "bool", "default": False},
     }
     module = AnsibleModule(
         argument_spec={
@@ -315,6 +345,7 @@ def main() -> None:
     module.exit_json(
         changed=bool(files.changed),
         changed_paths=files.changed,
+        paths=[entry["path"] for entry in module.params["files"] if not entry["live"]],
         backups=files.backups,
         managed=files.managed,
         diff=files.diffs,

@@ -50,7 +50,7 @@ class Cluster:
     def kubectl(self, words: list[str], data: str | None = None) -> tuple[int, str, str]:
         """Runs kubectl; status, output, errors."""
         base = [self.module.params["kubectl"], "--kubeconfig", self.module.params["kubeconfig"]]
-        return self.module.run_command(base + words, data=data)  # type: ignore[no-any-return]
+        return self.module.run_command(base + words, data=data)
 
     def apply(self, objects: list[dict[str, Any]]) -> tuple[bool, str, str]:
         """Makes objects as they should be; whether they were not, what kubectl said, and the difference."""

@@ -70,6 +70,7 @@ KUBEADM = "/usr/local/bin/kubeadm"
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 ETCD_DATA = "/var/lib/etcd/member"
+ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 API_PORT = 6443
@@ -136,7 +137,7 @@ class Member:
                 evidence={"kubeadm": (out + err).splitlines()[-30:], "kubelet": self.kubelet_log()},
                 actions=self.actions,
             )
-        return out + err  # type: ignore[no-any-return]
+        return out + err
 
     def kubelet_log(self) -> list[str]:
         """The kubelet's last words."""
@@ -162,6 +163,7 @@ class Member:
             self.kubeadm("reset", "--force", may_fail=True)
             # kubeadm reset leaves etcd's data of a static pod it no longer finds
             self.module.run_command(["find", "/var/lib/etcd", "-mindepth", "1", "-delete"])
+            self.remove_pod_network()
         self.require_fitting_api(state)
         set_marker(state, done=False)
         self.make_encryption_key()
@@ -172,6 +174,16 @@ class Member:
         tighten()
         keep_copies(state)
         set_marker(state, done=True)
+
+    def remove_pod_network(self) -> None:
+        """Takes away what the pods of the earlier membership left; kubeadm reset does not.
+
+        A node that joins again may get another range of addresses, and the bridge plugin refuses a bridge that has
+        an address of the old one.
+        """
+        for name in ("cni0", "flannel.1"):
+            self.module.run_command(["ip", "link", "delete", name])  # fails where there is none
+        shutil.rmtree(ADDRESS_LEASES, ignore_errors=True)
 
     def make_encryption_key(self) -> None:
         """Makes the key that encrypts secrets in etcd; an existing one is never touched."""

@@ -85,7 +85,7 @@ def shown(node: Node) -> str:
 def patched(node: Node, change: Node) -> Node:
     """The node as the patch would leave it."""
     labels = {**node["metadata"].get("labels", {}), **change.get("metadata", {}).get("labels", {})}
-    taints = change.get("spec", node["spec"]).get("taints", [])
+    taints = (change if "spec" in change else node)["spec"].get("taints", [])
     kept = {key: value for key, value in labels.items() if value is not None}
     return {"metadata": {"labels": kept}, "spec": {"taints": taints}}
 
@@ -93,7 +93,7 @@ def patched(node: Node, change: Node) -> Node:
 def kubectl(module: AnsibleModule, words: list[str]) -> tuple[int, str, str]:
     """Runs kubectl; status, output, errors."""
     argv = ["/usr/local/bin/kubectl", "--kubeconfig", module.params["kubeconfig"], "--request-timeout=30s", *words]
-    return module.run_command(argv)  # type: ignore[no-any-return]
+    return module.run_command(argv)
 
 
 def main() -> None:

@@ -40,6 +40,7 @@ from ansible.module_utils import pai_probe_machine as machine
 from ansible.module_utils import pai_probe_network as network
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_probe import Probe, gather
+from ansible.module_utils.pai_probe_leftovers import leftovers
 
 WRITE_SECONDS = 2.0
 
@@ -59,6 +60,7 @@ def probes(params: dict[str, Any]) -> dict[str, Probe]:
         "docker": machine.docker,
         "containerd": machine.containerd,
         "kubernetes": machine.kubernetes,
+        "leftovers": leftovers,
         "interfaces": network.interfaces,
         "routes": network.routes,
         "listeners": network.listeners,

@@ -1,25 +1,31 @@
 #!/usr/bin/python
-"""Ansible module: keep what a role left behind, so that drift can be seen."""
+"""Ansible module: record the state that a role manages on a machine, so that drift can be detected."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_record
-short_description: Keep the expectations of a role on the machine
+short_description: Record the managed state of a role on the machine
 description:
   - Writes what the modules of a role returned as I(managed), with digests of the settings the role ran with.
-  - The record is where pai_facts looks for drift; it is never taken as a proof that all is well.
-  - The record itself never counts as a change.
+  - pai_facts reads the record to find drift; a record alone never proves that a machine is as it should be.
+  - Writing the record never counts as a change.
+  - In a playbook, the action of the same name gives I(role) and I(settings).
 options:
-  role: {description: Name of the role., type: str, required: true}
-  settings: {description: "Name of each setting -> digest of its value.", type: dict, default: {}}
+  role: {description: Name of the role; that of the task's own role unless given., type: str, default: ""}
+  settings:
+    description:
+      - "Name of each setting -> digest of its value; the role's part of the variable C(pai_settings) unless given."
+    type: dict
+    default: {}
   managed: {description: Expectations., type: list, elements: raw, required: true}
   packages: {description: Debian packages that stay installed., type: list, elements: str, default: []}
 author: [pai-install]
 """
 EXAMPLES = r"""
-- name: Keep what this role left behind
-  pai_record: {role: base, settings: "{{ pai_settings.base }}", managed: "{{ __base_files.managed }}"}
+- name: Record the managed state
+  pai_record:
+    managed: ["{{ __base_kernel.managed }}", "{{ __base_files.managed }}"]
 """
 RETURN = r"""
 path: {description: The record., type: str, returned: always}
@@ -54,13 +60,15 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
-            "role": {"type": "str", "required": True},
+            "role": {"type": "str", "default": ""},
             "settings": {"type": "dict", "default": {}},
             "managed": {"type": "list", "elements": "raw", "required": True},
             "packages": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
+    if not module.params["role"]:
+        module.fail_json(msg="pai_record needs the name of a role")
     path = os.path.join(ROLES_DIR, module.params["role"] + ".json")
     if not module.check_mode:
         expected = flat(module.params["managed"])

@@ -23,7 +23,8 @@ options:
       restart: {description: Whether to restart it even when it runs., type: bool, default: false}
       restart_if_newer:
         description:
-          - Files that the unit reads when it starts; it is restarted when one of them is younger than its start.
+          - Files that the unit reads when it starts, such as I(paths) of pai_files; it is restarted when one of them is
+            younger than its start.
           - So a run that was interrupted between the file and the restart is made good by the next one.
         type: list
         elements: path
@@ -46,7 +47,7 @@ author: [pai-install]
 EXAMPLES = r"""
 - name: Run the daemon
   pai_service:
-    units: [{name: docker.service, restart: true, check: docker version}]
+    units: [{name: docker.service, restart_if_newer: "{{ __files.paths }}", check: docker version}]
     rollback: "{{ __files.backups }}"
 """
 RETURN = r"""

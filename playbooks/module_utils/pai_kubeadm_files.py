@@ -75,7 +75,9 @@ def keep_times(before: dict[str, str], written: dict[str, int]) -> None:
 
 def expectations(state: str) -> list[dict[str, Any]]:
     """For pai_record: rendered files as they are, who may read other guarded ones, kubeconfigs that must be there."""
-    kubeconfigs = [{"kind": "present", "path": path, "filled": True} for path in kubeconfigs_of(state)]
+    kubeconfigs: list[dict[str, Any]] = [
+        {"kind": "present", "path": path, "filled": True} for path in kubeconfigs_of(state)
+    ]
     rendered = rendered_files()
     private = [
         {"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,24 @@ class TestRole:
     def test_every_option_is_described(self, model: type[RoleVars]) -> None:
         assert all(option.get("description") and option.get("type") for option in options(model.role).values())
 
+    def test_the_role_includes_no_other_role(self, model: type[RoleVars]) -> None:
+        """Its digest covers its own files and the plugins it uses, not those of another role."""
+        assert not read(model.role, "meta/main.yml").get("dependencies")
+        texts = [path.read_text() for path in (ROLES / model.role / "tasks").glob("*.yml")]
+        assert not [text for text in texts if "include_role" in text or "import_role" in text]
+
     def test_the_role_keeps_its_record(self, model: type[RoleVars]) -> None:
         tasks = read(model.role, "tasks/main.yml")
-        records = [task["pai_record"]["role"] for task in tasks if "pai_record" in task]
+        records = [task["pai_record"].get("role", model.role) for task in tasks if "pai_record" in task]
         assert records == ([] if model.role == "cluster_verify" else [model.role])
+
+    def test_paths_of_managed_files_stand_once(self, model: type[RoleVars]) -> None:
+        """A service restarts for `paths` of pai_files; only programs that something else installed are named."""
+        for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):
+            for task in yaml.safe_load(path.read_text()):
+                for unit in task.get("pai_service", {}).get("units", []):
+                    named = re.findall(r"/[\w/.-]+", str(unit.get("restart_if_newer", "")))
+                    assert all(name.startswith("/usr/local/bin/") for name in named), f"{path}: {named}"
 
     def test_the_scenario_begins_on_a_dirty_machine_and_has_tests_of_its_own(self, model: type[RoleVars]) -> None:
         scenario = ROLES / model.role / "molecule" / "default"

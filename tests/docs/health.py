@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pai_install.health.catalogues import load_catalogue, load_limits
-from pai_install.health.limits import Limits
-from pai_install.health.rules import TEXTS
-from pai_install.health.xid import XidMeaning
+from pai_install.checks.limits import Limits
+from pai_install.health.judge.catalogues import load_catalogue, load_limits
+from pai_install.health.judge.rules import TEXTS
+from pai_install.health.judge.xid import XidMeaning
 from tests.docs.markdown import table, with_generated
 
 

@@ -11,7 +11,7 @@ from tests.perf.budgets import Measure
 from tests.perf.process import ROOT
 
 # Runs alone on machines, so that it cannot be divided: not counted among the modules.
-STANDALONE = "health/collector.py"
+STANDALONE = "health/collect/collector.py"
 SOURCES = ("installer/pai_install", "playbooks")
 
 

@@ -205,10 +205,10 @@ def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:
 
     CHECK may also be an Xid: 79 or xid-79.
     """
-    from pai_install.health.catalogues import load_catalogue, load_limits  # noqa: PLC0415
     from pai_install.health.checkup import site_limits  # noqa: PLC0415
-    from pai_install.health.explain import all_checks  # noqa: PLC0415
-    from pai_install.health.explain import explain as explain_check  # noqa: PLC0415
+    from pai_install.health.judge.catalogues import load_catalogue, load_limits  # noqa: PLC0415
+    from pai_install.health.judge.explain import all_checks  # noqa: PLC0415
+    from pai_install.health.judge.explain import explain as explain_check  # noqa: PLC0415
 
     if not check:
         click.echo(all_checks(), nl=False)
@@ -225,7 +225,7 @@ def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:
 def history(context: click.Context, /, *, machine: str, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Show what earlier runs found on MACHINE."""
     options = _own(context, **own)
-    from pai_install.health.store import HealthStore  # noqa: PLC0415
+    from pai_install.health.memory.store import HealthStore  # noqa: PLC0415
 
     found = HealthStore(state_of(options["site_dir"]).health).history(machine)
     if not found:

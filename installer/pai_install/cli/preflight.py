@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
+from pai_install.checks.runner import require_known
 from pai_install.cli._shared.environment import environment_of
 from pai_install.cli.options import accept_new_option, force_check_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode
-from pai_install.preflight.judge import require_known
+from pai_install.preflight.judge import check_ids
 from pai_install.preflight.report import PreflightReport, check_table, text
 from pai_install.run.state import open_state
 from pai_install.site.load import load_site
@@ -44,7 +45,7 @@ def command(
     if list_checks:
         _list_checks(as_json=as_json)
         return ExitCode.OK
-    require_known(forced)
+    require_known(forced, check_ids())
     report = _run(site_dir, limit, forced, accept_new=accept_new)
     click.echo(json.dumps(report.as_json(), indent=2) if as_json else text(report, everything=everything), nl=as_json)
     return report.exit_code

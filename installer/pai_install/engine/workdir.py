@@ -15,6 +15,7 @@ from pathlib import Path
 from pai_install.engine.base import RunRequest
 from pai_install.engine.processes import OWNER_VARIABLE, Owner
 from pai_install.system.files import write_secret
+from pai_install.system.ssh import host_key_options, sharing_options
 
 # The variables of the user that a run may see. Nothing named ANSIBLE_* is among them: the user's own
 # Ansible settings must not change what an installation does.
@@ -150,14 +151,7 @@ def environment(
 
 def ssh_environment(known_hosts: Path, sockets: Path, *, accept_new: bool) -> dict[str, str]:
     """The ssh settings: host keys checked against the site's own list, connections kept between tasks."""
-    options = (
-        "ControlMaster=auto",
-        "ControlPersist=10m",
-        f'UserKnownHostsFile="{known_hosts}"',
-        f"StrictHostKeyChecking={'accept-new' if accept_new else 'yes'}",
-        "ServerAliveInterval=15",
-        "ServerAliveCountMax=4",
-    )
+    options = (*sharing_options(10), *host_key_options(known_hosts, accept_new=accept_new))
     return {
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_HOST_KEY_CHECKING": "True",

@@ -11,25 +11,25 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from pai_install.checks.limits import Limits
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health import evidence_file
-from pai_install.health.bandwidth import measure, not_run, plan_run
-from pai_install.health.catalogues import load_catalogue, load_limits
-from pai_install.health.collect import CollectorOptions, collect, health_inventory
-from pai_install.health.collector import redact
-from pai_install.health.cordon import NODES_QUERY, Cordoning, parse_nodes, plan_cordons
-from pai_install.health.evaluate import Knowledge, evaluate, machine_view
-from pai_install.health.evidence import parse_evidence
-from pai_install.health.expect import expectations
-from pai_install.health.facts import baseline_of
-from pai_install.health.limits import Limits
+from pai_install.health.act.bandwidth import measure, not_run, plan_run
+from pai_install.health.act.cordon import NODES_QUERY, Cordoning, parse_nodes, plan_cordons
+from pai_install.health.act.pod import try_pods
+from pai_install.health.collect.collector import redact
+from pai_install.health.collect.run import CollectorOptions, collect, health_inventory
+from pai_install.health.evidence import file as evidence_file
+from pai_install.health.evidence.document import parse_evidence
+from pai_install.health.evidence.parse.nccl import COMMAND as BANDWIDTH
+from pai_install.health.judge.catalogues import load_catalogue, load_limits
+from pai_install.health.judge.evaluate import Knowledge, evaluate, machine_view
+from pai_install.health.judge.expectation import expectations
+from pai_install.health.judge.facts import baseline_of
+from pai_install.health.memory.snapshot import Baseline
+from pai_install.health.memory.store import HealthStore
 from pai_install.health.nodes import kubectl
-from pai_install.health.parse.nccl import COMMAND as BANDWIDTH
-from pai_install.health.pod import try_pods
 from pai_install.health.report import HealthReport
-from pai_install.health.snapshot import Baseline
-from pai_install.health.store import HealthStore
 from pai_install.plan.model import Inventory
 from pai_install.site.model import Site
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine
-from pai_install.findings import Finding
 from pai_install.health.checkup import Checkup, Request
 from pai_install.site.model import Site
 

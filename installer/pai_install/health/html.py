@@ -8,11 +8,11 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from pai_install.findings import Verdict
-from pai_install.health.evaluate import gravest
+from pai_install.checks.verdict import Verdict
+from pai_install.health.judge.evaluate import gravest
+from pai_install.health.judge.rules import TEXTS
 from pai_install.health.model import HealthFinding
 from pai_install.health.report import UNREACHED, HealthReport, counts, unreached
-from pai_install.health.rules import TEXTS
 
 _LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
 

@@ -1,18 +1,13 @@
-"""The words of this room: what a check is, what it may conclude, and what its conclusion looks like."""
+"""The words of this room: what a check may conclude, and what its conclusion looks like."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pai_install.findings import Finding, Verdict
-
-if TYPE_CHECKING:
-    from pai_install.health.fleet import Fleet
-    from pai_install.health.gpu_view import GpuView
-    from pai_install.health.view import MachineView
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 
 
 class Action(StrEnum):
@@ -111,36 +106,6 @@ class CheckText:
     source: str
     remedy: str
     action: Action = Action.CONFIG
-
-
-GpuJudge = Callable[["GpuView", "MachineView"], Judgement]
-MachineJudge = Callable[["MachineView"], "Judgement | Iterable[Judgement]"]
-FleetJudge = Callable[["Fleet"], "Iterable[tuple[str, Judgement]]"]
-
-
-@dataclass(frozen=True, slots=True)
-class GpuCheck:
-    """A check of every GPU."""
-
-    text: CheckText
-    judge: GpuJudge
-
-
-@dataclass(frozen=True, slots=True)
-class MachineCheck:
-    """A check of every machine; `gpus_only` when it means nothing on a machine without GPUs."""
-
-    text: CheckText
-    judge: MachineJudge
-    gpus_only: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FleetCheck:
-    """A check over all machines: yields (machine, judgement)."""
-
-    text: CheckText
-    judge: FleetJudge
 
 
 class HealthFinding(NamedTuple):

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
-from pai_install.health.evaluate import MachineReport, gravest
+from pai_install.health.judge.evaluate import MachineReport, gravest
 from pai_install.health.model import Action, HealthFinding
 
 SCHEMA_VERSION = 1

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pai_install.findings import Finding
+from pai_install.checks.finding import Finding
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import proof
 from pai_install.plan.model import Plan, Step

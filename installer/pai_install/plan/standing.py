@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 
@@ -41,7 +42,7 @@ def _versions(seen: Observed, node: Mapping[str, Any]) -> dict[str, str]:
     found = {
         "kubernetes": str(node.get("version", "")),
         "container_runtime": str(node.get("runtime", "")),
-        "os": f"{seen.os.get('id', '')} {seen.os.get('version_id', '')}".strip(),
+        "os": f"{seen.os.id} {seen.os.version_id}".strip(),
         "kernel": seen.kernel,
     }
     return {name: text for name, text in found.items() if text}

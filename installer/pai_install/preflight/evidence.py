@@ -147,6 +147,18 @@ class Kubernetes(_Part):
         return bool(self.marker.get("done")) and bool(self.files)
 
 
+class Leftovers(_Part):
+    """What pods and their network left. tables: of nftables, as FAMILY NAME; chains: those in tables of others.
+
+    tables and chains are None where only root may ask. folders: those that are not empty.
+    """
+
+    interfaces: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    tables: tuple[str, ...] | None = None
+    chains: tuple[str, ...] | None = None
+
+
 class Interface(_Part):
     """A network interface. addresses: IPv4 with prefix length."""
 
@@ -243,6 +255,7 @@ class Evidence(_Part):
     docker: Docker | None = None
     containerd: Containerd | None = None
     kubernetes: Kubernetes | None = None
+    leftovers: Leftovers | None = None
     interfaces: tuple[Interface, ...] | None = None
     routes: tuple[Route, ...] | None = None
     listeners: tuple[Listener, ...] | None = None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
 
-from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.preflight.evidence import Evidence
 from pai_install.preflight.model import Case, Check, Fleet, MissingEvidenceError, Ruling, unknown
 from pai_install.preflight.rules import CHECKS
@@ -84,25 +83,3 @@ def no_contact(name: str, words: str) -> Finding:
 def check_ids() -> dict[str, str]:
     """Every check: id -> what must be so."""
     return {**BOX_CHECKS, **CONTACT_CHECKS, **{check.id: check.title for check in CHECKS}}
-
-
-def require_known(forced: Collection[str]) -> None:
-    """Raises PaiError for a word that is no check."""
-    known = check_ids()
-    strange = [name for name in forced if name not in known]
-    if strange:
-        raise PaiError(
-            f"--force-check names {', '.join(strange)}, which is no check",
-            remedy=f"checks: {', '.join(sorted(known))}",
-            exit_code=ExitCode.USAGE,
-        )
-
-
-def force(findings: Collection[Finding], forced: Collection[str]) -> tuple[Finding, ...]:
-    """The findings with each FAIL of a forced check made a WARN that says so."""
-    return tuple(
-        replace(finding, verdict=Verdict.WARN, message=f"{finding.message} (forced)")
-        if finding.verdict is Verdict.FAIL and finding.id in forced
-        else finding
-        for finding in findings
-    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.preflight.evidence import Evidence, Interface
 from pai_install.site import Machine, Site
 

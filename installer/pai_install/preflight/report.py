@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.checks.finding import Finding, worst
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict, worst
 from pai_install.preflight.judge import check_ids
 from pai_install.preflight.model import BOX
 

@@ -6,10 +6,11 @@ import platform
 import time
 from collections.abc import Callable, Collection
 
+from pai_install.checks.finding import Finding, parse_finding
+from pai_install.checks.runner import force, require_known
 from pai_install.engine.base import Engine
-from pai_install.findings import Finding
 from pai_install.preflight.gather import gather
-from pai_install.preflight.judge import force, judge, require_known
+from pai_install.preflight.judge import check_ids, judge
 from pai_install.preflight.report import PreflightReport
 from pai_install.redact import Redactor, secret_values
 from pai_install.site import Site
@@ -32,7 +33,7 @@ def run(
     things than machines, for the report.
     Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.
     """
-    require_known(forced)
+    require_known(forced, check_ids())
     require_present(site, hosts)
     began = clock()
     gathered = gather(engine, site, watched(site, hosts))
@@ -48,4 +49,4 @@ def _masked(findings: Collection[Finding], site: Site) -> tuple[Finding, ...]:
         {"password": machine.ssh.password.get_secret_value()} for machine in site.machines if machine.ssh.password
     ]
     redactor = Redactor(secret_values(logins))
-    return tuple(Finding(**{**redactor.mapping(finding.as_json()), "verdict": finding.verdict}) for finding in findings)
+    return tuple(parse_finding(redactor.mapping(finding.as_json())) for finding in findings)

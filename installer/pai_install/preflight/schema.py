@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pai_install.checks.finding import finding_schema
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Verdict
 from pai_install.json_schema import closed_object
 from pai_install.preflight.report import SCHEMA_VERSION
 
@@ -17,7 +18,6 @@ _COUNT: _Schema = {"type": "integer", "minimum": 0}
 def schema() -> _Schema:
     """The schema; docs/reference/preflight.schema.json is the same."""
     verdict: _Schema = {"enum": [verdict.value for verdict in Verdict]}
-    texts = dict.fromkeys(("subject", "message", "value", "expected", "remedy"), _TEXT)
     counts = {verdict.value: _COUNT for verdict in Verdict}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -31,6 +31,6 @@ def schema() -> _Schema:
             forced={"type": "array", "items": _TEXT, "description": "checks that the user let pass"},
             verdicts=closed_object(**counts),
             machines={"type": "object", "additionalProperties": verdict, "description": "the gravest verdict of each"},
-            findings={"type": "array", "items": closed_object(id=_TEXT, verdict=verdict, **texts)},
+            findings={"type": "array", "items": finding_schema()},
         ),
     }

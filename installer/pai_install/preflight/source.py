@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.components.catalogue import Catalogue, load_catalogue
 from pai_install.components.choose import choose
 from pai_install.components.fetch import cached
@@ -20,7 +22,6 @@ from pai_install.components.source import Source
 from pai_install.components.store import default_cache
 from pai_install.components.upstream import mirrored
 from pai_install.errors import PaiError
-from pai_install.findings import Finding, Verdict
 from pai_install.preflight.model import BOX
 from pai_install.site import Site
 

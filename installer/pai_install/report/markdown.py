@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pai_install.findings import Finding
+from pai_install.checks.finding import Finding
 from pai_install.report.model import Failure, Outcome
 from pai_install.report.words import headline, host_word, phase_line
 

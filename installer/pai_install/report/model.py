@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
 
 SCHEMA_VERSION = 1
 OBSERVE = "observe"  # the name of the read-only phase before the plan

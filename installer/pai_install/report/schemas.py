@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pai_install.checks.finding import finding_schema
 from pai_install.errors import ExitCode
-from pai_install.findings import Verdict
 from pai_install.json_schema import closed_object
 from pai_install.report.model import SCHEMA_VERSION, HostStatus
 from pai_install.report.planned import PLAN_SCHEMA_VERSION
@@ -44,11 +44,6 @@ def _counts() -> dict[str, _Schema]:
     return dict.fromkeys(("ok", "changed", "failed", "unreachable", "skipped", "tasks"), _COUNT)
 
 
-def _finding() -> _Schema:
-    texts = dict.fromkeys(("subject", "message", "value", "expected", "remedy"), _TEXT)
-    return closed_object(id=_TEXT, verdict={"enum": [verdict.value for verdict in Verdict]}, **texts)
-
-
 def _failure() -> _Schema:
     names = ("host", "task", "task_path", "message", "evidence", "cause", "remedy")
     return closed_object(**dict.fromkeys(names, _TEXT))
@@ -73,7 +68,7 @@ def _report() -> _Schema:
         duration_s=_SECONDS,
         hosts=_by_host(closed_object(**_counts())),
         phases=_list(phase),
-        findings=_list(_finding()),
+        findings=_list(finding_schema()),
     )
 
 
@@ -126,7 +121,7 @@ def _status() -> _Schema:
         looked=_YES,
         compared=_YES,
         machines=_list(machine),
-        findings=_list(_finding()),
+        findings=_list(finding_schema()),
         last_run=_or_null(last),
         running=_TEXT,
         interrupted=_TEXT,

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pai_install.checks.finding import Finding, worst
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict, worst
 from pai_install.plan.model import Plan
 from pai_install.site.model import Machine, Site
 

@@ -8,9 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
-from pai_install.findings import Finding
 from pai_install.plan.model import ClusterCalls, LocalWork, Step
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, PhaseResult, TaskRecord

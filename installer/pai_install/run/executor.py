@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine, RunRequest
-from pai_install.findings import Finding
 from pai_install.plan.model import ClusterCalls, LocalWork, Plan, Playbook, Step
 from pai_install.report.model import Failure, HostResult, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, RunFinished, RunStarted

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pai_install.checks.finding import Finding, parse_finding
 from pai_install.engine.base import Event, EventKind
-from pai_install.findings import Finding, parse_finding
 from pai_install.redact import Redactor
 from pai_install.report.explain import explain
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, TaskRecord

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, WithJsonSchema
 
 from pai_install.site import fields as f
+from pai_install.site.declared import NotYet, WithoutEffect, changes, fixed, live, restarts, without_effect
 from pai_install.site.document import Document
 from pai_install.site.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.secret import Secret, site_path
@@ -80,6 +81,39 @@ ComponentSource = Annotated[
 DockerPackages = Annotated[Literal["distribution", "docker-ce"], _choice("distribution", "docker-ce")]
 Runtime = Annotated[Literal["runc", "nvidia"], _choice("runc", "nvidia")]
 
+# what a change of a setting does
+_DOCKER = restarts("docker.service")
+_RUNTIMES = restarts("containerd.service", "docker.service")
+_LOGS = restarts("docker.service", note="containers that are made from then on")
+_REGISTRIES = restarts("docker.service", note="containerd reads them with the next pull")
+_DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
+_STORE_PORT = restarts("pai-component-store.service", "docker.service")
+_KUBELET_CONFIG = restarts("kubelet.service", note="of control planes; workers take it when they join")
+_VERSION = fixed("an upgrade is not set up by this version, and a lower one is never possible")
+_NETWORK = fixed("it is built into every machine and every service; make a new cluster")
+_BACKEND = fixed("flannel reads it when a machine joins, and machines must agree; make a new cluster")
+_HOSTS = fixed("the kubelets know the API server by a name in /etc/hosts; make a new cluster")
+
+# what has no effect, and why
+_IMAGES = WithoutEffect("images come from component_source; use component_source: mirror with component_mirror_url")
+_SERVICES = WithoutEffect("OpenPAI's own services are not deployed")
+_PREFLIGHT = WithoutEffect("preflight checks replace OpenPAI's")
+_FLANNEL = WithoutEffect("the pod network is flannel; see flannel_backend")
+_KUBESPRAY = WithoutEffect("kubespray is not used; see the settings in docs/site.md")
+_DAEMON_JSON = WithoutEffect("/etc/docker/daemon.json is the one file; what is in it is kept and merged")
+
+# what this version does not set up
+_CACHE = NotYet(
+    "the Docker cache (enable_docker_cache) is not set up by this version",
+    when=lambda settings: settings.enable_docker_cache,
+)
+_REGISTRY_LOGIN = NotYet("machines do not log in to the registry (docker_registry_username) in this version")
+_IPTABLES = NotYet("docker_iptables_enabled is left alone: Docker keeps its own setting")
+_HIVED = NotYet(
+    "HiveD and OpenPAI's services are not set up by this version: the cluster has Kubernetes' own scheduler",
+    when=lambda settings: settings.docker_image_tag is not None and settings.enable_hived_scheduler,
+)
+
 
 class Settings(f.FileModel):
     """Settings of the whole cluster: config.yaml. A default is OpenPAI's where it had one."""
@@ -87,137 +121,138 @@ class Settings(f.FileModel):
     model_config = ConfigDict(populate_by_name=True, use_attribute_docstrings=True)
 
     # how machines are reached
-    user: f.UserName
+    user: Annotated[f.UserName, live()]
     """The account on every machine; it may use sudo."""
-    password: Secret | None = None
+    password: Annotated[Secret | None, live()] = None
     """Password of `user`, also for sudo. Needed where there is no ssh_key_file_path."""
-    ssh_key_file_path: SiteFile | None = None
+    ssh_key_file_path: Annotated[SiteFile | None, live()] = None
     """Private key of `user`, on the dev box. A relative path starts at the site's folder."""
 
     # the cluster (ours)
-    kubernetes_version: KubernetesVersion = "1.36"
+    kubernetes_version: Annotated[KubernetesVersion, _VERSION] = "1.36"
     """A minor version ("1.36") or an exact one ("1.36.3")."""
-    pod_cidr: f.Cidr = "10.200.0.0/13"
+    pod_cidr: Annotated[f.Cidr, _NETWORK] = "10.200.0.0/13"
     """The network of all pods."""
-    service_cidr: f.Cidr = "10.192.0.0/13"
+    service_cidr: Annotated[f.Cidr, _NETWORK] = "10.192.0.0/13"
     """The network of services."""
-    pod_cidr_node_prefix: NodePrefix = 25
+    pod_cidr_node_prefix: Annotated[NodePrefix, _NETWORK] = 25
     """How much of pod_cidr one machine gets: /25 is room for about 110 pods."""
-    flannel_backend: FlannelBackend = "vxlan"
+    flannel_backend: Annotated[FlannelBackend, _BACKEND] = "vxlan"
     """How pods reach other machines: vxlan (everywhere) or host-gw (all machines in one network, faster)."""
-    kubelet_config: f.FreeMapping = Field(default_factory=dict)
+    kubelet_config: Annotated[f.FreeMapping, _KUBELET_CONFIG] = Field(default_factory=dict)
     """Merged into every KubeletConfiguration."""
-    kubelet_custom_flags: dict[f.FlagName, f.Word] = Field(default_factory=dict)
+    kubelet_custom_flags: Annotated[dict[f.FlagName, f.Word], restarts("kubelet.service")] = Field(default_factory=dict)
     """Flags of the kubelet, without dashes; prefer kubelet_config."""
-    hosts_entries: f.Boolean = True
+    hosts_entries: Annotated[f.Boolean, _HOSTS] = True
     """Write the machines' names into /etc/hosts."""
-    ntp_servers: Servers = ()
+    ntp_servers: Annotated[Servers, restarts("chrony.service")] = ()
     """Where the control planes get the time; they serve it to the other machines."""
-    http_proxy: f.Url | None = None
+    http_proxy: Annotated[f.Url | None, _RUNTIMES] = None
     """Proxy of the machines for http."""
-    https_proxy: f.Url | None = None
+    https_proxy: Annotated[f.Url | None, _RUNTIMES] = None
     """Proxy of the machines for https."""
-    no_proxy: f.Word | None = None
+    no_proxy: Annotated[f.Word | None, _RUNTIMES] = None
     """What is reached without proxy; the machines and the cluster's networks are added."""
 
     # where third-party programs come from (ours)
-    component_source: ComponentSource = "upstream"
+    component_source: Annotated[ComponentSource, live()] = "upstream"
     """Where third-party programs come from: upstream, mirror, bundle or modules."""
-    component_mirror_url: f.Url | None = None
+    component_mirror_url: Annotated[f.Url | None, live()] = None
     """With component_source: mirror, the address that stands for the upstream ones."""
-    component_bundle: SiteFile | None = None
+    component_bundle: Annotated[SiteFile | None, live()] = None
     """With component_source: bundle, the offline file."""
-    component_store_port: f.Port = 5080
+    component_store_port: Annotated[f.Port, _STORE_PORT] = 5080
     """Port of the file server on the first control plane."""
 
     # Docker and containerd
-    docker_packages: DockerPackages = "distribution"
+    docker_packages: Annotated[DockerPackages, _DOCKER] = "distribution"
     """Docker Engine from the distribution or from docker-ce."""
-    container_default_runtime: Runtime | None = None
+    container_default_runtime: Annotated[Runtime | None, _RUNTIMES] = None
     """Runtime of containers that name none: runc or nvidia."""
-    nvidia_device_plugin: f.Boolean = True
+    nvidia_device_plugin: Annotated[f.Boolean, live()] = True
     """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
-    docker_data_root: f.AbsolutePath = "/mnt/docker"
+    docker_data_root: Annotated[f.AbsolutePath, _DATA_ROOT] = "/mnt/docker"
     """Where Docker keeps images and containers."""
-    docker_log_max_size: LogSize = "100m"
+    docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"
     """Size of a container's log file before a new one is begun."""
-    docker_log_max_file: f.Count = 5
+    docker_log_max_file: Annotated[f.Count, _LOGS] = 5
     """How many log files a container keeps."""
-    docker_live_restore: f.Boolean = True
+    docker_live_restore: Annotated[f.Boolean, _DOCKER] = True
     """Containers keep running while Docker is restarted."""
-    docker_iptables_enabled: f.Boolean | None = None
+    docker_iptables_enabled: Annotated[f.Boolean | None, _IPTABLES] = None
     """Whether Docker manages iptables; not given: as Docker does."""
-    docker_config_file_path: f.AbsolutePath | None = None
-    """Without effect; /etc/docker/daemon.json is merged."""
-    openpai_docker_insecure_registries: Registries = ()
+    docker_config_file_path: Annotated[f.AbsolutePath | None, _DAEMON_JSON] = None
+    openpai_docker_insecure_registries: Annotated[Registries, _REGISTRIES] = ()
     """Registries that may be reached without TLS."""
-    openpai_docker_registry_mirrors: Urls = ()
+    openpai_docker_registry_mirrors: Annotated[Urls, _REGISTRIES] = ()
     """Mirrors of Docker Hub."""
 
     # the registry cache
-    enable_docker_cache: f.StrictBoolean = False
+    enable_docker_cache: Annotated[f.StrictBoolean, _CACHE] = False
     """Run a pull-through cache of Docker Hub in the cluster."""
-    docker_cache_storage_backend: Backend = "azure"
+    docker_cache_storage_backend: Annotated[Backend, _CACHE] = "azure"
     """Where the cache keeps its content: azure or filesystem."""
-    docker_cache_azure_account_name: f.Word | None = None
+    docker_cache_azure_account_name: Annotated[f.Word | None, _CACHE] = None
     """Azure storage account of the cache."""
-    docker_cache_azure_account_key: Secret | None = None
+    docker_cache_azure_account_key: Annotated[Secret | None, _CACHE] = None
     """Key of that storage account."""
-    docker_cache_azure_container_name: f.Word = "dockerregistry"
+    docker_cache_azure_container_name: Annotated[f.Word, _CACHE] = "dockerregistry"
     """Container in that storage account."""
-    docker_cache_fs_mount_path: f.AbsolutePath = "/var/lib/registry"
+    docker_cache_fs_mount_path: Annotated[f.AbsolutePath, _CACHE] = "/var/lib/registry"
     """Folder of the cache on the filesystem backend."""
-    docker_cache_remote_url: f.Url = "https://registry-1.docker.io"
+    docker_cache_remote_url: Annotated[f.Url, _CACHE] = "https://registry-1.docker.io"
     """The registry that is cached."""
-    docker_cache_htpasswd: Secret | None = None
+    docker_cache_htpasswd: Annotated[Secret | None, _CACHE] = None
     """Base64 of an htpasswd file (bcrypt): who may use the cache."""
-    docker_cache_registry_htpasswd: Secret | None = None
+    docker_cache_registry_htpasswd: Annotated[Secret | None, _CACHE] = None
     """Another name of docker_cache_htpasswd: the one that OpenPAI really read."""
 
     # OpenPAI's scheduler and services
-    enable_hived_scheduler: f.StrictBoolean = True
+    enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED] = True
     """Schedule with HiveD; for OpenPAI sites."""
-    enable_marketplace: f.Boolean = False
-    """Without effect: OpenPAI's services are not deployed."""
-    docker_image_tag: f.Word | None = None
+    enable_marketplace: Annotated[f.Boolean, _SERVICES] = False
+    docker_image_tag: Annotated[f.Word | None, _RUNTIMES] = None
     """Tag of OpenPAI's service images; marks a site as OpenPAI's."""
-    docker_registry_domain: f.Word = "docker.io"
-    """Without effect: OpenPAI's services are not deployed."""
-    docker_registry_namespace: f.Word = "openpai"
-    """Without effect: OpenPAI's services are not deployed."""
-    docker_registry_username: f.Word | None = None
+    docker_registry_domain: Annotated[f.Word, _SERVICES] = "docker.io"
+    docker_registry_namespace: Annotated[f.Word, _SERVICES] = "openpai"
+    docker_registry_username: Annotated[f.Word | None, _REGISTRY_LOGIN] = None
     """Account at the registry docker_registry_domain."""
-    docker_registry_password: Secret | None = None
+    docker_registry_password: Annotated[Secret | None, _REGISTRY_LOGIN] = None
     """Password of docker_registry_username."""
-    qos_switch: f.Boolean = Field(default=False, alias="qos-switch")
-    """Without effect: OpenPAI's services are not deployed."""
-    host_daemon_port_start: f.Port = 40000
+    qos_switch: Annotated[f.Boolean, _SERVICES] = Field(default=False, alias="qos-switch")
+    host_daemon_port_start: Annotated[f.Port, live()] = 40000
     """First local port of outgoing connections on workers."""
-    host_daemon_port_end: f.Port = 65535
+    host_daemon_port_end: Annotated[f.Port, live()] = 65535
     """Last local port of outgoing connections on workers."""
 
-    # known to OpenPAI, without effect here; NO_EFFECT says why
-    docker_check: f.Boolean = True
-    resource_check: f.Boolean = True
-    gcr_image_repo: f.Word | None = None
-    kube_image_repo: f.Word | None = None
-    quay_image_repo: f.Word | None = None
-    docker_image_repo: f.Word | None = None
-    etcd_image_repo: f.Word | None = None
-    pod_infra_image_repo: f.Word | None = None
-    kubeadm_download_url: f.Word | None = None
-    hyperkube_download_url: f.Word | None = None
-    openpai_kube_network_plugin: f.Word | None = None
-    openpai_kubespray_extra_var: f.FreeMapping = Field(default_factory=dict)
-    openpai_registry: f.Word | None = None
-    dev_box_registry: f.Word | None = None
-    install_run_time: f.Boolean | None = None
-    nvidia_version: f.Word | None = None
-    branch_name: f.Word | None = None
-    worker_default_docker_runtime: f.Word | None = None
-    gpu_type: f.Word | None = None
+    # known to OpenPAI, without effect here; each says why
+    docker_check: Annotated[f.Boolean, _PREFLIGHT] = True
+    resource_check: Annotated[f.Boolean, _PREFLIGHT] = True
+    gcr_image_repo: Annotated[f.Word | None, _IMAGES] = None
+    kube_image_repo: Annotated[f.Word | None, _IMAGES] = None
+    quay_image_repo: Annotated[f.Word | None, _IMAGES] = None
+    docker_image_repo: Annotated[f.Word | None, _IMAGES] = None
+    etcd_image_repo: Annotated[f.Word | None, _IMAGES] = None
+    pod_infra_image_repo: Annotated[f.Word | None, _IMAGES] = None
+    kubeadm_download_url: Annotated[f.Word | None, _IMAGES] = None
+    hyperkube_download_url: Annotated[f.Word | None, _IMAGES] = None
+    openpai_kube_network_plugin: Annotated[f.Word | None, _FLANNEL] = None
+    openpai_kubespray_extra_var: Annotated[f.FreeMapping, _KUBESPRAY] = Field(default_factory=dict)
+    openpai_registry: Annotated[f.Word | None, _IMAGES] = None
+    dev_box_registry: Annotated[f.Word | None, _IMAGES] = None
+    install_run_time: Annotated[f.Boolean | None, WithoutEffect("the container runtime is always installed")] = None
+    nvidia_version: Annotated[f.Word | None, WithoutEffect("NVIDIA drivers are the machine's own")] = None
+    branch_name: Annotated[f.Word | None, WithoutEffect("OpenPAI's sources are not used")] = None
+    worker_default_docker_runtime: Annotated[f.Word | None, WithoutEffect("use container_default_runtime")] = None
+    gpu_type: Annotated[f.Word | None, WithoutEffect("the computing-device of the machine type says it")] = None
 
     @property
     def cache_htpasswd(self) -> SecretStr | None:
         """The base64 of the cache's htpasswd file, under either of OpenPAI's two names for it."""
         return self.docker_cache_htpasswd or self.docker_cache_registry_htpasswd
+
+
+CHANGES = changes(Settings)
+"""Every key of config.yaml -> what a change of it does to a cluster that runs."""
+NO_EFFECT = without_effect(Settings)
+"""The keys that are accepted and change nothing -> why."""

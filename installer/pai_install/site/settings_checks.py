@@ -9,9 +9,8 @@ from dataclasses import dataclass
 
 from pai_install.site.document import Document, Entries
 from pai_install.site.drafts import drafts
-from pai_install.site.legacy import NO_EFFECT
 from pai_install.site.secret import MissingSecret
-from pai_install.site.settings import Settings
+from pai_install.site.settings import NO_EFFECT, Settings
 
 
 @dataclass(frozen=True, slots=True)

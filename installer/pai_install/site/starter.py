@@ -6,8 +6,7 @@ import json
 
 from pydantic_core import PydanticUndefined
 
-from pai_install.site.legacy import NO_EFFECT
-from pai_install.site.settings import Settings
+from pai_install.site.settings import NO_EFFECT, Settings
 
 STARTER_LAYOUT = """\
 # The machines of the cluster. `pai-install validate` checks this file, `pai-install plan` shows what follows.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from pai_install.errors import ExitCode, PaiError
 
@@ -24,6 +27,14 @@ class Completed:
     def ok(self) -> bool:
         """Whether it exited with 0."""
         return self.returncode == 0
+
+
+class OverdueError(PaiError):
+    """A program ran past its time and was ended. stdout: what it had said until then."""
+
+    def __init__(self, argv: Sequence[str], timeout_s: float, stdout: object) -> None:
+        super().__init__(f"{argv[0]} did not finish within {timeout_s} s", details=" ".join(argv))
+        self.stdout = stdout.decode(errors="replace") if isinstance(stdout, bytes) else str(stdout or "")
 
 
 def _missing(program: str) -> PaiError:
@@ -65,7 +76,7 @@ def run(
     except FileNotFoundError as error:
         raise _missing(words[0]) from error
     except subprocess.TimeoutExpired as error:
-        raise PaiError(f"{words[0]} did not finish within {timeout_s} s", details=" ".join(words)) from error
+        raise OverdueError(words, timeout_s or 0, error.stdout) from error
     completed = Completed(words, done.returncode, done.stdout, done.stderr)
     if check and not completed.ok:
         raise PaiError(
@@ -139,3 +150,57 @@ def stream(
     if child.returncode:
         details = "\n".join((f"$ {' '.join(words)}", *last))
         raise PaiError(f"{words[0]} failed with exit status {child.returncode}", details=details)
+
+
+class FailedError(PaiError):
+    """A program failed. completed: its end, with the output that was not handed over already."""
+
+    def __init__(self, completed: Completed) -> None:
+        name = completed.argv[0]
+        super().__init__(
+            f"{name} failed with exit status {completed.returncode}", details=completed.stderr.strip()[-4000:]
+        )
+        self.completed = completed
+
+
+def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str] | None = None) -> Generator[str]:
+    """Runs a program and yields the lines of its standard output as they come; closing the generator ends it.
+
+    The program's input stays open behind `stdin` until the generator is closed.
+    Raises PaiError when the program is missing, FailedError with its standard error when it fails.
+    """
+    words = tuple(str(word) for word in argv)
+    with tempfile.TemporaryFile() as errors:
+        try:
+            child = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                errors="replace",
+                env=dict(env) if env is not None else None,
+            )
+        except FileNotFoundError as error:
+            raise _missing(words[0]) from error
+        with child:
+            assert child.stdin is not None and child.stdout is not None  # noqa: S101, PT018 - both are pipes
+            try:
+                child.stdin.write(stdin)
+                child.stdin.flush()
+                yield from (line.rstrip("\n") for line in child.stdout)
+            except BrokenPipeError:
+                pass  # it ended early, and says why on its standard error
+            except BaseException:
+                child.terminate()
+                raise
+            finally:
+                _close(child.stdin)
+        if child.returncode:
+            errors.seek(0)
+            raise FailedError(Completed(words, child.returncode, "", errors.read().decode(errors="replace")))
+
+
+def _close(pipe: IO[str]) -> None:
+    with suppress(BrokenPipeError):
+        pipe.close()

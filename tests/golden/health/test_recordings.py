@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
-from pai_install.health.catalogues import load_catalogue, load_limits
-from pai_install.health.evaluate import Knowledge, evaluate, machine_view
-from pai_install.health.evidence import CommandResult, Evidence
-from pai_install.health.gpu_view import GpuView
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.parse import nvidia
+from pai_install.health.judge.catalogues import load_catalogue, load_limits
+from pai_install.health.judge.evaluate import Knowledge, evaluate, machine_view
+from pai_install.health.judge.expectation import Expectation
+from pai_install.health.judge.gpu_view import GpuView
+from pai_install.health.judge.rules import GPU_CHECKS
+from pai_install.health.judge.view import MachineView
 from pai_install.health.model import HealthFinding, NotObservedError
-from pai_install.health.parse import nvidia
-from pai_install.health.rules import GPU_CHECKS
-from pai_install.health.snapshot import Expectation
-from pai_install.health.view import MachineView
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parents[3] / "shared" / "data" / "gpu-recordings"

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.runner import force
 from pai_install.cli import main
 from pai_install.engine.base import Engine, Event
-from pai_install.findings import Finding
 from pai_install.operations.install import Install
 from pai_install.plan.model import Inventory, Plan, Step
 from pai_install.plan.observation import Observation
-from pai_install.preflight.judge import force
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import Cluster, LocalWorker
 from pai_install.run.environment import Environment, Product

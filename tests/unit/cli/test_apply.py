@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Finding, Verdict
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import World, facts, run, write_site
@@ -125,7 +126,7 @@ def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any
 
 
 def test_refused_lead_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
-    swap = replace(SWAP, subject="master")
+    swap = SWAP._replace(subject="master")
     world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]

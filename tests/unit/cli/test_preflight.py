@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.preflight.machines import NAMES, good, write_site
 from tests.unit.runs import done, event

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
 from pai_install.run.environment import Product
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
-from pai_install.findings import Verdict
-from pai_install.health.catalogues import load_catalogue, load_limits
-from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
-from pai_install.health.evidence import CommandResult, Evidence
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.judge.catalogues import load_catalogue, load_limits
+from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
+from pai_install.health.judge.expectation import Expectation
 from pai_install.health.model import HealthFinding
-from pai_install.health.snapshot import Expectation
 
 NOW = 1_790_000_000.0
 BOOT = "5f0c9f1e-0000-4000-8000-000000000001"

@@ -13,20 +13,20 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
-from pai_install.findings import Verdict
-from pai_install.health import evidence_file
+from pai_install.health.act.pod import results, try_pods
 from pai_install.health.checkup import Checkup, Request
-from pai_install.health.collect import PLAYBOOK, CollectorOptions, collect, health_inventory
-from pai_install.health.collector import redact
-from pai_install.health.evidence import CommandResult
-from pai_install.health.expect import expectations
+from pai_install.health.collect.collector import redact
+from pai_install.health.collect.run import PLAYBOOK, CollectorOptions, collect, health_inventory
+from pai_install.health.evidence import file as evidence_file
+from pai_install.health.evidence.document import CommandResult
+from pai_install.health.judge.expectation import expectations
+from pai_install.health.memory.store import HealthStore
 from pai_install.health.nodes import NODES_PLAYBOOK, KubectlCall, kubectl
-from pai_install.health.pod import results, try_pods
-from pai_install.health.store import HealthStore
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
-from pai_install.findings import Verdict
-from pai_install.health.collect import PLAYBOOK
+from pai_install.health.collect.run import PLAYBOOK
 from pai_install.health.gate import health_gate
-from pai_install.health.store import HealthStore
+from pai_install.health.memory.store import HealthStore
 from pai_install.site.load import load_site
 
 from .machines import gpu_change, healthy

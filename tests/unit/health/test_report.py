@@ -14,16 +14,16 @@ from xml.etree import ElementTree as ET
 import pytest
 from ruamel.yaml import YAML
 
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Verdict
-from pai_install.health.evidence import CommandResult
-from pai_install.health.explain import all_checks, explain
+from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html
+from pai_install.health.judge.explain import all_checks, explain
+from pai_install.health.judge.rules import TEXTS
 from pai_install.health.junit import junit
 from pai_install.health.model import finding_from_json
 from pai_install.health.prometheus import metrics
 from pai_install.health.report import HealthReport, text, unreached
-from pai_install.health.rules import TEXTS
 from pai_install.health.watch import changes, loud
 
 from .machines import CATALOGUE, LIMITS, Box, change, gpu_change, h100, healthy

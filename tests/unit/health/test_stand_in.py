@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
-from pai_install.health import collector
-from pai_install.health.evaluate import Knowledge, MachineReport, evaluate
-from pai_install.health.evidence import parse_evidence
-from pai_install.health.rules import GPU_CHECKS
-from pai_install.health.snapshot import Expectation
+from pai_install.checks.verdict import Verdict
+from pai_install.health.collect import collector
+from pai_install.health.evidence.document import parse_evidence
+from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
+from pai_install.health.judge.expectation import Expectation
+from pai_install.health.judge.rules import GPU_CHECKS
 from pai_install.lab.gpu import PRODUCTS, STAND_IN_DIR, Product, gpu_xml, gpus_of
 from pai_install.lab.gpu import smi_xml as lab_smi_xml
 from pai_install.lab.gpu_stand_in import FOLDER, entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from pathlib import Path
 from typing import Any
@@ -102,6 +103,19 @@ def test_new_file_has_an_empty_backup_so_that_it_can_be_rolled_back(files: Run, 
     assert files({"path": str(path), "content": "new", "backup": True})["backups"] == {str(path): ""}
 
 
+def test_paths_are_all_files_but_live_ones(files: Run, tmp_path: Path) -> None:
+    """Also those that did not change, or must not be there: the service may not have read them yet."""
+    written, gone, live, lines = (str(tmp_path / name) for name in ("a", "b", "c", "d"))
+    items = [
+        {"path": written, "content": "x"},
+        {"path": gone, "state": "absent"},
+        {"path": live, "content": "x", "live": True},
+        {"path": lines, "replace": [{"regexp": "x", "replacement": "y"}]},
+    ]
+    assert files(*items)["paths"] == [written, gone, lines]
+    assert files(*items)["paths"] == [written, gone, lines]
+
+
 def test_absent(files: Run, tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("x")
@@ -146,6 +160,35 @@ def test_json_that_already_holds_everything_keeps_its_format(files: Run, tmp_pat
     path.write_text('{ "live-restore" : true }')
     assert not files({"path": str(path), "merge_json": {"live-restore": True}})["changed"]
     assert path.read_text() == '{ "live-restore" : true }'
+
+
+def changed_lines(before: str, after: str) -> list[str]:
+    """The lines of a diff that are not the same on both sides."""
+    lines = difflib.ndiff(before.splitlines(), after.splitlines())
+    return [line for line in lines if line.startswith(("+", "-"))]
+
+
+def test_changed_value_stays_in_its_line(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    patch = {"log-driver": "json-file", "log-opts": {"max-size": "10m", "max-file": "3"}, "live-restore": True}
+    files({"path": str(path), "merge_json": patch})
+    before = path.read_text()
+    files({"path": str(path), "merge_json": {**patch, "log-opts": {"max-size": "20m", "max-file": "3"}}})
+    assert changed_lines(before, path.read_text()) == [
+        '-         "max-size": "10m",',
+        '+         "max-size": "20m",',
+    ]
+
+
+@pytest.mark.parametrize("indent", ["  ", "\t", "        "])
+def test_merged_json_keeps_the_admins_order_and_indentation(files: Run, tmp_path: Path, indent: str) -> None:
+    path = tmp_path / "daemon.json"
+    before = json.dumps({"zone": "höhe", "bip": "10.9.0.1/24", "a": {"b": 1}}, indent=indent, ensure_ascii=False)
+    path.write_text(before + "\n")
+    files({"path": str(path), "merge_json": {"a": {"c": 2}, "bip": "10.8.0.1/24", "new": True}})
+    assert list(json.loads(path.read_text())) == ["zone", "bip", "a", "new"]
+    assert f'{indent}"zone": "höhe",' in path.read_text().splitlines()
+    assert len(changed_lines(before, path.read_text())) == 2 + 3 + 3  # bip; b and c; the brace of a, and new
 
 
 @pytest.mark.parametrize("text", ["{broken", "[1, 2]"])

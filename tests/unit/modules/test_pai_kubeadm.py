@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,6 +53,35 @@ def test_a_control_plane_with_its_data_is_never_begun_again(
     assert not kubeadm.is_member(state)
     kubeadm.set_marker(state, done=True)
     assert kubeadm.is_member(state) is member
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_a_machine_that_joins_again_does_so_without_its_old_pod_network(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """A new node may get another range of addresses, which a bridge with an address of the old one refuses."""
+    leases = tmp_path / "networks"
+    leases.mkdir()
+    for name in ("KUBELET_CONF", "ADMIN_CONF", "ETCD_DATA"):
+        monkeypatch.setattr(kubeadm, name, str(tmp_path / name))
+    monkeypatch.setattr(kubeadm, "RENDERED", (str(tmp_path / "none"),))
+    monkeypatch.setattr(kubeadm, "ADDRESS_LEASES", str(leases))
+    for name in ("tighten", "keep_copies"):
+        monkeypatch.setattr(kubeadm, name, lambda *_: None)
+    if before:
+        kubeadm.set_marker("join", done=True)
+    commands: list[list[str]] = []
+
+    def run(argv: list[str]) -> tuple[int, str, str]:
+        commands.append(argv)
+        return 0, "", ""
+
+    params: dict[str, Any] = {"ignore_preflight_errors": [], "ready_url": "", "encryption_config": None}
+    member = kubeadm.Member(SimpleNamespace(check_mode=False, params=params, run_command=run))
+    member.enter("join")
+    deleted = [argv[-1] for argv in commands if argv[:3] == ["ip", "link", "delete"]]
+    assert deleted == (["cni0", "flannel.1"] if before else [])
+    assert leases.exists() is not before
 
 
 @pytest.mark.parametrize("made", ["file", "folder"])

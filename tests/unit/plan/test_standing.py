@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pai_install.findings import Verdict, worst
+from pai_install.checks.finding import worst
+from pai_install.checks.verdict import Verdict
 from pai_install.plan.observed import Certificate, Observed
 from pai_install.plan.standing import standing_findings, versions
 from pai_install.site import Site

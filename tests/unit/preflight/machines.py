@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pai_install.findings import Finding
+from pai_install.checks.finding import Finding
 from pai_install.preflight.evidence import Evidence, parse_evidence
 from pai_install.preflight.judge import judge
 from pai_install.site import Site, load_site
@@ -101,6 +101,7 @@ def good(name: str) -> dict[str, Any]:
         "docker": {"running": False, "snap": False, "daemon_json": "", "data_root": ""},
         "containerd": {"running": False, "config": "", "tasks": {}},
         "kubernetes": {"marker": {}, "roles": [], "files": [], "cni": [], "other": [], "etcd_entries": 0},
+        "leftovers": {"interfaces": [], "folders": [], "tables": [], "chains": []},
         "interfaces": [interface(f"10.0.0.{number}/24", mac=f"52:54:00:00:00:0{number}")],
         "routes": [
             {"network": "0.0.0.0/0", "interface": "eth0"},
@@ -158,6 +159,12 @@ def installed(name: str) -> dict[str, Any]:
             "etcd_entries": 1 if master else 0,
             "cni": ["10-containerd-net.conflist"],
             "other": [],
+        },
+        "leftovers": {
+            "interfaces": ["cni0", "flannel.1"],
+            "folders": ["/var/lib/cni/networks", "/var/lib/kubelet/pods"],
+            "tables": ["ip kube-proxy"],
+            "chains": [],
         },
         "listeners": listeners,
         "routes": [*machine["routes"], {"network": "10.200.1.0/25", "interface": "cni0"}],

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Finding, Verdict
 from pai_install.preflight.gather import gather, preflight_inventory
 from pai_install.preflight.run import run
 from pai_install.site import Site

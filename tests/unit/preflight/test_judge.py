@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.checks.runner import force, require_known
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Verdict
 from pai_install.preflight.evidence import Evidence
-from pai_install.preflight.judge import CONTACT_CHECKS, check_ids, force, judge, no_contact, require_known
+from pai_install.preflight.judge import CONTACT_CHECKS, check_ids, judge, no_contact
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
 from tests.unit.preflight.machines import LAYOUT, NAMES, fleet, installed, read_site
@@ -118,9 +119,9 @@ def test_forcing_leaves_everything_else(site: Site) -> None:
 
 
 def test_only_known_checks_can_be_forced() -> None:
-    require_known(["swap", "reachable"])
+    require_known(["swap", "reachable"], check_ids())
     with pytest.raises(PaiError, match="nonsense") as caught:
-        require_known(["swap", "nonsense"])
+        require_known(["swap", "nonsense"], check_ids())
     assert caught.value.exit_code is ExitCode.USAGE
     assert "swap" in caught.value.remedy
 

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pai_install.preflight.evidence import Evidence, parse_evidence
-
-SHARED = Path(__file__).parents[3] / "playbooks" / "module_utils"
-
-
-@pytest.fixture(scope="module")
-def parts() -> dict[str, ModuleType]:
-    """pai_probe, pai_probe_machine and pai_probe_network, loaded under the names that Ansible gives them."""
-    found = {}
-    for name in ("pai_managed", "pai_probe", "pai_probe_machine", "pai_probe_network"):
-        full = f"ansible.module_utils.{name}"
-        if full not in sys.modules:
-            spec = importlib.util.spec_from_file_location(full, SHARED / f"{name}.py")
-            assert spec is not None
-            assert spec.loader is not None
-            sys.modules[full] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(sys.modules[full])
-        found[name] = sys.modules[full]
-    return found
+from tests.ansible_path import module_util
 
 
 @pytest.fixture
-def probe(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe"]
+def probe() -> Any:
+    return module_util("pai_probe")
 
 
 @pytest.fixture
-def machine(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe_machine"]
+def machine() -> Any:
+    return module_util("pai_probe_machine")
 
 
 @pytest.fixture
-def network(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe_network"]
+def network() -> Any:
+    return module_util("pai_probe_network")
+
+
+@pytest.fixture
+def leftover() -> Any:
+    return module_util("pai_probe_leftovers")
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_itself(probe: Any) -> None:
@@ -79,12 +64,12 @@ def test_logins_never_leave_the_machine(probe: Any) -> None:
 
 
 def test_reading_what_is_not_there(probe: Any, tmp_path: Path) -> None:
-    assert probe.read(str(tmp_path / "none")) == ""
+    assert module_util("pai_machine").read(str(tmp_path / "none")) == ""
     assert probe.names_in(str(tmp_path / "none")) == []
     assert (probe.number("12"), probe.number("x")) == (12, None)
 
 
-def test_everything_on_this_box_is_evidence(machine: Any, network: Any, probe: Any) -> None:
+def test_everything_on_this_box_is_evidence(machine: Any, network: Any, leftover: Any, probe: Any) -> None:
     """The shape that the modules give is the shape that the verdicts read, part by part."""
     probes = {
         "identity": machine.identity,
@@ -98,6 +83,7 @@ def test_everything_on_this_box_is_evidence(machine: Any, network: Any, probe: A
         "packages": machine.packages,
         "docker": machine.docker,
         "kubernetes": machine.kubernetes,
+        "leftovers": leftover.leftovers,
         "routes": network.routes,
         "listeners": network.listeners,
         "names": lambda: network.names(""),
@@ -323,3 +309,32 @@ def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.
     monkeypatch.setattr(machine, "read", lambda _path: "")
     found = machine.docker()
     assert (found["version"], found["containers"], found["data_root"]) == ("26.1", 3, "/data")
+
+
+POD_FILTERS = """\
+table ip kube-proxy {
+\tchain nat-prerouting {
+\t\ttype nat hook prerouting priority dstnat; policy accept;
+\t}
+}
+table ip nat {
+\tchain KUBE-SERVICES {
+\t}
+\tchain DOCKER {
+\t}
+}
+table ip flannel-ipv4 {
+\tchain postrtg {
+\t}
+}
+"""
+
+
+def test_filters_of_pods_are_told_from_those_of_others(leftover: Any) -> None:
+    assert leftover.filters_of_pods(POD_FILTERS) == (["ip kube-proxy", "ip flannel-ipv4"], ["KUBE-SERVICES"])
+    assert leftover.filters_of_pods("") == ([], [])
+
+
+def test_interfaces_of_pods_are_told_from_those_of_others(leftover: Any) -> None:
+    names = ["lo", "eth0", "cni0", "flannel.1", "docker0", "kube-ipvs0", "cnibridge", "veth12"]
+    assert leftover.pod_interfaces([{"ifname": name} for name in names]) == ["cni0", "flannel.1", "kube-ipvs0"]

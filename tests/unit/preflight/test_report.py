@@ -9,8 +9,9 @@ from pathlib import Path
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
 from pai_install.preflight.judge import judge
 from pai_install.preflight.report import PreflightReport, check_table, counts, text
 from pai_install.preflight.schema import schema

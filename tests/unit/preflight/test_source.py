@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.preflight import source
 from pai_install.preflight.source import answer_problem, source_finding
 from tests.unit.preflight.machines import CONFIG, read_site

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, Outcome, PhaseResult, TaskRecord
 
 FINE = Outcome(

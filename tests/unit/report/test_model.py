@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.findings import Finding, Verdict
 from pai_install.report.model import OBSERVE, Counts, Failure, HostResult, HostStatus, Outcome, PhaseResult
 from tests.unit.report.outcomes import FINE, TROUBLED
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.plan.observed import Observed
 from pai_install.preflight.judge import CONTACT_CHECKS
 from pai_install.preflight.report import PreflightReport

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.findings import Finding, Verdict
 from pai_install.plan.model import LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.run.lock import holder, site_lock

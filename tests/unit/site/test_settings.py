@@ -10,8 +10,8 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from pai_install.site import Settings
-from pai_install.site.legacy import NO_EFFECT
 from pai_install.site.load import Reading, read_site
+from pai_install.site.settings import NO_EFFECT
 from tests.unit.site.sites import CONFIG, write_site
 
 HTPASSWD = base64.b64encode(b"user:$2y$05$" + b"a" * 53 + b"\n").decode()

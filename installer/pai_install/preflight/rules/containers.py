@@ -17,6 +17,13 @@ def cluster(case: Case) -> Ruling | None:
             expected="none",
             remedy="if nothing on it is needed, remove it by its own uninstaller (k3s-uninstall.sh, snap remove ...)",
         )
+    if seen.files and not seen.marker and seen.authority and seen.authority == _authority(case):
+        return failed(
+            "the machine was a node of this cluster, and pai-install's own record of that is gone",
+            value=", ".join(seen.files[:4]),
+            expected="no cluster, or a node with /var/lib/pai-install/kubeadm.json",
+            remedy="sudo kubeadm reset --force on this machine; apply joins it again",
+        )
     if seen.files and not seen.marker:
         return failed(
             "the machine belongs to a Kubernetes cluster that pai-install did not make",
@@ -43,8 +50,7 @@ def _membership(case: Case) -> Ruling:
         return passed("no cluster was here")
     if not seen.member:
         return passed("an interrupted installation of ours; apply continues it", str(seen.marker.get("state", "")))
-    first = case.fleet.evidence.get(case.fleet.first)
-    reference = first.kubernetes.authority if first is not None and first.kubernetes is not None else ""
+    reference = _authority(case)
     if reference and seen.authority and seen.authority != reference:
         return failed(
             f"it is a node of another cluster of pai-install than {case.fleet.first}",
@@ -53,6 +59,12 @@ def _membership(case: Case) -> Ruling:
             remedy="take it out of that cluster first: sudo kubeadm reset --force on this machine",
         )
     return passed("a node of this cluster", seen.authority)
+
+
+def _authority(case: Case) -> str:
+    """The digest of this cluster's certificate; empty when the first control plane has none or gave no evidence."""
+    first = case.fleet.evidence.get(case.fleet.first)
+    return first.kubernetes.authority if first is not None and first.kubernetes is not None else ""
 
 
 def pod_network(case: Case) -> Ruling | None:

@@ -20,6 +20,10 @@ from pai_install.preflight.model import (
     unknown,
     warned,
 )
+from pai_install.preflight.rules.leftovers import clean
+
+# interfaces that our pod network makes, and nothing but a pod network
+_OF_PODS = ("cni", "flannel")
 
 
 def mtu(case: Case) -> Ruling | None:
@@ -43,20 +47,31 @@ def overlap(case: Case) -> Ruling | None:
     """No route of the machine leads into the networks of pods and services."""
     settings = case.site.settings
     networks = {"pod_cidr": IPv4Network(settings.pod_cidr), "service_cidr": IPv4Network(settings.service_cidr)}
-    clashes = [
-        f"{route.network} at {route.interface} and {name} {network}"
+    clashes = {
+        f"{route.network} at {route.interface} and {name} {network}": route.interface
         for route in had(case.evidence.routes, "routes")
         for name, network in networks.items()
         if not _harmless(case, route.interface) and _overlaps(IPv4Network(route.network), network)
-    ]
+    }
     if not clashes:
         return passed("no route leads into the cluster's networks")
+    value = "; ".join(clashes)
+    left = [name for name in dict.fromkeys(clashes.values()) if name.startswith(_OF_PODS)]
+    if len(left) == len(set(clashes.values())):
+        message = "an earlier cluster left interfaces behind that have addresses of the cluster's networks"
+        return failed(message, value=value, expected="no such interface", remedy=_delete(case, left))
     return failed(
         "networks of the cluster overlap with the machine's own",
-        value="; ".join(clashes),
+        value=value,
         expected="networks that nothing else uses",
         remedy="choose another pod_cidr or service_cidr in config.yaml",
     )
+
+
+def _delete(case: Case, interfaces: list[str]) -> str:
+    if case.evidence.leftovers is not None:
+        return clean(case.evidence.leftovers)
+    return f"if nothing on the machine is needed: {'; '.join(f'sudo ip link delete {name}' for name in interfaces)}"
 
 
 def _harmless(case: Case, interface: str) -> bool:

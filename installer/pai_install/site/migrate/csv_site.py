@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pai_install.site.document import Document, Mark
-from pai_install.site.legacy import LEGACY_SETTINGS, NO_EFFECT
+from pai_install.site.legacy import LEGACY_SETTINGS
 from pai_install.site.migrate.emit import without_keys
 from pai_install.site.migrate.model import (
     RESOURCES,
@@ -18,7 +18,7 @@ from pai_install.site.migrate.model import (
 )
 from pai_install.site.problem import SiteInvalid, short
 from pai_install.site.reader import read_document
-from pai_install.site.settings import Settings
+from pai_install.site.settings import NO_EFFECT, Settings
 
 MASTERS, WORKERS = "master.csv", "worker.csv"
 SETTINGS_NAMES = ("config", "config.yml", "config.yaml")

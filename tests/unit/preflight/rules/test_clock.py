@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.preflight.evidence import Clock
 from pai_install.preflight.judge import judge
 from pai_install.preflight.rules.clock import Offset, offset_to_box

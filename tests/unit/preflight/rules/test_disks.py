@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.site import Site
 from tests.unit.preflight.machines import CONFIG, GIB, PATHS, etcd_disk, findings_of, installed, mount, read_site
 

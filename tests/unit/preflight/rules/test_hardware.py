@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.site import Site
 from tests.unit.preflight.machines import GIB, LAYOUT, findings_of, read_site
 

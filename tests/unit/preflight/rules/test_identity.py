@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.site import Site
 from tests.unit.preflight.machines import LAYOUT, findings_of, interface, read_site
 

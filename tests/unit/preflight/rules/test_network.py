@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.findings import Verdict
+from pai_install.checks.verdict import Verdict
 from pai_install.preflight.judge import judge
 from pai_install.site import Site
 from tests.unit.preflight.machines import findings_of, fleet, installed, interface, peer
@@ -44,6 +44,26 @@ def test_overlap(site: Site, network: str, name: str, verdict: str) -> None:
 def test_our_own_pod_network_overlaps_with_nothing(site: Site, name: str, verdict: str) -> None:
     routes = {"worker1": {"routes": [{"network": "10.200.1.0/25", "interface": name}]}}
     assert findings_of(site, "network-overlap", routes, installed)["worker1"].verdict == verdict
+
+
+def test_interfaces_of_an_earlier_cluster_are_to_be_deleted_and_the_networks_kept(site: Site) -> None:
+    left = {
+        "routes": [
+            {"network": "10.200.0.0/25", "interface": "flannel.1"},
+            {"network": "10.200.1.0/25", "interface": "cni0"},
+        ],
+        "leftovers": {"interfaces": ["flannel.1", "cni0"]},
+    }
+    found = findings_of(site, "network-overlap", {"worker1": left})["worker1"]
+    assert found.verdict is Verdict.FAIL
+    assert "sudo ip link delete flannel.1; sudo ip link delete cni0" in found.remedy
+    assert "pod_cidr" not in found.remedy
+
+
+def test_a_network_of_the_machine_beside_left_interfaces_still_needs_another_one(site: Site) -> None:
+    routes = [{"network": "10.200.1.0/25", "interface": "cni0"}, {"network": "10.200.0.0/16", "interface": "eth1"}]
+    found = findings_of(site, "network-overlap", {"worker1": {"routes": routes}})["worker1"]
+    assert "choose another pod_cidr" in found.remedy
 
 
 SILENT = {"22": "silent", "6443": "silent", "5080": "silent"}

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pai_install.findings import Finding, Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.preflight import needs
 from pai_install.site import Site
 from tests.unit.preflight.machines import findings_of, good, installed

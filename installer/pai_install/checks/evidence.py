@@ -1,0 +1,146 @@
+"""The law of evidence: a missing value is never good.
+
+A check reads through a view that records what it reads. What is missing is noted as a gap, or raises NotObservedError;
+a PASS that rests on a gap becomes UNKNOWN or SKIP, whatever the check's author thought of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, TypeVar, cast
+
+from pydantic import BaseModel
+
+from pai_install.checks.result import Result
+from pai_install.checks.verdict import Verdict
+
+Part = TypeVar("Part")
+
+
+class NotObservedError(Exception):
+    """Evidence that a check needs is not there; `verdict` is SKIP or UNKNOWN."""
+
+    def __init__(self, verdict: Verdict, reason: str) -> None:
+        super().__init__(reason)
+        self.verdict = verdict
+        self.reason = reason
+
+    @property
+    def result(self) -> Result:
+        """What the check concludes then."""
+        return Result(self.verdict, self.reason)
+
+
+class Record:
+    """What one check has read, and which of it was missing."""
+
+    __slots__ = ("_gaps", "_read", "_sources")
+
+    def __init__(self) -> None:
+        self._read: dict[str, None] = {}
+        self._gaps: dict[str, NotObservedError] = {}
+        self._sources: dict[str, str] = {}
+
+    def begin(self) -> None:
+        """Forgets what the check before has read."""
+        self._read.clear()
+        self._gaps.clear()
+        self._sources.clear()
+
+    def read(self, name: str) -> None:
+        """Notes that a value was read."""
+        self._read[name] = None
+
+    def gap(self, name: str, reason: str = "", *, verdict: Verdict = Verdict.UNKNOWN) -> None:
+        """Notes that a value was read and is missing; verdict: UNKNOWN, or SKIP where it cannot be there."""
+        self._read[name] = None
+        self._gaps.setdefault(name, NotObservedError(verdict, reason or f"no evidence of {name}"))
+
+    def limit(self, name: str, source: str) -> None:
+        """Notes that a threshold was compared with, and whose it is."""
+        self._sources[name] = source
+
+    def settle(self, result: Result) -> Result:
+        """The result, or the gravest gap where it is a PASS that rests on one."""
+        if result.verdict is not Verdict.PASS or not self._gaps:
+            return result
+        gaps = list(self._gaps.values())
+        return next((gap for gap in gaps if gap.verdict is Verdict.UNKNOWN), gaps[0]).result
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What was read, in order."""
+        return tuple(self._read)
+
+    @property
+    def evidence(self) -> str:
+        """What was read, as a list in words."""
+        return ", ".join(self._read)
+
+    @property
+    def source(self) -> str:
+        """Whose thresholds were compared with; empty when none were."""
+        return "; ".join(f"{name}: {source}" for name, source in self._sources.items())
+
+
+class _View:
+    """Stands for a pydantic model: has its fields, properties and methods, and notes every field that is read."""
+
+    def __init__(self, model: BaseModel, record: Record, path: str) -> None:
+        self._model = model
+        self._record = record
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - the field's type, as `viewed` says
+        kind = type(self._model)
+        if name not in kind.model_fields:
+            return self._computed(kind, name)
+        path = f"{self._path}.{name}" if self._path else name
+        value = getattr(self._model, name)
+        if value is None or name not in self._model.model_fields_set:
+            self._record.gap(path)
+            return value
+        return _wrapped(value, self._record, path)
+
+    def _computed(self, kind: type[BaseModel], name: str) -> Any:  # noqa: ANN401
+        """A property reads through the view as a check does; anything else is the model's own."""
+        found = getattr(kind, name)
+        if isinstance(found, property) and found.fget is not None:
+            return found.fget(self)
+        if isinstance(found, cached_property):
+            return found.func(self)
+        return getattr(self._model, name)
+
+
+def _wrapped(value: object, record: Record, path: str) -> object:
+    if isinstance(value, BaseModel):
+        return _View(value, record, path)
+    record.read(path)
+    if isinstance(value, tuple):
+        return tuple(_wrapped(item, record, path) if isinstance(item, BaseModel) else item for item in value)
+    if isinstance(value, Mapping):
+        return {key: _wrapped(item, record, path) if isinstance(item, BaseModel) else item
+                for key, item in value.items()}  # fmt: skip
+    return value
+
+
+def viewed(model: Part, record: Record, path: str = "") -> Part:
+    """The model as a check sees it: each field that it reads is noted in `record`, as "part.field".
+
+    A field that is None, or that was never given to the model (its default stands there), is a gap.
+    """
+    assert isinstance(model, BaseModel)  # noqa: S101 - a view of anything else would record nothing
+    return cast("Part", _View(model, record, path))
+
+
+def peek(part: Part) -> Part:
+    """The model behind a view, read without a record: to choose what to read, never to judge."""
+    return cast("Part", part._model) if isinstance(part, _View) else part  # noqa: SLF001 - its own other half
+
+
+def require(part: Part | None, name: str, why: str = "it was not seen") -> Part:
+    """A part of the evidence. Raises NotObservedError when it is missing."""
+    if part is None:
+        raise NotObservedError(Verdict.UNKNOWN, f"no evidence of {name.replace('_', ' ')}: {why}")
+    return part

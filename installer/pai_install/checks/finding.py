@@ -1,0 +1,94 @@
+"""One verdict of one check about one subject: the same for every room and every report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pai_install.checks.verdict import GRAVITY, Action, Verdict, gravest
+
+# the fields that every finding has in JSON; the others are left out where they are empty
+_ALWAYS = ("id", "verdict", "subject", "message", "value", "expected", "remedy")
+
+
+class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make a third of a million
+    """One verdict about one subject.
+
+    id: the check, kebab-case, e.g. "cluster-dns". subject: a machine, "cluster" or "this box". device: a bus id, port
+    or disk of it. message: one sentence. value and expected: what was seen and what should be there, as text.
+    remedy: what to do; empty for PASS and SKIP. source: whose rule or limit it is. evidence: what was read.
+    """
+
+    id: str
+    verdict: Verdict
+    subject: str
+    message: str
+    value: str = ""
+    expected: str = ""
+    remedy: str = ""
+    device: str = ""
+    action: Action = Action.NONE
+    source: str = ""
+    evidence: str = ""
+
+    @property
+    def where(self) -> str:
+        """The subject, and the device where there is one."""
+        return f"{self.subject} {self.device}" if self.device else self.subject
+
+    def as_json(self) -> dict[str, str]:
+        """The JSON form, every field as text; device, action, source and evidence only where they say something."""
+        fields = {name: str(value) for name, value in zip(self._fields, self, strict=True)}
+        if self.action is Action.NONE:
+            del fields["action"]
+        return {name: text for name, text in fields.items() if text or name in _ALWAYS}
+
+
+def parse_finding(raw: Mapping[str, Any], *, subject: str = "") -> Finding:
+    """Builds a Finding from a module's or a file's mapping; `subject` is used where it names none.
+
+    A verdict that is missing or not a known word becomes UNKNOWN: it must never read as PASS.
+    """
+    texts = {name: _text(raw.get(name)) for name in Finding._fields if name not in ("verdict", "action")}
+    texts["id"] = texts["id"] or "unnamed"
+    texts["subject"] = texts["subject"] or subject
+    return Finding(verdict=_verdict(raw.get("verdict")), action=_action(raw.get("action")), **texts)
+
+
+def _verdict(raw: object) -> Verdict:
+    try:
+        return Verdict(str(raw or "").upper())
+    except ValueError:
+        return Verdict.UNKNOWN
+
+
+def _action(raw: object) -> Action:
+    try:
+        return Action(str(raw or "none"))
+    except ValueError:
+        return Action.NONE
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def worst(findings: Iterable[Finding]) -> Verdict:
+    """The gravest verdict; SKIP where there are none."""
+    return gravest(finding.verdict for finding in findings)
+
+
+def counts(findings: Iterable[Finding]) -> dict[str, int]:
+    """Verdict -> how many, the gravest first; all five are always there."""
+    found = Counter(finding.verdict for finding in findings)
+    return {verdict.value: found[verdict] for verdict in GRAVITY}
+
+
+def finding_schema() -> dict[str, Any]:
+    """The JSON Schema of `Finding.as_json`."""
+    text = {"type": "string"}
+    fields: dict[str, Any] = dict.fromkeys(Finding._fields, text)
+    fields["verdict"] = {"enum": [verdict.value for verdict in Verdict]}
+    fields["action"] = {"enum": [action.value for action in Action if action is not Action.NONE]}
+    return {"type": "object", "properties": fields, "required": list(_ALWAYS), "additionalProperties": False}

@@ -1,0 +1,63 @@
+"""Asks checks, keeps the law of evidence, and lets an administrator force some; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, TypeVar
+
+from pai_install.checks.check import Check
+from pai_install.checks.evidence import NotObservedError, Record
+from pai_install.checks.finding import Finding
+from pai_install.checks.result import Result
+from pai_install.checks.verdict import CALM, Verdict
+from pai_install.errors import ExitCode, PaiError
+
+Subject = TypeVar("Subject")
+Answer = Result | Iterable[Result] | None
+
+
+def run_checks(
+    checks: Iterable[Check[Callable[[Subject], Answer]]], subject: Subject, name: str, record: Record
+) -> Iterator[Finding]:
+    """What every check says of one subject; none where a check gives None, as its question does not arise.
+
+    name: the subject's, for the findings. record: what the subject's views write into.
+    """
+    for item in checks:
+        record.begin()
+        for result in results(item.judge, subject):
+            settled = record.settle(result)
+            evidence = "" if settled.verdict in CALM else record.evidence
+            yield item.finding(name, settled, source=record.source, evidence=evidence)
+
+
+def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:  # noqa: ANN401 - the judge's own
+    """What a check's function says, as a tuple; a gap that it ran into is its answer."""
+    try:
+        answer = judge(*subjects)
+        if answer is None:
+            return ()
+        return (answer,) if isinstance(answer, Result) else tuple(answer)
+    except NotObservedError as gap:
+        return (gap.result,)
+
+
+def require_known(forced: Collection[str], known: Collection[str]) -> None:
+    """Raises PaiError for a word of --force-check that is no check."""
+    strange = [name for name in forced if name not in known]
+    if strange:
+        raise PaiError(
+            f"--force-check names {', '.join(strange)}, which is no check",
+            remedy=f"checks: {', '.join(sorted(known))}",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def force(findings: Iterable[Finding], forced: Collection[str]) -> tuple[Finding, ...]:
+    """The findings with each FAIL of a forced check made a WARN that says so."""
+    return tuple(
+        finding._replace(verdict=Verdict.WARN, message=f"{finding.message} (forced)")
+        if finding.verdict is Verdict.FAIL and finding.id in forced
+        else finding
+        for finding in findings
+    )

@@ -1,0 +1,53 @@
+"""What a check may conclude, and what an administrator should do about it. Every room may import this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    """What a check concluded. A missing value is UNKNOWN, never PASS."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    WARN = "WARN"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+    UNKNOWN = "UNKNOWN"
+
+
+# The gravest first, in every report and for every sum. UNKNOWN comes before WARN: nobody looked, so it may hide a FAIL,
+# while a WARN was seen and works. SKIP comes after PASS: a check that does not apply says nothing about its subject.
+GRAVITY = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN, Verdict.PASS, Verdict.SKIP)
+OPEN = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN)  # somebody should look
+CALM = (Verdict.PASS, Verdict.SKIP)
+_RANK = {verdict: rank for rank, verdict in enumerate(GRAVITY)}
+
+
+def gravest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The first of GRAVITY among the verdicts; SKIP for none at all, as nothing was looked at."""
+    return min(verdicts, key=_RANK.__getitem__, default=Verdict.SKIP)
+
+
+class Action(StrEnum):
+    """What an administrator should do; the cheapest first."""
+
+    NONE = "none"
+    CONFIG = "config"
+    RESET_GPU = "reset_gpu"
+    DRAIN = "drain"
+    REBOOT = "reboot"
+    RMA = "rma"
+
+    @property
+    def rank(self) -> int:
+        """Position in the order above."""
+        return _COST[self]
+
+
+_COST = {action: rank for rank, action in enumerate(Action)}
+
+
+def costliest(actions: Iterable[Action]) -> Action:
+    """The last of Action among the actions; NONE for none at all."""
+    return max(actions, key=_COST.__getitem__, default=Action.NONE)

@@ -1,0 +1,1 @@
+"""The one door to the Kubernetes API: client, model of what it answers, conditions of the cluster."""

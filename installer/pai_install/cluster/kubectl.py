@@ -1,0 +1,178 @@
+"""The client of the Kubernetes API by calls of kubectl; what carries them is a Transport."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from pai_install.cluster import calls
+from pai_install.cluster.client import Change, CommandOutput, Eviction, EvictionOutcome, Patch, Select
+from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import JsonObject, child, rows, text
+from pai_install.cluster.refusal import reason_of, refusal
+from pai_install.cluster.transport import Answer, Call, Reply, Transport
+from pai_install.errors import PaiError
+
+_LOG_LINE = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")
+_COMMAND_FAILED = "command terminated with exit code"
+_NONE_SELECTED = "no matching resources found"
+
+
+class KubectlClient:
+    """See ClusterClient for what each method gives and raises."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+
+    def get(self, refs: Sequence[Ref]) -> tuple[JsonObject | None, ...]:
+        """The objects; None for one that does not exist."""
+        reply = self._run([calls.get(ref) for ref in refs])
+        return tuple(next(iter(_objects(reply.host, answer)), None) for answer in reply.answers)
+
+    def list(self, *selects: Select) -> tuple[tuple[JsonObject, ...], ...]:
+        """The objects of each selection."""
+        reply = self._run([calls.listing(select) for select in selects])
+        return tuple(tuple(_objects(reply.host, answer)) for answer in reply.answers)
+
+    def watch(self, select: Select) -> Iterator[Change]:
+        """Each change as it happens."""
+        document: list[str] = []
+        for line in self._transport.lines(calls.watch(select)):
+            document.append(line)
+            if line == "}":
+                event = _parse("the watch", "\n".join(document))
+                document = []
+                for row in event:
+                    yield Change(text(row.get("type")), child(row, "object"))
+
+    def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
+        """Server-side apply."""
+        return self._changed([calls.apply(objects, force=force)] if objects else [])
+
+    def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+        """Makes new objects."""
+        return self._changed([calls.create(objects)] if objects else [])
+
+    def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
+        """Changes objects in order."""
+        return self._changed([calls.patch(patch) for patch in patches])
+
+    def delete(self, refs: Sequence[Ref], *, wait_s: float = 0) -> None:
+        """Deletes objects."""
+        self._run([calls.delete(group, wait_s) for group in _groups(refs)])
+
+    def delete_selected(self, select: Select, *, wait_s: float = 0) -> None:
+        """Deletes a selection."""
+        self._run([calls.delete_selected(select, wait_s)])
+
+    def wait(self, select: Select | Sequence[Ref], condition: str, timeout_s: float) -> bool:
+        """Whether all objects came to a condition in time."""
+        if isinstance(select, Select):
+            asked = [calls.wait_for(select, condition, timeout_s)]
+        else:
+            asked = [calls.wait_for(group, condition, timeout_s) for group in _groups(select)]
+        reply = self._run(asked)
+        for call, answer in zip(asked, reply.answers, strict=True):
+            if not answer.ok and reason_of(answer.stderr) != "Timeout" and _NONE_SELECTED not in answer.stderr:
+                raise refusal(reply.host, call, answer)
+        return all(answer.ok for answer in reply.answers)
+
+    def exec(
+        self, pod: Ref, argv: Sequence[str], *, container: str = "", stdin: str = "", timeout_s: float = 60
+    ) -> CommandOutput:
+        """Runs a command in a container."""
+        call = calls.execute(pod, argv, container, stdin, timeout_s)
+        reply = self._run([call])
+        answer = reply.answers[0]
+        if answer.returncode is None or not (answer.ok or _COMMAND_FAILED in answer.stderr):
+            raise refusal(reply.host, call, answer)
+        return CommandOutput(answer.returncode, answer.stdout, answer.stderr)
+
+    def logs(self, pod: Ref, *, container: str = "", tail: int = -1, previous: bool = False) -> str:
+        """A container's log."""
+        return self._run([calls.logs(pod, container, tail, previous=previous)]).answers[0].stdout
+
+    def logs_of(self, select: Select, *, tail: int = -1) -> Mapping[str, str]:
+        """Pod -> log. What kubectl could read counts also where another pod has no log yet."""
+        found: dict[str, list[str]] = {}
+        for line in self._run([calls.logs_of(select, tail)]).answers[0].stdout.splitlines():
+            if match := _LOG_LINE.match(line):
+                found.setdefault(match[1], []).append(match[2])
+        return {pod: "\n".join(lines) for pod, lines in found.items()}
+
+    def follow(self, pod: Ref, *, container: str = "", tail: int = -1) -> Iterator[str]:
+        """A container's log as it grows."""
+        yield from self._transport.lines(calls.follow(pod, container, tail))
+
+    def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
+        """Asks for evictions."""
+        asked = [calls.evict(pod, grace_s) for pod in pods]
+        reply = self._run(asked)
+        return tuple(
+            _eviction(reply.host, pod, call, answer)
+            for pod, call, answer in zip(pods, asked, reply.answers, strict=True)
+        )
+
+    def _changed(self, asked: Sequence[Call]) -> tuple[JsonObject, ...]:
+        reply = self._run(asked)
+        return tuple(item for answer in reply.answers for item in _objects(reply.host, answer))
+
+    def _run(self, asked: Sequence[Call]) -> Reply:
+        """The answers of all calls. Raises ApiError for the first that failed and may not."""
+        if not asked:
+            return Reply("", ())
+        reply = self._transport.run(asked)
+        for call, answer in zip(asked, reply.answers, strict=False):
+            if not (answer.ok or call.may_fail):
+                raise refusal(reply.host, call, answer)
+        if len(reply.answers) != len(asked):
+            raise PaiError(f"{reply.host} answered {len(reply.answers)} of {len(asked)} requests")
+        return reply
+
+
+def _groups(refs: Sequence[Ref]) -> Iterator[tuple[Ref, ...]]:
+    """The refs by namespace and kind, as one call of kubectl takes them; their order does not matter."""
+
+    def key(ref: Ref) -> tuple[str, str]:
+        return ref.namespace, ref.kind
+
+    return (tuple(group) for _, group in groupby(sorted(refs, key=key), key))
+
+
+def _objects(host: str, answer: Answer) -> Iterator[JsonObject]:
+    """The objects that kubectl printed: one, several in a row, or lists."""
+    for item in _parse(host, answer.stdout):
+        if isinstance(item.get("items"), list):
+            yield from rows(item["items"])
+        else:
+            yield item
+
+
+def _parse(source: str, output: str) -> Iterable[JsonObject]:
+    """The JSON documents in a text. Raises PaiError for anything else."""
+    decoder, place, found = json.JSONDecoder(), 0, []
+    output = output.strip()
+    while place < len(output):
+        try:
+            item, place = decoder.raw_decode(output, place)
+        except ValueError as error:
+            raise PaiError(f"{source} gave no JSON: {error}", details=output[:400]) from error
+        if not isinstance(item, dict):
+            raise PaiError(f"{source} gave no object", details=output[:400])
+        found.append(item)
+        place += len(output[place:]) - len(output[place:].lstrip())
+    return found
+
+
+def _eviction(host: str, pod: Ref, call: Call, answer: Answer) -> Eviction:
+    said = (answer.stderr or answer.stdout).strip()
+    if answer.ok:
+        return Eviction(pod, EvictionOutcome.EVICTED)
+    reason = reason_of(answer.stderr)
+    if reason == "NotFound":
+        return Eviction(pod, EvictionOutcome.GONE)
+    if reason == "TooManyRequests" or "PodDisruptionBudget" in said or "disruption budget" in said:
+        return Eviction(pod, EvictionOutcome.BLOCKED, said)
+    raise refusal(host, call, answer)

@@ -1,0 +1,84 @@
+"""Reading Kubernetes JSON without trusting it: what is missing is None, never a good value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+JsonObject = Mapping[str, Any]
+
+_QUANTITY = re.compile(r"^([+-]?\d+(?:\.\d*)?|[+-]?\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)|[eE]([+-]?\d+))?$")
+_FACTORS = {
+    **{word: 2.0 ** (10 * power) for power, word in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
+    **{word: 10.0 ** (3 * power) for power, word in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
+    "n": 1e-9,
+    "u": 1e-6,
+    "m": 1e-3,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of an object. status: "True", "False", "Unknown", or "" where the API says none."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+
+
+def child(value: object, *path: str) -> JsonObject:
+    """The mapping at that path; empty where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, Mapping) else {}
+
+
+def rows(value: object) -> Sequence[JsonObject]:
+    """The mappings in a list; empty for anything else."""
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
+
+
+def text(value: object) -> str:
+    """A string as it is; "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def number(value: object) -> int | None:
+    """A whole number; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def words(value: object) -> dict[str, str]:
+    """A mapping of strings, such as labels."""
+    return {str(key): str(entry) for key, entry in value.items()} if isinstance(value, Mapping) else {}
+
+
+def conditions(value: object) -> tuple[Condition, ...]:
+    """The conditions in a status."""
+    return tuple(
+        Condition(text(row.get("type")), text(row.get("status")), text(row.get("reason")), text(row.get("message")))
+        for row in rows(value)
+    )
+
+
+def state_of(found: Sequence[Condition], kind: str) -> bool | None:
+    """Whether the condition holds; None where it is missing. "Unknown" does not hold."""
+    return next((entry.status == "True" for entry in found if entry.type == kind), None)
+
+
+def quantity(value: object) -> float | None:
+    """A Kubernetes quantity in its base unit (bytes, cores, devices); None when it is none."""
+    match = _QUANTITY.match(str(value))
+    if not match:
+        return None
+    factor = 10.0 ** int(match[3]) if match[3] else _FACTORS.get(match[2] or "", 1.0)
+    return float(match[1]) * factor
+
+
+def quantities(value: object) -> dict[str, float]:
+    """Resource -> amount; what is no quantity is left out."""
+    amounts = {str(name): quantity(amount) for name, amount in child(value).items()}
+    return {name: amount for name, amount in amounts.items() if amount is not None}

@@ -1,0 +1,63 @@
+"""What kubectl says when a call fails: who refused, and whether another control plane may do better. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from pai_install.cluster.client import ApiError
+from pai_install.cluster.remote import MISSING
+from pai_install.cluster.transport import Answer, Call
+
+_REASON = re.compile(r"Error from server \((\w+)\)")
+_OTHER_REASONS = (
+    (re.compile(r"Apply failed with \d+ conflict"), "Conflict"),
+    (re.compile(r"the server doesn't have a resource type"), "NoSuchKind"),
+    (re.compile(r"no matches for kind"), "NoSuchKind"),
+    (re.compile(r"timed out waiting for the condition"), "Timeout"),
+    (re.compile(r"no answer within|context deadline exceeded|Client\.Timeout"), "Timeout"),
+)
+# The request may have been carried out although nobody answered.
+_NO_ANSWER = re.compile(
+    r"awaiting headers|context deadline exceeded|etcdserver: |unable to handle the request|unexpected EOF|http2: |"
+    r"connection reset by peer|no answer within"
+)
+_NOT_REACHED = re.compile(
+    r"was refused|connection refused|i/o timeout|no route to host|network is unreachable|TLS handshake timeout|"
+    rf"Unable to connect to the server|stat \S*admin\.conf|{MISSING}"
+)
+_REMEDIES = {
+    "Conflict": "another program owns that field: change it there, or let pai-install take it over",
+    "Forbidden": "an admission rule of the cluster forbids it; what it says is above",
+    "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
+    "Timeout": "pai-install status",
+}
+
+
+def reason_of(stderr: str) -> str:
+    """The API server's word for its refusal; "" where it gave none."""
+    match = _REASON.search(stderr)
+    if match:
+        return match[1]
+    return next((word for pattern, word in _OTHER_REASONS if pattern.search(stderr)), "")
+
+
+def unanswered(answer: Answer, call: Call) -> bool:
+    """Whether no API server took the call, so that it may be made elsewhere without being made twice."""
+    if answer.ok:
+        return False
+    if _NO_ANSWER.search(answer.stderr):
+        return call.reads
+    return bool(_NOT_REACHED.search(answer.stderr))
+
+
+def refusal(host: str, call: Call, answer: Answer) -> ApiError:
+    """The error for a call that failed."""
+    reason = reason_of(answer.stderr)
+    what = " ".join(word for word in call.argv[:3] if not word.startswith("-"))
+    said = (answer.stderr or answer.stdout).strip()
+    return ApiError(
+        f"kubectl {what} failed on {host}" + (f": {reason}" if reason else ""),
+        reason=reason,
+        details=said[-2000:] or f"exit status {answer.returncode}, and no word",
+        remedy=_REMEDIES.get(reason, ""),
+    )

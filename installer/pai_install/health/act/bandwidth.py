@@ -1,0 +1,106 @@
+"""A job on each GPU machine that measures what its GPUs reach together: all_reduce of nccl-tests over all of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from pai_install.engine.base import Engine
+from pai_install.errors import PaiError
+from pai_install.health.act.pod import POD_TABLE, labels_of, results, spec_on
+from pai_install.health.nodes import KubectlCall, kubectl
+from pai_install.plan.model import Inventory
+
+SELECTOR = "app=pai-health-bandwidth"
+LIMIT_S = 600
+# Where images keep nccl-tests that is not on their PATH.
+_PLACES = "/opt/nccl-tests/build:/opt/nccl_tests/build:/nccl-tests/build:/workspace/nccl-tests/build:/usr/local/bin"
+_SCRIPT = f'PATH="$PATH:{_PLACES}" exec all_reduce_perf "$@"'
+_TOTAL = re.compile(r"<fb_memory_usage>\s*<total>(\d+) MiB")
+_GIB = (16, 8, 4, 2, 1)
+_DELETE = KubectlCall(("delete", "job", "-l", SELECTOR, "--ignore-not-found", "--cascade=foreground", "--timeout=120s"))
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthRun:
+    """One machine's run. count: all its GPUs. message_gib: how much is reduced at a time."""
+
+    device: str
+    count: int
+    message_gib: int
+
+
+def plan_run(device: str, smi_xml: str) -> BandwidthRun | None:
+    """The run for a machine whose nvidia-smi -q -x printed that; None when it names no GPU with its memory.
+
+    The message takes at most a quarter of the smallest GPU's memory: input, output and expected result must fit.
+    """
+    totals = [int(total) for total in _TOTAL.findall(smi_xml)]
+    if not totals or len(totals) != smi_xml.count("<gpu id="):
+        return None
+    size = next((size for size in _GIB if size * 1024 * 4 <= min(totals)), _GIB[-1])
+    return BandwidthRun(device, len(totals), size)
+
+
+def measure(
+    engine: Engine, inventory: Inventory, runs: Mapping[str, BandwidthRun], image: str
+) -> dict[str, dict[str, Any]]:
+    """Machine -> how all_reduce_perf of `image` went there, in the form of the collector's commands.
+
+    rc 0 and its output; rc 1 and why when it failed; timed_out when it did not end or start in time, for instance
+    because a GPU is in use. All machines at once. Raises PaiError when the cluster cannot be asked. The jobs are
+    removed, whatever happens; should this program be killed, the cluster ends and removes them itself.
+    """
+    jobs = [_job(machine, run, image) for machine, run in sorted(runs.items())]
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs})
+    ended = ("wait", "job", "-l", SELECTOR, "--for=jsonpath={.status.conditions}", f"--timeout={LIMIT_S}s")
+    calls = [
+        _DELETE,
+        KubectlCall(("create", "-f", "-"), manifest),
+        KubectlCall(ended, may_fail=True),
+        KubectlCall(("get", "pod", "-l", SELECTOR, "-o", POD_TABLE)),
+        KubectlCall(("logs", "-l", SELECTOR, "--prefix", "--tail=400", "--max-log-requests=2000"), may_fail=True),
+        _DELETE,
+    ]
+    try:
+        _, _, _, pods, logs, _ = kubectl(engine, inventory, calls)
+    except BaseException:
+        with suppress(PaiError):
+            kubectl(engine, inventory, [_DELETE])
+        raise
+    return results(sorted(runs), pods, logs)
+
+
+def not_run(why: str) -> dict[str, Any]:
+    """The evidence of a machine where it was asked for and could not be tried."""
+    return {"rc": None, "not_started": True, "stdout": "", "stderr": why}
+
+
+def _job(machine: str, run: BandwidthRun, image: str) -> dict[str, Any]:
+    size = f"{run.message_gib}G"
+    words = ["-b", size, "-e", size, "-g", str(run.count), "-w", "5", "-n", "20", "-c", "1"]
+    container = {
+        "name": "all-reduce",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", _SCRIPT, "all_reduce_perf", *words],
+        "env": [{"name": "NCCL_DEBUG", "value": "WARN"}],
+        "resources": {"limits": {run.device: str(run.count)}},
+        # NCCL's processes and threads share memory there; the runtime's 64 MiB are not enough
+        "volumeMounts": [{"name": "shared-memory", "mountPath": "/dev/shm"}],  # noqa: S108 - the container's
+    }
+    volumes = [{"name": "shared-memory", "emptyDir": {"medium": "Memory"}}]
+    pod = {**spec_on(machine, container), "volumes": volumes}
+    labels = labels_of(SELECTOR, machine)
+    spec = {
+        "backoffLimit": 0,
+        "activeDeadlineSeconds": LIMIT_S,
+        "ttlSecondsAfterFinished": LIMIT_S,
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    metadata = {"name": f"pai-health-bandwidth-{machine}"[:63].rstrip("-."), "labels": labels}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}

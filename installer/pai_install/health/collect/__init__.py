@@ -1,0 +1,1 @@
+"""Runs on the machines: the stand-alone collector, and sending it there."""

@@ -1,0 +1,73 @@
+"""Evidence on its way and on disk: the collector's packed output, and one JSON line per machine in a file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.health.evidence.document import parse_evidence
+from pai_install.system.files import write_atomic
+
+
+def unpack(text: str) -> dict[str, Any]:
+    """The document in the collector's output, packed or plain.
+
+    Raises PaiError when it is neither.
+    """
+    body = text.strip()
+    try:
+        if not body.startswith("{"):
+            body = gzip.decompress(base64.b64decode(body, validate=True)).decode()
+        document = json.loads(body)
+    except (binascii.Error, OSError, EOFError, ValueError) as error:
+        raise PaiError("the collector's output is not readable", details=text[:400]) from error
+    if not isinstance(document, dict):
+        raise PaiError("the collector's output is not a document", details=text[:400])
+    return document
+
+
+def save(path: Path, documents: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
+    """Writes one JSON line per machine, gzip when the name ends with .gz; returns the number of machines.
+
+    Readable by the owner only: evidence names serial numbers, processes and mounts.
+    """
+    lines = [json.dumps({"machine": machine, "evidence": document}) for machine, document in documents]
+    content = ("\n".join(lines) + "\n").encode()
+    write_atomic(path, gzip.compress(content, 6) if path.suffix == ".gz" else content, mode=0o600)
+    return len(lines)
+
+
+def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields (machine, document) of a file that `save` wrote, one at a time; also takes one collector's output.
+
+    Raises PaiError when the file cannot be read or a line is not such a record.
+    """
+    try:
+        with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as handle:
+            for number, line in enumerate(handle, 1):
+                if line.strip():
+                    yield _record(f"{path}:{number}", line)
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise PaiError(f"{path} cannot be read: {error}", exit_code=ExitCode.USAGE) from error
+
+
+def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
+    try:
+        raw = json.loads(line)
+        machine, document = (raw["machine"], raw["evidence"]) if "evidence" in raw else (raw["hostname"], raw)
+        parse_evidence(str(machine), document)
+        return str(machine), document
+    except PaiError as error:
+        raise PaiError(f"{where}: {error.message}", remedy=error.remedy, exit_code=ExitCode.USAGE) from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PaiError(
+            f"{where}: not a line of evidence",
+            remedy="give a file that `health --save` wrote",
+            exit_code=ExitCode.USAGE,
+        ) from error

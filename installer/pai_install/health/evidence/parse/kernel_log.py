@@ -1,0 +1,148 @@
+"""Kernel log lines -> events: Xid, SXid, PCIe AER, machine checks, hung tasks, file systems, memory."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+
+from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+
+
+class LogKind(StrEnum):
+    """What a line is about, apart from Xids."""
+
+    AER_FATAL = "aer fatal"
+    AER_NONFATAL = "aer non-fatal"
+    AER_CORRECTED = "aer corrected"
+    MACHINE_CHECK = "machine check"
+    HUNG_TASK = "hung task"
+    FILESYSTEM = "file system"
+    OUT_OF_MEMORY = "out of memory"
+    LINK_LIMITED = "link limited"
+    CARRIER_LOST = "carrier lost"
+    MODULE_REJECTED = "module rejected"
+    SXID_FATAL = "sxid fatal"
+    SXID = "sxid"
+
+
+@dataclass(frozen=True, slots=True)
+class Xid:
+    """One Xid. time: seconds since the epoch, None when the line has none. fatal: what an NVLink5 line says."""
+
+    number: int
+    bus_id: str
+    time: float | None
+    text: str
+    pid: str = ""
+    process: str = ""
+    fatal: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogEvent:
+    """Another line that matters."""
+
+    kind: LogKind
+    time: float | None
+    text: str
+
+
+_XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9a-fA-F:.]+)\).*?: (\d+),? ?(.*)")
+_OFF_BUS = re.compile(
+    r"NVRM: (?:The NVIDIA )?GPU (?:at )?((?:PCI:)?[0-9a-fA-F:.]+?):? (?:.*)(?:GPU )?has fallen off the bus"
+)
+# The driver says it in three lines, of which the first names the GPU and the last what happened.
+_NAMES_GPU = re.compile(r"NVRM: The NVIDIA GPU ((?:PCI:)?[0-9a-fA-F]{2,8}:[0-9a-fA-F:.]+)")
+_FELL_OFF = re.compile(r"NVRM:\s+(?:has )?fallen off the bus")
+_PID = re.compile(r"pid='?(\d+|<unknown>)'?")
+_PROCESS = re.compile(r"name=([^,]+)")
+_EVENTS = (
+    (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal")),
+    (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal)")),
+    (LogKind.AER_CORRECTED, re.compile(r"(?:PCIe Bus Error|AER):.*(?:severity=Corrected|Correctable)")),
+    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error", re.IGNORECASE)),
+    (LogKind.HUNG_TASK, re.compile(r"blocked for more than \d+ seconds|soft lockup")),
+    (
+        LogKind.FILESYSTEM,
+        re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|[Ss]hutdown|shutting down)"
+                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|I/O error, dev (?!fd|sr|loop)"),
+    ),
+    (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
+    (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
+    (LogKind.CARRIER_LOST, re.compile(r"lost carrier|[Ll]ink is [Dd]own")),
+    (LogKind.MODULE_REJECTED, re.compile(r"nvidia.*(?:Key was rejected|module verification failed)")),
+    (LogKind.SXID_FATAL, re.compile(r"SXid.*?: \d+, Fatal")),
+    (LogKind.SXID, re.compile(r"SXid")),
+)  # fmt: skip
+_ISO = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?([+-]\d\d:?\d\d|Z)?\s")
+_CTIME = re.compile(r"^\[([A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4})\]")
+_UPTIME = re.compile(r"^\[\s*(\d+\.\d+)\]")
+
+
+def line_time(line: str, boot_time: float | None) -> float | None:
+    """Seconds since the epoch of journal (short-iso), `dmesg -T` and plain dmesg lines; None for others.
+
+    `dmesg -T` prints the machine's local time, which is taken for UTC: good to some hours, enough for windows.
+    """
+    if match := _ISO.match(line):
+        zone = (match.group(2) or "Z").replace("Z", "+0000").replace(":", "")
+        return datetime.strptime(match.group(1) + zone, "%Y-%m-%dT%H:%M:%S%z").timestamp()
+    if match := _CTIME.match(line):
+        return datetime.strptime(match.group(1), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC).timestamp()
+    if (match := _UPTIME.match(line)) and boot_time is not None:
+        return boot_time + float(match.group(1))
+    return None
+
+
+def parse_xids(text: str, boot_time: float | None = None) -> tuple[Xid, ...]:
+    """Every Xid, and as Xid 79 the lines that say a GPU fell off the bus without one; in the log's order."""
+    found = []
+    named = ""
+    for line in text.splitlines():
+        if "NVRM" not in line:
+            continue
+        if match := _XID.search(line):
+            found.append(_xid(match, line, line_time(line, boot_time)))
+        elif match := _OFF_BUS.search(line):
+            found.append(Xid(79, normalise_bus_id(match.group(1)), line_time(line, boot_time), _message(line)))
+        elif match := _NAMES_GPU.search(line):
+            named = normalise_bus_id(match.group(1))
+        elif named and _FELL_OFF.search(line):
+            found.append(Xid(79, named, line_time(line, boot_time), _message(line)))
+            named = ""
+    return tuple(found)
+
+
+def _xid(match: re.Match[str], line: str, time: float | None) -> Xid:
+    detail = match.group(3)
+    pid, process = _PID.search(detail), _PROCESS.search(detail)
+    number = int(match.group(2))
+    fatal = None
+    if 144 <= number <= 150:
+        fatal = "nonfatal" not in detail.lower()
+    return Xid(
+        number,
+        normalise_bus_id(match.group(1)),
+        time,
+        _message(line),
+        pid.group(1) if pid else "",
+        process.group(1) if process else "",
+        fatal,
+    )
+
+
+def _message(line: str) -> str:
+    return line[line.find("NVRM") :][:300]
+
+
+def parse_events(text: str, boot_time: float | None = None) -> tuple[LogEvent, ...]:
+    """Every other line that matters, each once, under the first kind that fits."""
+    found = []
+    for line in text.splitlines():
+        for kind, pattern in _EVENTS:
+            if pattern.search(line):
+                found.append(LogEvent(kind, line_time(line, boot_time), line.strip()[:300]))
+                break
+    return tuple(found)

@@ -1,0 +1,178 @@
+"""NVLink, PCI, InfiniBand and fabric manager texts -> plain values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+
+from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+from pai_install.health.evidence.reading import parse_reading
+
+_GPU = re.compile(r"^GPU (\d+): (.*?)(?: \(UUID: ([^)]+)\))?\s*$")
+_ERROR = re.compile(r"^\s*Link (\d+): (.+?): (\d+)\s*$")
+_LSPCI = re.compile(
+    r"^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) .*?\[([0-9a-f]{4})\]: "
+    r".*\[([0-9a-f]{4}):([0-9a-f]{4})\](.*)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NvLinks:
+    """`nvidia-smi nvlink -s` of one GPU. speeds: link -> GB/s, None for an inactive one. note: a text instead."""
+
+    index: int
+    uuid: str
+    name: str
+    speeds: Mapping[int, float | None] = field(default_factory=dict)
+    note: str = ""
+
+
+def parse_nvlink_status(text: str) -> tuple[NvLinks, ...]:
+    """One entry per GPU, in order."""
+    found: list[tuple[re.Match[str], dict[int, float | None], list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("GPU") and (match := _GPU.match(line)):
+            found.append((match, {}, []))
+        elif found and line.strip():
+            link, _, state = line.strip().partition(": ")
+            number = link.removeprefix("Link ")
+            if number.isdecimal() and state:
+                found[-1][1][int(number)] = parse_reading(state).number
+            else:
+                found[-1][2].append(line.strip())
+    return tuple(
+        NvLinks(int(head.group(1)), head.group(3) or "", head.group(2), speeds, " ".join(notes))
+        for head, speeds, notes in found
+    )
+
+
+def parse_nvlink_errors(text: str) -> dict[int, dict[str, int]]:
+    """GPU index -> "link N: counter" -> value of `nvidia-smi nvlink -e`."""
+    found: dict[int, dict[str, int]] = {}
+    current: dict[str, int] = {}
+    for line in text.splitlines():
+        if match := _GPU.match(line):
+            current = found.setdefault(int(match.group(1)), {})
+        elif match := _ERROR.match(line):
+            current[f"link {match.group(1)}: {match.group(2)}"] = int(match.group(3))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class PciDevice:
+    """One line of `lspci -Dnn`. lost: the device answers ff to everything."""
+
+    bus_id: str
+    device_class: str
+    vendor: str
+    device: str
+    lost: bool
+
+
+def parse_lspci(text: str) -> tuple[PciDevice, ...]:
+    """Every device of the bus."""
+    found = []
+    for line in text.splitlines():
+        if match := _LSPCI.match(line.strip()):
+            bus_id, device_class, vendor, device, rest = match.groups()
+            found.append(PciDevice(normalise_bus_id(bus_id), device_class, vendor, device, "rev ff" in rest))
+    return tuple(found)
+
+
+def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
+    """NVIDIA display and 3D controllers."""
+    return tuple(device for device in devices if device.vendor == "10de" and device.device_class in ("0300", "0302"))
+
+
+def nvswitches(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
+    """NVIDIA bridges: the NVSwitches of a board."""
+    return tuple(device for device in devices if device.vendor == "10de" and device.device_class == "0680")
+
+
+@dataclass(frozen=True, slots=True)
+class FabricPort:
+    """One port below /sys/class/infiniband. rate in Gb/s, None when unreadable."""
+
+    name: str
+    state: str
+    phys_state: str
+    rate: float | None
+    link_layer: str
+    firmware: str
+    counters: Mapping[str, int]
+
+
+_PORT = re.compile(r"(?:^|/)([^/]+)/ports/(\d+)/(.+)$")
+
+
+def parse_infiniband(files: Mapping[str, str]) -> tuple[FabricPort, ...]:
+    """Ports from the paths and contents of the sysfs tree (paths may start anywhere above the device)."""
+    ports: dict[tuple[str, str], dict[str, str]] = {}
+    firmware = {}
+    for path, text in files.items():
+        if match := _PORT.search(path):
+            ports.setdefault((match.group(1), match.group(2)), {})[match.group(3)] = text.strip()
+        elif path.endswith("/fw_ver"):
+            firmware[path.split("/")[-2]] = text.strip()
+    return tuple(_port(device, number, values, firmware) for (device, number), values in sorted(ports.items()))
+
+
+def _port(device: str, number: str, values: Mapping[str, str], firmware: Mapping[str, str]) -> FabricPort:
+    rate = re.match(r"(\d+(?:\.\d+)?)", values.get("rate", ""))
+    counters = {
+        path.rsplit("/", 1)[1]: int(text)
+        for path, text in values.items()
+        if path.startswith(("counters/", "hw_counters/")) and text.isdecimal()
+    }
+    return FabricPort(
+        f"{device}/{number}",
+        values.get("state", ""),
+        values.get("phys_state", ""),
+        float(rate.group(1)) if rate else None,
+        values.get("link_layer", ""),
+        firmware.get(device, ""),
+        counters,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FabricError:
+    """One error of the fabric manager's log. time: seconds since the epoch, None when the line has none."""
+
+    text: str
+    fatal: bool
+    time: float | None = None
+
+
+_FABRIC_ERRORS = (
+    (re.compile(r"detected NVSwitch fatal error (\d+)"), True),
+    (re.compile(r"detected NVSwitch non-fatal error (\d+)"), False),
+    (re.compile(r"failed to find the GPU handle \d+ in the multicast team"), True),
+    (re.compile(r"detected number of NVSwitches don't match with any supported system topology"), True),
+)
+
+
+_FABRIC_TIME = re.compile(r"^\[([A-Z][a-z]{2} \d\d \d{4} \d\d:\d\d:\d\d)\]")
+
+
+def parse_fabric_log(text: str, zone: tzinfo = UTC) -> tuple[FabricError, ...]:
+    """The log's lines that mean something is wrong. zone: that of the machine, whose local time the log has."""
+    found = []
+    for line in text.splitlines():
+        for pattern, fatal in _FABRIC_ERRORS:
+            if pattern.search(line):
+                found.append(FabricError(line.strip()[:300], fatal, _fabric_time(line, zone)))
+                break
+    return tuple(found)
+
+
+def _fabric_time(line: str, zone: tzinfo) -> float | None:
+    match = _FABRIC_TIME.match(line)
+    try:
+        return (
+            datetime.strptime(match.group(1), "%b %d %Y %H:%M:%S").replace(tzinfo=zone).timestamp() if match else None
+        )
+    except ValueError:
+        return None

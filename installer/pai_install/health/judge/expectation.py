@@ -1,0 +1,51 @@
+"""What a site says its machines are, in the words of the health checks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pai_install.site.model import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the site says a machine is. device: the SKU's device type ("nvidia.com/gpu"), '' for CPU only.
+
+    model: as the site writes it. count: GPUs; mig: MIG instances, on all GPUs together. None: the site does not say.
+    """
+
+    sku: str = ""
+    device: str = ""
+    model: str = ""
+    count: int | None = None
+    ram_bytes: int | None = None
+    cpus: int | None = None
+    control_plane: bool = False
+    worker: bool = True
+    mig: int | None = None
+
+    @property
+    def nvidia(self) -> bool:
+        """Whether the SKU names NVIDIA GPUs."""
+        return self.device.startswith("nvidia.com/")
+
+
+def expectations(site: Site) -> dict[str, Expectation]:
+    """Machine -> expectation, for the present machines."""
+    found = {}
+    for machine in site.present_machines:
+        sku = site.sku_of(machine)
+        device = sku.device
+        mig = device is not None and "/mig" in device.type
+        found[machine.hostname] = Expectation(
+            sku=sku.name,
+            device=device.type if device else "",
+            model=device.model if device else "",
+            count=device.count if device and not mig else None,
+            ram_bytes=sku.mem_bytes,
+            cpus=sku.vcore,
+            control_plane=machine.control_plane,
+            worker=machine.worker,
+            mig=device.count if device and mig else None,
+        )
+    return found

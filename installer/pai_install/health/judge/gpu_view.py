@@ -1,0 +1,136 @@
+"""What a check sees of a GPU, with a record of every value it has looked at.
+
+The record is what keeps a missing value from passing: a PASS whose check has read anything but a value is turned
+into UNKNOWN or SKIP, whatever the check's author thought of.
+"""
+
+from __future__ import annotations
+
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence.devices import Traits, traits_of
+from pai_install.health.evidence.fields import Field
+from pai_install.health.evidence.parse import nvidia
+from pai_install.health.evidence.reading import ABSENT, Reading, State, parse_reading
+from pai_install.health.memory.snapshot import GpuBaseline
+from pai_install.health.model import Judgement, skipped, unknown
+
+# Processes and CSV repeat what stands elsewhere; power_smoothing needs more than root.
+_NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "table/")
+
+
+class GpuView:
+    """One GPU, read by one check at a time."""
+
+    __slots__ = ("_errors", "_gaps", "_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
+
+    def __init__(self, gpu: nvidia.Gpu, driver_major: int, baseline: GpuBaseline | None) -> None:
+        self.gpu = gpu
+        self.traits: Traits = traits_of(gpu)
+        self.driver_major = driver_major
+        self.baseline = baseline
+        self._readings: dict[str, Reading] = {}
+        self._touched: list[tuple[Field, Reading]] = []
+        self._gaps: list[tuple[Field, Reading]] = []  # those of _touched that are not values
+        self._errors: dict[str, str] | None = None
+
+    @property
+    def bus_id(self) -> str:
+        """Normalised bus id."""
+        return self.gpu.bus_id
+
+    def begin(self) -> None:
+        """Forgets what the check before has read."""
+        self._touched.clear()
+        self._gaps.clear()
+
+    @property
+    def errors(self) -> dict[str, str]:
+        """Path -> text of everything that is an error word, judged or not."""
+        if self._errors is None:
+            self._errors = {
+                path: text
+                for path, text in self.gpu.texts.items()
+                if parse_reading(text).state is State.ERROR and not path.startswith(_NOT_OWN)
+            }
+            if "ERR!" in self.gpu.texts.get("table/first", "") + self.gpu.texts.get("table/second", ""):
+                self._errors["table"] = "ERR!"
+        return self._errors
+
+    def peek(self, field: Field) -> Reading:
+        """The reading, without counting as read: to choose what to read, never to judge."""
+        found = self._readings.get(field.name)
+        if found is None:
+            found = self._readings[field.name] = self._resolve(field)
+        return found
+
+    def _resolve(self, field: Field) -> Reading:
+        texts = self.gpu.texts
+        for path in field.paths:
+            if path in texts:
+                return parse_reading(texts[path])
+        for path in field.paths:
+            parts = path.split("/")
+            for length in range(len(parts) - 1, 0, -1):  # "<remapped_rows>GPU is lost</remapped_rows>"
+                reading = parse_reading(texts.get("/".join(parts[:length])))
+                if reading.state in (State.ERROR, State.NOT_AVAILABLE):
+                    return reading
+        return ABSENT
+
+    def _record(self, field: Field, reading: Reading) -> None:
+        self._touched.append((field, reading))
+        if reading.state is not State.VALUE:
+            self._gaps.append((field, reading))
+
+    def reading(self, field: Field) -> Reading:
+        """The reading; recorded."""
+        found = self.peek(field)
+        self._record(field, found)
+        return found
+
+    def text(self, field: Field) -> str:
+        """The text of a value, '' for anything else."""
+        found = self.reading(field)
+        return found.text if found.state is State.VALUE else ""
+
+    def number(self, field: Field) -> float | None:
+        """The number of a value; a value that is no number is recorded as an error."""
+        found = self.peek(field)
+        if found.number is None and found.state is State.VALUE:
+            found = Reading(State.ERROR, found.text)
+        self._record(field, found)
+        return found.number
+
+    def word(self, field: Field, *allowed: str) -> str:
+        """The value in lower case when it is one of `allowed`, else ''; another word is recorded as an error."""
+        found = self.peek(field)
+        word = found.text.lower() if found.state is State.VALUE else ""
+        if word and word not in allowed:
+            found, word = Reading(State.ERROR, found.text), ""
+        self._record(field, found)
+        return word
+
+    def settle(self, judgement: Judgement) -> Judgement:
+        """The judgement, or UNKNOWN or SKIP where it is a PASS that rests on something that is not a value."""
+        if judgement.verdict is not Verdict.PASS:
+            return judgement
+        return (self.missing() if self._gaps else None) or judgement
+
+    def missing(self) -> Judgement | None:
+        """Why what was read is not enough; None when every reading is a value."""
+        gaps = self._gaps
+        for field, reading in gaps:
+            if reading.state is State.ERROR:
+                return unknown(f"{field.name} reads {reading.text!r}", reading.text)
+        for field, reading in gaps:
+            if reading.state is State.ABSENT and self.traits.must_report(field, self.driver_major):
+                return unknown(f"{field.name} is missing from the driver's answer")
+        for field, reading in gaps:
+            if reading.state is State.NOT_AVAILABLE:
+                return skipped(f"{field.name} is {reading.text} on this GPU")
+            return skipped(f"this GPU or driver does not report {field.name}")
+        return None
+
+    @property
+    def evidence(self) -> str:
+        """The fields that were read."""
+        return ", ".join(field.name for field, _ in self._touched)

@@ -1,0 +1,78 @@
+"""What the GPUs of a machine reach together, where it was measured."""
+
+from __future__ import annotations
+
+import re
+
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.document import CommandResult
+from pai_install.health.evidence.parse.nccl import COMMAND, parse_all_reduce
+from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown
+
+LIMIT = "nccl-busbw"
+# The defaults were measured with so many; fewer, or another topology, reach another number.
+_GPUS_OF_DEFAULTS = 8
+_TROUBLE = re.compile(r"NCCL WARN|Test (?:NCCL|CUDA) failure|error|failure", re.IGNORECASE)
+_NO_PROGRAM = re.compile(r"all_reduce_perf: (?:command )?not found|executable file not found")
+
+
+def _all_reduce(machine: MachineView) -> Judgement:
+    result = machine.result(COMMAND)
+    if result is None:
+        return skipped("not asked for; `health --bandwidth-image IMAGE` runs it, where there is a cluster")
+    if gap := _gap(result):
+        return gap
+    measured = parse_all_reduce(result.stdout)
+    if measured is not None and measured.wrong:
+        return failed("the GPUs computed wrong values", f"{measured.wrong} wrong values", 0, action=Action.RMA)
+    if result.rc != 0:
+        lines = [line for line in result.text.splitlines() if _TROUBLE.search(line)] or result.text.splitlines()[-1:]
+        return failed("all_reduce over the machine's GPUs ended with an error", " / ".join(lines)[:300], "ends well")
+    if measured is None:
+        return unknown("all_reduce_perf printed no result", result.stdout[-160:])
+    return _speed(machine, measured.bus_gbs)
+
+
+def _gap(result: CommandResult) -> Judgement | None:
+    """Why nothing was measured, where that says nothing of the GPUs."""
+    if result.not_started:
+        return unknown(f"it was not tried: {result.stderr[:160]}")
+    if result.timed_out:
+        return unknown(f"the job did not end in time: {result.stderr[:160] or 'no reason given'}")
+    if _NO_PROGRAM.search(result.text):
+        return unknown("the image has no all_reduce_perf", remedy="give an image with nccl-tests")
+    return None
+
+
+def _speed(machine: MachineView, speed: float) -> Judgement:
+    names = {gpu.peek(fields.PRODUCT).text for gpu in machine.gpus}
+    product = names.pop() if len(names) == 1 else ""
+    least = machine.optional_limit(LIMIT, product)
+    value = f"{speed:g} GB/s"
+    source = machine.limits.get(LIMIT, sku=machine.expected.sku, product=product)
+    own = source is not None and source.source.startswith("site")
+    if least is None or not (own or len(machine.gpus) == _GPUS_OF_DEFAULTS):
+        known = f"no threshold is known for {len(machine.gpus)} x {product or 'mixed GPUs'}"
+        return unknown(known, value, remedy=f"give {LIMIT} for this SKU in the site's health.yml")
+    if speed < least:
+        return failed("the GPUs are slow together", value, f">= {least:g} GB/s")
+    return passed(value, f">= {least:g} GB/s")
+
+
+CHECKS = (
+    MachineCheck(
+        CheckText(
+            "nccl-all-reduce",
+            "All GPUs of the machine reach the bandwidth of their model together",
+            "all_reduce_perf of nccl-tests in a job with all GPUs (only with --bandwidth-image)",
+            f"FAIL for wrong values, an error, or below {LIMIT}; UNKNOWN without a threshold or when it did not run",
+            "AZ",
+            "look at nvlink-links, gpu-peer-to-peer, pcie-width and the throttling checks; drain the machine",
+            Action.DRAIN,
+        ),
+        _all_reduce,
+        gpus_only=True,
+    ),
+)

@@ -1,0 +1,215 @@
+"""The way of a GPU into a container: runtimes, CDI, a test container."""
+
+from __future__ import annotations
+
+import re
+
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.document import CommandResult
+from pai_install.health.evidence.parse.host import parse_json_object, parse_units
+from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
+
+_MIG = re.compile(r"MIG-[0-9a-fA-F]")
+# The words of Docker and of ctr for an image that is not there.
+_NO_IMAGE = re.compile(r"[Nn]o such image|image \S+: not found|manifest unknown|pull access denied")
+_UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
+
+
+def _services(machine: MachineView) -> Judgement:
+    units = parse_units(machine.output("host_units", missing=Verdict.SKIP))
+    installed = [unit for unit in units.values() if unit.loaded and not unit.name.endswith(".socket")]
+    if not installed:
+        return skipped("neither containerd, Docker nor the kubelet is installed yet")
+    socket = units.get("docker.socket")
+    awaited = machine.available("docker_info") or (socket is not None and socket.active == "active")
+    asleep = {"docker"} if awaited else set()
+    idle = [unit for unit in installed if unit.active != "active"]
+    idle = [unit for unit in idle if not (unit.name in asleep and unit.active == "inactive")]
+    stopped = [f"{unit.name} {unit.active}" for unit in idle]
+    if stopped and machine.young and all(unit.active == "activating" for unit in idle):
+        return warned("services are still starting: the machine came up a moment ago", ", ".join(stopped), "active")
+    if stopped:
+        return failed("services are not running: " + ", ".join(stopped), ", ".join(stopped), "active")
+    restarting = [f"{unit.name} {unit.restarts}" for unit in installed if unit.restarts > 5]
+    if restarting:
+        return warned("services were restarted often", ", ".join(restarting), "<= 5")
+    return passed(", ".join(unit.name for unit in installed), "active")
+
+
+def _docker_runtime(machine: MachineView) -> Judgement:
+    info = parse_json_object(machine.output("docker_info", missing=Verdict.SKIP))
+    runtimes = info.get("Runtimes")
+    if not isinstance(runtimes, dict):
+        return unknown("docker info names no runtimes")
+    if "nvidia" not in runtimes:
+        return failed("Docker has no nvidia runtime", ", ".join(runtimes), "nvidia")
+    return passed(f"default {info.get('DefaultRuntime', '?')}", "nvidia registered")
+
+
+def _containerd_runtime(machine: MachineView) -> Judgement:
+    text = machine.output("containerd_config", missing=Verdict.SKIP)
+    if not re.search(r"runtimes\.'?\"?nvidia", text):
+        return failed("containerd has no nvidia runtime", "none", "nvidia")
+    return passed("registered", "registered")
+
+
+def _cdi(machine: MachineView) -> Judgement:
+    files = machine.files("/var/run/cdi/", "files_host") | machine.files("/etc/cdi/", "files_host")
+    specs = {path: text for path, text in files.items() if "nvidia.com/gpu" in text}
+    if not specs:
+        return warned("there is no CDI file for NVIDIA GPUs", "none", "/var/run/cdi/nvidia.yaml", action=Action.CONFIG)
+    text = "\n".join(specs.values())
+    names = set(re.findall(r"^\s*-?\s*\"?name\"?:\s*\"?(GPU-[\w-]+|\d+(?::\d+)?|all)\"?", text, re.MULTILINE))
+    numbers = {name for name in names if name.isdecimal()}
+    count = len(machine.smi.gpus)
+    version = machine.smi.driver_version
+    libraries = set(re.findall(r"libcuda\.so\.(\d{3}\.[\d.]+\d)", text))
+    if libraries and version and version not in libraries:
+        return failed("the CDI file is of another driver version", ", ".join(libraries), version)
+    if numbers and len(numbers) != count and not any(":" in name for name in names):
+        return failed("the CDI file names another number of GPUs", len(numbers), count)
+    if not names:
+        return unknown("no device was found in the CDI file")
+    return passed(f"{len(names)} devices", f"{count} GPUs")
+
+
+def _in_container(machine: MachineView, command: str, runtime: str) -> Judgement:
+    result = machine.result(command)
+    if result is None:
+        return skipped("not asked for; `health --deep-image IMAGE` runs it")
+    if result.missing:
+        return skipped(f"{runtime} is not installed")
+    if result.rc != 0:
+        return _not_run(result, runtime)
+    host = {gpu.peek(fields.UUID).text for gpu in machine.gpus} if machine.smi else set()
+    inside = set(_UUID.findall(result.stdout))
+    if inside != host:
+        return failed(f"a container in {runtime} sees other GPUs than the machine", len(inside), len(host))
+    if not inside:
+        return unknown("no GPU has a UUID")
+    return passed(f"{len(inside)} GPUs", f"{len(host)} GPUs")
+
+
+def _not_run(result: CommandResult, runtime: str) -> Judgement:
+    if result.timed_out or result.not_started:
+        return unknown(f"the container in {runtime} gave no answer in time")
+    if _NO_IMAGE.search(result.text):
+        return unknown(f"the image is not on the machine in {runtime}", result.text[-200:])
+    return failed(f"a container with all GPUs did not run in {runtime}", result.text[-200:], "runs")
+
+
+def _docker_gpu(machine: MachineView) -> Judgement:
+    return _in_container(machine, "docker_gpu", "Docker")
+
+
+def _containerd_gpu(machine: MachineView) -> Judgement:
+    return _in_container(machine, "containerd_gpu", "containerd")
+
+
+def _pod_gpu(machine: MachineView) -> Judgement:
+    result = machine.result("pod_gpu")
+    if result is None:
+        return skipped("not asked for; `health --deep-image IMAGE` runs it, where there is a cluster")
+    if result.timed_out:
+        return unknown(f"the pod was not started in time: {result.stderr[:160]}")
+    if result.rc != 0:
+        return failed("a pod with one GPU did not run", result.text[-200:], "runs")
+    host = {gpu.peek(fields.UUID).text for gpu in machine.gpus} if machine.smi else set()
+    inside = set(_UUID.findall(result.stdout))
+    if not inside:
+        return failed("a pod with one GPU sees none", 0, 1)
+    if not inside <= host and not _MIG.search(result.stdout):
+        return failed("a pod sees a GPU that is not the machine's", ", ".join(sorted(inside)), "one of the machine's")
+    return passed(f"{len(inside)} GPU", "1 GPU")
+
+
+CHECKS = (
+    MachineCheck(
+        CheckText(
+            "container-services",
+            "containerd, Docker and the kubelet run",
+            "systemd units",
+            "FAIL when an installed one does not and no socket starts it; WARN after more than 5 restarts, or while "
+            "one starts in the first boot-seconds",
+            "OpenPAI k8sDockerDaemonNotOk",
+            "systemctl status and journalctl -u of the service",
+            Action.DRAIN,
+        ),
+        _services,
+    ),
+    MachineCheck(
+        CheckText(
+            "container-docker-runtime",
+            "Docker has the nvidia runtime",
+            "docker info",
+            "FAIL when it is missing; SKIP without Docker",
+            "GOP",
+            "pai-install apply registers it",
+        ),
+        _docker_runtime,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        CheckText(
+            "container-containerd-runtime",
+            "containerd has the nvidia runtime",
+            "containerd config dump",
+            "FAIL when it is missing; SKIP without containerd",
+            "GOP",
+            "pai-install apply registers it",
+        ),
+        _containerd_runtime,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        CheckText(
+            "container-cdi",
+            "The CDI file is that of these GPUs and this driver",
+            "/var/run/cdi, /etc/cdi, nvidia-smi",
+            "FAIL when count or driver version differ; WARN when there is none",
+            "own",
+            "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
+        ),
+        _cdi,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        CheckText(
+            "container-gpu-docker",
+            "A container in Docker sees every GPU",
+            "docker run --gpus all IMAGE nvidia-smi -L (only with --deep-image)",
+            "FAIL when it fails or the UUIDs differ",
+            "GOP validator",
+            "check the nvidia runtime and the device nodes",
+        ),
+        _docker_gpu,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        CheckText(
+            "container-gpu-containerd",
+            "A container in containerd sees every GPU",
+            "ctr run --device nvidia.com/gpu=all IMAGE nvidia-smi -L (only with --deep-image)",
+            "FAIL when it fails or the UUIDs differ",
+            "GOP validator",
+            "check the CDI file",
+        ),
+        _containerd_gpu,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        CheckText(
+            "container-gpu-pod",
+            "A pod with one GPU runs through RuntimeClass nvidia",
+            "a pod that runs nvidia-smi -L (only with --deep-image)",
+            "FAIL when it fails or sees no GPU of the machine; UNKNOWN when it is not started, as when all are in use",
+            "GOP validator",
+            "look at the device plugin's pod, RuntimeClass nvidia and the CDI file",
+        ),
+        _pod_gpu,
+        gpus_only=True,
+    ),
+)

@@ -1,0 +1,183 @@
+"""Disks and their file systems."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence.parse.host import Mount, parse_mounts
+from pai_install.health.evidence.parse.kernel_log import LogKind
+from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+
+_REAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
+# Where a system that works writes; data sets, snaps and volumes of pods may be read-only on purpose.
+_WRITTEN = {"/", "/home", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp"}  # noqa: S108 - mount points, not files
+_WRITTEN |= {f"/var/lib/{name}" for name in ("containerd", "docker", "etcd", "kubelet")}
+
+
+def _disk_space(machine: MachineView) -> Iterator[Judgement]:
+    disks = machine.fact("disks")
+    if not isinstance(disks, dict) or not disks:
+        yield unknown("no mount was measured")
+        return
+    seen = set()
+    for mount, numbers in sorted(disks.items(), key=lambda item: len(item[0])):
+        total, free, inodes, inodes_free = (float(number) for number in numbers)
+        if (total, free) in seen:  # the same file system under another path
+            continue
+        seen.add((total, free))
+        yield _space_of(machine, mount, total, free, inodes, inodes_free)
+
+
+def _space_of(
+    machine: MachineView, mount: str, total: float, free: float, inodes: float, inodes_free: float
+) -> Judgement:
+    if total <= 0:
+        return unknown("its size is not known", device=mount)
+    used = max(100 * (1 - free / total), 100 * (1 - inodes_free / inodes) if inodes > 0 else 0)
+    most, much = machine.limit("disk-used-fail-percent"), machine.limit("disk-used-warn-percent")
+    value, expected = f"{used:.0f} % used, {free / 2**20:.0f} MiB free", f"< {most:.0f} %"
+    if used >= most or free < machine.limit("disk-free-fail-mib") * 2**20:
+        return failed("the disk is nearly full: the kubelet will evict pods", value, expected, device=mount)
+    if used >= much:
+        return warned("the disk fills up", value, f"< {much:.0f} %", device=mount)
+    return passed(value, expected, device=mount)
+
+
+def _read_only(machine: MachineView) -> Judgement:
+    mounts = parse_mounts(machine.file("/proc/mounts"))
+    if not mounts:
+        return unknown("/proc/mounts is empty")
+    frozen = _remounted(machine)
+    bad = [item.path for item in mounts if item.read_only and item.filesystem in _REAL and _must_write(item, frozen)]
+    if bad:
+        return failed("file systems are mounted read-only: " + ", ".join(bad[:4]), ", ".join(bad[:4]), "writable")
+    return passed("none", "none")
+
+
+def _remounted(machine: MachineView) -> str:
+    """What the kernel says of file systems that it made read-only; '' when it says nothing or its log is not there."""
+    try:
+        events = machine.events(LogKind.FILESYSTEM)
+    except NotObservedError:
+        return ""
+    return "\n".join(event.text for event in events if "read-only" in event.text)
+
+
+def _must_write(mount: Mount, frozen: str) -> bool:
+    """Whether a read-only mount is a fault: the system writes there, or an error made it so. Others were meant."""
+    disk = mount.device.rpartition("/")[2]
+    return (
+        mount.path in _WRITTEN
+        or "errors=remount-ro" in mount.options
+        or re.search(rf"\b{re.escape(disk)}\b", frozen) is not None
+    )
+
+
+def _smart(machine: MachineView) -> Iterator[Judgement]:
+    scan = machine.output("smart_scan", missing=Verdict.SKIP)
+    disks = [line.split()[0] for line in scan.splitlines() if line.startswith("/dev/")]
+    if not disks:
+        yield skipped("smartctl finds no disk")
+    for disk in disks[:24]:
+        result = machine.result(f"smart:{disk}")
+        try:
+            report = json.loads(result.stdout) if result else {}
+        except ValueError:
+            report = {}
+        good = report.get("smart_status", {}).get("passed") if isinstance(report, dict) else None
+        if good is False:
+            yield failed("the disk's own health check says it fails", "failed", "passed", device=disk)
+        elif good is True:
+            yield passed("passed", "passed", device=disk)
+        elif isinstance(report, dict) and _no_smart(report):
+            yield skipped("the disk has no SMART: a virtual disk, or one behind a RAID controller", device=disk)
+        else:
+            yield unknown("the disk does not say", device=disk)
+
+
+def _no_smart(report: dict[str, Any]) -> bool:
+    """Whether smartctl reached the disk and found that there is nothing to ask."""
+    if report.get("smart_support", {}).get("available") is False:
+        return True
+    return report.get("device", {}).get("type") == "scsi" and report.get("smartctl", {}).get("exit_status") in (0, 4)
+
+
+def _raid(machine: MachineView) -> Judgement:
+    text = machine.file("/proc/mdstat", missing=Verdict.SKIP)
+    if "blocks" not in text:
+        return skipped("no software RAID")
+    degraded = [line.strip() for line in text.splitlines() if "_" in line.rpartition("[")[2] and "[" in line]
+    if degraded:
+        return failed("a RAID array misses a disk", degraded[0], "complete")
+    return passed("complete", "complete")
+
+
+CHECKS = tuple(
+    MachineCheck(text, judge)
+    for text, judge in (
+        (
+            CheckText(
+                "disk-space",
+                "Disks have room",
+                "statvfs of /, /var, kubelet, containerd and Docker folders",
+                "FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
+                "GPUD, NHC; OpenPAI NodeFilesystemUsage",
+                "delete images and logs: docker image prune, journalctl --vacuum-size=1G",
+            ),
+            _disk_space,
+        ),
+        (
+            CheckText(
+                "disk-read-only",
+                "No file system became read-only",
+                "/proc/mounts, kernel log",
+                "FAIL for one that the system writes to, has errors=remount-ro or is named by the kernel log; others "
+                "may be read-only on purpose",
+                "NPD",
+                "save the data, check the disk, repair or replace it",
+                Action.DRAIN,
+            ),
+            _read_only,
+        ),
+        (
+            CheckText(
+                "disk-smart",
+                "Disks report themselves healthy",
+                "smartctl -H",
+                "FAIL when a disk says it fails; UNKNOWN when it does not say; SKIP for one without SMART",
+                "own",
+                "replace the disk",
+                Action.RMA,
+            ),
+            _smart,
+        ),
+        (
+            CheckText(
+                "disk-raid",
+                "Software RAID is complete",
+                "/proc/mdstat",
+                "FAIL when an array misses a disk",
+                "own",
+                "replace the disk and rebuild the array",
+                Action.RMA,
+            ),
+            _raid,
+        ),
+    )
+)

@@ -1,0 +1,372 @@
+"""The driver: does it answer, is it one version everywhere, will it survive the next reboot and upgrade."""
+
+from __future__ import annotations
+
+import re
+
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence.devices import GENERATIONS
+from pai_install.health.evidence.parse.host import parse_modules, parse_units
+from pai_install.health.evidence.parse.kernel_log import LogKind
+from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+
+# nvidia-smi's exit status -> what it means, what to do.
+STATUS = {
+    2: ("nvidia-smi does not know its own arguments", Action.CONFIG),
+    3: ("the operation is not available on this device", Action.CONFIG),
+    4: ("no permission to talk to the driver", Action.CONFIG),
+    6: ("a GPU cannot be found or is lost", Action.REBOOT),
+    8: ("external power cables are not connected", Action.RMA),
+    9: ("the driver is not loaded", Action.REBOOT),
+    10: ("an interrupt problem with a GPU", Action.REBOOT),
+    12: ("the NVML library is missing", Action.CONFIG),
+    13: ("the NVML library is older than nvidia-smi", Action.CONFIG),
+    14: ("an infoROM is corrupted", Action.RMA),
+    15: ("a GPU has fallen off the bus", Action.REBOOT),
+    255: ("nvidia-smi failed", Action.REBOOT),
+}
+# Generation -> last branch; first branch. Newest branches that NVIDIA no longer maintains.
+LAST_BRANCH = {"Kepler": 470, "Maxwell": 580, "Pascal": 580, "Volta": 580}
+FIRST_BRANCH = {"Turing": 410, "Ampere": 450, "Ada": 525, "Hopper": 525, "Blackwell": 570}
+MAINTAINED = (580, 595)
+_VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
+
+
+def _responds(machine: MachineView) -> Judgement:
+    result = machine.result("nvidia_smi_xml")
+    if result is None:
+        return unknown("nvidia-smi was not run")
+    if result.missing:
+        remedy = "install the NVIDIA driver, or correct the layout: it says that this machine has NVIDIA GPUs"
+        return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG, remedy=remedy)
+    if result.timed_out:
+        stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
+        after = " and could not be killed" if result.unkillable else ""
+        return failed(
+            f"the driver hangs: nvidia-smi gave no answer{after}", f"{result.duration_s:.0f} s{stuck}", "an answer"
+        )
+    if result.not_started:
+        return unknown("nvidia-smi was not reached in time")
+    slow = machine.limit("driver-slow-seconds")
+    if result.duration_s > slow:
+        return warned("nvidia-smi answers slowly", f"{result.duration_s:.0f} s", f"<= {slow:.0f} s")
+    return passed(f"{result.duration_s:.1f} s", f"<= {slow:.0f} s")
+
+
+def _status(machine: MachineView) -> Judgement:
+    result = machine.result("nvidia_smi_xml")
+    if result is None or result.missing or result.rc is None:
+        return unknown("nvidia-smi gave no exit status")
+    text = result.text
+    if "Driver/library version mismatch" in text:
+        return failed(
+            "the loaded driver and the installed library differ: the driver was upgraded under running work",
+            f"status {result.rc}",
+            "0",
+            action=Action.REBOOT,
+            remedy="reload the nvidia modules or reboot, then hold the driver's packages",
+        )
+    if result.rc != 0:
+        meaning, action = STATUS.get(result.rc, ("nvidia-smi failed", Action.REBOOT))
+        detail = next((line for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()), "")
+        return failed(f"{meaning}: {detail[:160]}", f"status {result.rc}", "0", action=action)
+    if "</nvidia_smi_log>" not in result.stdout:
+        return unknown("nvidia-smi ended well but its answer is not complete")
+    return passed(0, 0)
+
+
+def _versions(machine: MachineView) -> Judgement:
+    report = machine.smi
+    versions = {"running (nvidia-smi)": report.driver_version}
+    loaded = _VERSION.search(machine.file("/proc/driver/nvidia/version"))
+    versions["loaded module"] = loaded.group(1) if loaded else ""
+    versions["module on disk"] = machine.output("modinfo_nvidia").strip()
+    kernel = machine.fact("kernel")
+    libraries = kernel.get("nvml", []) if isinstance(kernel, dict) else []
+    installed = sorted({match.group(1) for name in libraries if (match := re.search(r"\.so\.(\d{3}\.[\d.]+)$", name))})
+    versions["library"] = ", ".join(installed)
+    shown = ", ".join(f"{name} {version or '?'}" for name, version in versions.items())
+    stated = {version for version in versions.values() if version}
+    if len(installed) > 1:
+        return failed("two driver installations are mixed", shown, "one version")
+    if len(stated) > 1:
+        return failed("the driver's parts have different versions", shown, "one version")
+    if len(stated) < 1 or not all(versions.values()):
+        return unknown("not every part of the driver states its version", shown)
+    return passed(stated.pop(), "one version")
+
+
+def _branch(machine: MachineView) -> Judgement:
+    version = machine.smi.driver_version
+    if not version:
+        return unknown("the driver states no version")
+    branch = int(version.split(".")[0])
+    generations = {gpu.traits.generation for gpu in machine.gpus}
+    for generation in sorted(generations, key=lambda name: GENERATIONS.index(name) if name in GENERATIONS else -1):
+        if branch > LAST_BRANCH.get(generation, 10_000):
+            return failed(f"branch {branch} no longer supports {generation}", version, f"<= {LAST_BRANCH[generation]}")
+        if branch < FIRST_BRANCH.get(generation, 0):
+            return failed(
+                f"branch {branch} does not support {generation} yet", version, f">= {FIRST_BRANCH[generation]}"
+            )
+    if "" in generations or not generations:
+        return unknown("the generation of a GPU is not known", version)
+    return _maintained(branch, version, generations)
+
+
+def _maintained(branch: int, version: str, generations: set[str]) -> Judgement:
+    oldest_ends = any(generation in LAST_BRANCH for generation in generations)
+    if branch > max(MAINTAINED):
+        return unknown(f"branch {branch} is newer than what this program knows of", version)
+    if branch not in MAINTAINED and not (oldest_ends and branch == 470):
+        maintained = ", ".join(str(number) for number in MAINTAINED)
+        return warned(f"branch {branch} gets no fixes any more", version, f"one of {maintained}", action=Action.CONFIG)
+    return passed(version)
+
+
+def _nouveau(machine: MachineView) -> Judgement:
+    modules = parse_modules(machine.file("/proc/modules"))
+    if not modules:
+        return unknown("/proc/modules names no module")
+    if "nouveau" in modules:
+        return failed("the nouveau driver is loaded", "nouveau", "nvidia")
+    return passed("not loaded", "not loaded")
+
+
+def _secure_boot(machine: MachineView) -> Judgement:
+    rejected = machine.events(LogKind.MODULE_REJECTED)
+    state = machine.output("secure_boot", missing=Verdict.SKIP, allowed=(0, 1, 255))
+    result = machine.result("secure_boot")
+    enabled = "SecureBoot enabled" in state
+    if result is not None and not re.search("SecureBoot|not supported", result.text):
+        return unknown("mokutil does not say whether Secure Boot is on")
+    if enabled and rejected:
+        return failed("Secure Boot refuses the driver: it is not signed with a known key", rejected[-1].text, "signed")
+    return passed("enabled" if enabled else "disabled")
+
+
+def _headers(machine: MachineView) -> Judgement:
+    status = machine.output("dkms", missing=Verdict.SKIP)
+    nvidia = [line for line in status.splitlines() if "nvidia" in line.lower()]
+    if not nvidia:
+        return skipped("the driver is not built by DKMS")
+    kernel = machine.fact("kernel")
+    release = str(kernel.get("release", "")) if isinstance(kernel, dict) else ""
+    built = any(release in re.split(r"[\s,:/]+", line) and "installed" in line for line in nvidia)
+    if not built:
+        return failed(
+            f"DKMS has not built the driver for the running kernel {release}", "; ".join(nvidia)[:200], release
+        )
+    if isinstance(kernel, dict) and not kernel.get("headers"):
+        return warned("the headers of the running kernel are missing: the next driver build fails", release, "headers")
+    return passed(release)
+
+
+def _held(machine: MachineView) -> Judgement:
+    units = parse_units(machine.output("upgrade_units", missing=Verdict.SKIP))
+    if not units:
+        return unknown("systemctl names no unit")
+    running = [unit.name for unit in units.values() if unit.loaded and unit.active == "active"]
+    listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1)).splitlines()
+    packages = [line.split()[0] for line in listed if line.rstrip().endswith((" ii", " hi"))]
+    drivers = [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
+    if not drivers:
+        return skipped("the driver is not a package here")
+    if not running:
+        return passed("nothing upgrades by itself")
+    held = set(machine.output("apt_hold").split())
+    loose = sorted(set(drivers) - held)
+    if loose:
+        return warned(
+            "unattended upgrades may replace the driver under running jobs",
+            ", ".join(loose[:4]),
+            "held",
+            action=Action.CONFIG,
+        )
+    return passed("held", "held")
+
+
+def _nodes(machine: MachineView) -> Judgement:
+    files = machine.files("/dev/nvidia", "files_driver")
+    if not files and not machine.driver_visible:
+        return unknown("neither /proc nor /dev shows a driver: nvidia-smi is not that of this kernel")
+    if not any(re.match(r"/dev/nvidia\d+$", path) for path in files):
+        return failed("there are no device nodes of the GPUs", "none", "/dev/nvidia0 ...", action=Action.CONFIG)
+    missing = [path for path in ("/dev/nvidiactl", "/dev/nvidia-uvm") if path not in files]
+    if missing:
+        return failed(
+            "device nodes are missing: " + ", ".join(missing), ", ".join(missing), "present", action=Action.CONFIG
+        )
+    return passed(len(files))
+
+
+def _peer_memory(machine: MachineView) -> Judgement:
+    ports = machine.files("/sys/class/infiniband/", "files_infiniband")
+    if not ports:
+        return skipped("no InfiniBand or RoCE device")
+    modules = parse_modules(machine.file("/proc/modules"))
+    if "nvidia_peermem" in modules or "nv_peer_mem" in modules:
+        return passed("loaded", "loaded")
+    return warned(
+        "GPUDirect RDMA is not loaded: NCCL copies through the host", "none", "nvidia_peermem", action=Action.CONFIG
+    )
+
+
+def _dcgm(machine: MachineView) -> Judgement:
+    try:
+        text = machine.output("dcgm_health", missing=Verdict.SKIP)
+    except NotObservedError as gap:
+        return skipped(gap.reason)
+    if '"Overall Health"' not in text and "Overall Health" not in text:
+        return unknown("dcgmi answers in an unknown form")
+    word = re.search(r"Overall Health\W+(?:value\W+)?(\w+)", text)
+    if word and word.group(1).lower() == "healthy":
+        return passed("Healthy", "Healthy")
+    if word and word.group(1).lower() == "warning":
+        return warned("DCGM warns", text[:300], "Healthy")
+    return failed("DCGM reports a failure", text[:300], "Healthy")
+
+
+CHECKS = tuple(
+    MachineCheck(text, judge, gpus_only=True)
+    for text, judge in (
+        (
+            CheckText(
+                "driver-responds",
+                "nvidia-smi answers in time",
+                "nvidia-smi -q -x",
+                "FAIL when it hangs; WARN above driver-slow-seconds",
+                "NVS, PAI",
+                "stop the jobs of the machine and reboot it; cold start when it hangs again",
+                Action.REBOOT,
+            ),
+            _responds,
+        ),
+        (
+            CheckText(
+                "driver-status",
+                "nvidia-smi ends well",
+                "exit status and messages of nvidia-smi -q -x",
+                "FAIL for any status but 0",
+                "NHC, GPU Operator",
+                "see the message",
+                Action.REBOOT,
+            ),
+            _status,
+        ),
+        (
+            CheckText(
+                "driver-versions",
+                "Module, library and disk hold one driver version",
+                "/proc/driver/nvidia/version, nvidia-smi, modinfo, libnvidia-ml.so.*",
+                "FAIL when they differ",
+                "own",
+                "reboot; when they still differ remove all driver packages and install one version",
+                Action.REBOOT,
+            ),
+            _versions,
+        ),
+        (
+            CheckText(
+                "driver-branch",
+                "The driver's branch supports the GPU and is maintained",
+                "driver version, product name",
+                "FAIL when the branch does not support the generation; WARN when it is no longer maintained",
+                "NVIDIA's list of supported drivers",
+                "install a maintained branch that supports the GPU",
+            ),
+            _branch,
+        ),
+        (
+            CheckText(
+                "driver-nouveau",
+                "nouveau is not loaded",
+                "/proc/modules",
+                "FAIL when it is",
+                "NVIDIA's installation guide",
+                "blacklist nouveau, rebuild the initramfs, reboot",
+                Action.REBOOT,
+            ),
+            _nouveau,
+        ),
+        (
+            CheckText(
+                "driver-secure-boot",
+                "Secure Boot accepts the driver",
+                "mokutil --sb-state, kernel log",
+                "FAIL when it is on and a module was rejected",
+                "own",
+                "enrol the module's key, or use the distribution's signed modules",
+            ),
+            _secure_boot,
+        ),
+        (
+            CheckText(
+                "driver-dkms",
+                "DKMS has built the driver for the running kernel",
+                "dkms status, /lib/modules",
+                "FAIL when it has not; WARN when the kernel's headers are missing",
+                "own",
+                "install the kernel's headers and run dkms autoinstall",
+            ),
+            _headers,
+        ),
+        (
+            CheckText(
+                "driver-held",
+                "The driver is not upgraded by itself",
+                "unattended upgrades, held packages",
+                "WARN when upgrades run and the driver is not held",
+                "NKP 1431",
+                "apt-mark hold the driver's packages",
+            ),
+            _held,
+        ),
+        (
+            CheckText(
+                "driver-device-nodes",
+                "The driver's device nodes are there",
+                "/dev/nvidia*",
+                "FAIL when nvidiactl, nvidia-uvm or all GPUs are missing",
+                "GOP validator",
+                "nvidia-modprobe -u -c=0",
+            ),
+            _nodes,
+        ),
+        (
+            CheckText(
+                "driver-peer-memory",
+                "GPUDirect RDMA is loaded where there is RDMA",
+                "/sys/class/infiniband, /proc/modules",
+                "WARN when nvidia_peermem is missing",
+                "GPUD, GOP",
+                "modprobe nvidia-peermem",
+            ),
+            _peer_memory,
+        ),
+        (
+            CheckText(
+                "dcgm-health",
+                "DCGM agrees, where it is installed",
+                "dcgmi health -c -j",
+                "FAIL or WARN as DCGM says; UNKNOWN for another form of answer",
+                "DCGM",
+                "see DCGM's own message",
+                Action.DRAIN,
+            ),
+            _dcgm,
+        ),
+    )
+)

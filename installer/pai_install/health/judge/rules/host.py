@@ -1,0 +1,263 @@
+"""The machine itself: memory, clock, processes."""
+
+from __future__ import annotations
+
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence.parse.host import (
+    ProcessLine,
+    parse_ps,
+    parse_swaps,
+    parse_tracking,
+    parse_units,
+)
+from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+
+_KERNEL = "2"  # the parent of the threads of the kernel, whose work (a RAID check, say) is waiting for disks
+_LOCAL_CLOCK = ("7F7F0101", "7F7F0100")
+_TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec")
+
+
+def _edac(machine: MachineView) -> Judgement:
+    counts = machine.files("/sys/devices/system/edac/mc/", "files_host")
+    if not counts:
+        return skipped("this machine reports no memory errors (no EDAC)")
+    if not all(text.strip().isdecimal() for text in counts.values()):
+        return unknown("an EDAC counter is not a number")
+    uncorrected = sum(int(text) for path, text in counts.items() if path.endswith("ue_count"))
+    corrected = sum(int(text) for path, text in counts.items() if path.endswith("ce_count"))
+    value = f"{uncorrected} uncorrected, {corrected} corrected"
+    if uncorrected:
+        return failed("the main memory has uncorrected errors", value, "0 uncorrected", action=Action.RMA)
+    delta = machine.delta("edac", "corrected", corrected)
+    if delta and delta[0] > 0:
+        return warned("corrected memory errors grow", f"{value} (+{delta[0]:.0f})", "no growth")
+    return passed(value, "0 uncorrected")
+
+
+def _swap(machine: MachineView) -> Judgement:
+    text = machine.file("/proc/swaps")
+    if not text.startswith("Filename"):
+        return unknown("/proc/swaps is not a table")
+    areas = parse_swaps(text)
+    if areas and _allowed(machine):
+        return warned("swap is on, and the kubelet is told to bear it", ", ".join(areas), "none")
+    if areas:
+        return failed("swap is on: the kubelet does not want that", ", ".join(areas), "none")
+    return passed("none", "none")
+
+
+def _allowed(machine: MachineView) -> bool:
+    try:
+        return "failSwapOn: false" in machine.file("/var/lib/kubelet/config.yaml")
+    except NotObservedError:
+        return False
+
+
+def _cgroups(machine: MachineView) -> Judgement:
+    text = machine.files("/sys/fs/cgroup/", "files_host").get("/sys/fs/cgroup/cgroup.controllers")
+    if text is None:
+        return warned("the machine uses cgroup v1, which Kubernetes gives up", "v1", "v2", action=Action.CONFIG)
+    missing = {"cpu", "memory", "pids"} - set(text.split())
+    if missing:
+        return failed("cgroup v2 lacks controllers", ", ".join(sorted(missing)), "cpu, memory, pids")
+    return passed(text.strip())
+
+
+def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tuple[ProcessLine, ...]:
+    """Without those in state D that a second look, where there was one, found at work or gone."""
+    later = parse_ps(machine.output("ps_again")) if machine.available("ps_again") else ()
+    if not later:
+        return processes
+    waits = {(item.pid, item.command) for item in later if item.state.startswith("D")}
+    return tuple(item for item in processes if not item.state.startswith("D") or (item.pid, item.command) in waits)
+
+
+def _stuck(machine: MachineView) -> Judgement:
+    processes = parse_ps(machine.output("ps"))
+    if not processes:
+        return unknown("ps shows no process")
+    least = machine.limit("stuck-process-seconds")
+    processes = _still_there(machine, processes)
+    driver = [item for item in processes if item.state.startswith("D") and "nvidia" in item.command]
+    if driver:
+        shown = ", ".join(f"{item.command} ({item.pid}, {item.seconds} s)" for item in driver[:4])
+        if any(item.seconds > least for item in driver):
+            return failed("processes hang in the NVIDIA driver", shown, "none", action=Action.REBOOT)
+        return warned("a process waits in the NVIDIA driver", shown, "none")
+    old = [item for item in processes if item.state[0] in "DZ" and item.seconds > least and item.parent != _KERNEL]
+    if old:
+        shown = ", ".join(f"{item.command} ({item.pid}, {item.state}, {item.seconds} s)" for item in old[:4])
+        return warned("processes are stuck or dead and not collected", shown, "none")
+    return passed("none", "none")
+
+
+def _clock_synchronised(machine: MachineView) -> Judgement:
+    tracking = parse_tracking(machine.output("chrony_tracking"))
+    if tracking is None:
+        return unknown("chronyc answers in an unknown form")
+    if tracking.leap.lower() == "not synchronised" and machine.young:
+        return warned("the clock is not synchronised yet: the machine came up a moment ago", tracking.leap)
+    if tracking.leap.lower() == "not synchronised":
+        return failed("the clock is not synchronised", tracking.leap, "synchronised")
+    if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
+        return failed("the machine takes its own clock for the truth", "local clock", "a time server")
+    age = machine.collected_at - tracking.reference_time
+    if tracking.reference not in _LOCAL_CLOCK and tracking.interval > 0 and age > 10 * max(tracking.interval, 64):
+        return warned(
+            "the clock was not compared with its server for long", f"{age:.0f} s", f"<= {10 * tracking.interval:.0f} s"
+        )
+    return passed(f"stratum {tracking.stratum}")
+
+
+def _clock_offset(machine: MachineView) -> Judgement:
+    tracking = parse_tracking(machine.output("chrony_tracking"))
+    if tracking is None:
+        return unknown("chronyc answers in an unknown form")
+    most, much = machine.limit("clock-offset-fail-seconds"), machine.limit("clock-offset-warn-seconds")
+    offset, distance = abs(tracking.offset), machine.limit("clock-root-distance-seconds")
+    value = f"offset {offset * 1000:.1f} ms, root distance {tracking.root_distance * 1000:.1f} ms"
+    if offset > most:
+        return failed("the clock is wrong", value, f"<= {most * 1000:.0f} ms")
+    if offset > much or tracking.root_distance > distance:
+        return warned("the clock is inexact", value, f"<= {much * 1000:.0f} ms, <= {distance * 1000:.0f} ms")
+    return passed(value, f"<= {much * 1000:.0f} ms")
+
+
+def _one_time_service(machine: MachineView) -> Judgement:
+    units = parse_units(machine.output("time_units", missing=Verdict.SKIP))
+    running = sorted({name for name in _TIME_UNITS if name in units and units[name].active == "active"})
+    running = sorted(set(running) - ({"chronyd"} if "chrony" in running else set()))
+    if len(running) > 1:
+        return failed("several programs set the clock", ", ".join(running), "one")
+    if not running:
+        return failed("no program sets the clock", "none", "chrony")
+    return passed(running[0])
+
+
+_READERS = ("disks", "files_driver", "files_host", "files_infiniband", "files_logs", "files_pci", "kernel")
+
+
+def _collector(machine: MachineView) -> Judgement:
+    broken = sorted(name for name in _READERS if not _works(machine, name))
+    if broken:
+        return warned("parts of the evidence could not be collected", ", ".join(broken), "complete")
+    return passed("complete", "complete")
+
+
+def _works(machine: MachineView, name: str) -> bool:
+    try:
+        machine.fact(name)
+    except NotObservedError:
+        return False
+    return True
+
+
+CHECKS = tuple(
+    MachineCheck(text, judge)
+    for text, judge in (
+        (
+            CheckText(
+                "host-evidence",
+                "The evidence is complete",
+                "the collector's own report",
+                "WARN when a part could not be read",
+                "own",
+                "run the health check again; look at the machine when it stays",
+                Action.NONE,
+            ),
+            _collector,
+        ),
+        (
+            CheckText(
+                "host-edac",
+                "The main memory has no errors",
+                "/sys/devices/system/edac",
+                "FAIL for uncorrected errors; WARN when corrected ones grow",
+                "own",
+                "find the module with ras-mc-ctl and replace it",
+                Action.DRAIN,
+            ),
+            _edac,
+        ),
+        (
+            CheckText(
+                "host-swap",
+                "Swap is off",
+                "/proc/swaps",
+                "FAIL when an area is active; WARN where the kubelet has failSwapOn: false",
+                "AZ; the kubelet",
+                "swapoff -a and remove it from /etc/fstab",
+            ),
+            _swap,
+        ),
+        (
+            CheckText(
+                "host-cgroups",
+                "cgroup v2 has what Kubernetes needs",
+                "/sys/fs/cgroup/cgroup.controllers",
+                "FAIL when cpu, memory or pids is missing; WARN for cgroup v1",
+                "Kubernetes",
+                "boot with systemd.unified_cgroup_hierarchy=1",
+            ),
+            _cgroups,
+        ),
+        (
+            CheckText(
+                "processes-stuck",
+                "No process hangs",
+                "ps, and once more a second later where a process waits",
+                "FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
+                "PAI, GCM; OpenPAI NvidiaZombieProcess",
+                "end the job; reboot the machine when the process stays",
+                Action.REBOOT,
+            ),
+            _stuck,
+        ),
+        (
+            CheckText(
+                "clock-synchronised",
+                "The clock follows a server",
+                "chronyc -c tracking",
+                "FAIL when not synchronised (WARN in the first boot-seconds), or on its own clock outside the control "
+                "plane; WARN when not compared",
+                "own",
+                "systemctl restart chrony; check that port 123/udp of the time servers is reachable",
+            ),
+            _clock_synchronised,
+        ),
+        (
+            CheckText(
+                "clock-offset",
+                "The clock is right",
+                "chronyc -c tracking",
+                "FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds",
+                "etcd, node-exporter mixin",
+                "chronyc makestep on a machine without etcd; slew on others",
+            ),
+            _clock_offset,
+        ),
+        (
+            CheckText(
+                "clock-service",
+                "One program sets the clock",
+                "systemd units",
+                "FAIL for none or several",
+                "own",
+                "keep chrony; disable and mask the others",
+            ),
+            _one_time_service,
+        ),
+    )
+)

@@ -1,0 +1,307 @@
+"""The machine's GPUs against the bus, the driver, the layout and the last run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.parse.host import parse_meminfo
+from pai_install.health.evidence.parse.links import nvidia_gpus
+from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+from pai_install.health.judge.check import GpuCheck, MachineCheck
+from pai_install.health.judge.gpu_view import GpuView
+from pai_install.health.judge.product import same_model
+from pai_install.health.judge.view import MachineView
+from pai_install.health.memory.snapshot import card_of
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+
+_PROC = "/proc/driver/nvidia/gpus/"
+_NODE = re.compile(r"^/dev/nvidia\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """One place that knows GPUs. ids: None where it only counts. gap: why it could not be asked."""
+
+    name: str
+    count: int | None
+    ids: frozenset[str] | None = None
+    gap: str = ""
+
+
+def _sources(machine: MachineView) -> list[_Source]:
+    found = []
+    try:
+        seen = frozenset(normalise_bus_id(gpu.bus_id) for gpu in machine.smi.gpus)
+        found.append(_Source("nvidia-smi", len(seen), seen))
+    except NotObservedError as gap:
+        found.append(_Source("nvidia-smi", None, gap=gap.reason))
+    try:
+        on_bus = machine.bus_ids
+        found.append(_Source("bus", len(on_bus), on_bus))
+        files = machine.files(_PROC, "files_driver")
+        ids = frozenset(normalise_bus_id(path.removeprefix(_PROC).split("/")[0]) for path in files)
+        found.append(_Source("/proc", len(ids), ids))
+        nodes = [path for path in machine.files("/dev/nvidia", "files_driver") if _NODE.match(path)]
+        found.append(_Source("/dev", len(nodes)))
+    except NotObservedError as gap:
+        found.append(_Source("bus, /proc or /dev", None, gap=gap.reason))
+    return found
+
+
+def _count(machine: MachineView) -> Judgement:
+    sources = _sources(machine)
+    if not machine.driver_visible and not any(source.count for source in sources[1:]):
+        sources = [sources[0], _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
+    counts = {source.name: source.count for source in sources if source.count is not None}
+    value = ", ".join(f"{name} {count}" for name, count in counts.items())
+    wanted = machine.expected.count if machine.expected.nvidia else None
+    expected = f"{wanted} (layout)" if wanted is not None else "all alike"
+    problem = _miscount(sources, counts, wanted, _attached(machine))
+    if problem:
+        return failed(problem, value, expected)
+    gaps = [f"{source.name}: {source.gap}" for source in sources if source.gap]
+    if gaps:
+        return unknown("; ".join(gaps), value)
+    if wanted is not None and any(count > wanted for count in counts.values()):
+        return warned("more GPUs than the layout says", value, expected, action=Action.CONFIG)
+    return passed(value, expected)
+
+
+def _miscount(sources: list[_Source], counts: dict[str, int], wanted: int | None, attached: int | None) -> str:
+    known = [source.ids for source in sources if source.ids is not None]
+    missing = sorted(frozenset().union(*known) - frozenset.intersection(*known)) if known else []
+    named = f"; not everywhere: {', '.join(missing)}" if missing else ""
+    shown = counts.get("nvidia-smi")
+    if attached is not None and shown is not None and attached != shown:
+        return f"nvidia-smi says that {attached} GPUs are attached and shows {shown}"
+    if wanted is not None and any(count < wanted for count in counts.values()):
+        return f"fewer GPUs than the layout says{named}"
+    if len(set(counts.values())) > 1 or missing:
+        return f"the places that know the GPUs disagree{named}"
+    return ""
+
+
+def _attached(machine: MachineView) -> int | None:
+    try:
+        text = machine.smi.attached
+    except NotObservedError:
+        return None
+    return int(text) if text.isdecimal() else None
+
+
+def _on_bus(machine: MachineView) -> Judgement:
+    devices = nvidia_gpus(machine.pci)
+    lost = [device.bus_id for device in devices if device.lost]
+    if lost:
+        return failed("fallen off the bus: " + ", ".join(lost), ", ".join(lost), "none")
+    if not devices:
+        return unknown("lspci shows no NVIDIA GPU")
+    return passed(len(devices))
+
+
+def _model(gpu: GpuView, machine: MachineView) -> Judgement:
+    name, wanted = gpu.text(fields.PRODUCT), machine.expected.model
+    if not wanted or not machine.expected.nvidia:
+        return passed(name) if gpu.missing() else skipped("the site does not say which model")
+    if name and not same_model(name, wanted):
+        return failed("another GPU model than the layout says", name, wanted)
+    return passed(name, wanted)
+
+
+def _mixed(machine: MachineView) -> Judgement:
+    assert machine.smi  # noqa: S101 - reading records it and raises
+    names = [gpu.peek(fields.PRODUCT).text for gpu in machine.gpus]
+    if not names or not all(names):
+        return unknown("not every GPU has a name")
+    if len(set(names)) > 1:
+        return warned("different GPU models in one machine", ", ".join(sorted(set(names))), "one model")
+    return passed(names[0])
+
+
+def _replaced(machine: MachineView) -> Judgement:
+    assert machine.smi  # noqa: S101 - reading records it and raises
+    now = {gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus}
+    before = machine.known_cards
+    if not before:
+        return skipped("no earlier run to compare with")
+    cards = {bus_id: text for bus_id, text in now.items() if card_of(text)}
+    known = set(before.values())
+    changed = sorted(
+        bus_id
+        for bus_id, card in cards.items()
+        if before.get(bus_id, card) != card or card in known - {before.get(bus_id)}
+    )
+    if changed:
+        return warned(
+            "GPUs were replaced or moved since the last run: " + ", ".join(changed),
+            ", ".join(changed),
+            "as before",
+            action=Action.CONFIG,
+            remedy="when this was meant: pai-install health baseline --accept",
+        )
+    if not now or len(cards) < len(now):
+        return unknown("not every GPU has a UUID")
+    return passed(f"{len(now)} as before")
+
+
+def _memory_of_host(machine: MachineView) -> Judgement:
+    wanted = machine.expected.ram_bytes
+    total = parse_meminfo(machine.file("/proc/meminfo")).get("MemTotal")
+    if wanted is None:
+        return skipped("the site does not say how much")
+    if total is None:
+        return unknown("/proc/meminfo states no total")
+    least = wanted * (1 - machine.limit("ram-short-percent") / 100)
+    value, expected = f"{total / 2**30:.1f} GiB", f">= {least / 2**30:.1f} GiB"
+    if total < least:
+        return failed("less memory than the layout says", value, expected)
+    return passed(value, expected)
+
+
+def _processors(machine: MachineView) -> Judgement:
+    kernel = machine.fact("kernel")
+    count = kernel.get("cpus") if isinstance(kernel, dict) else None
+    wanted = machine.expected.cpus
+    if wanted is None:
+        return skipped("the site does not say how many")
+    if not isinstance(count, int):
+        return unknown("the number of processors was not collected")
+    if count < wanted:
+        return failed("fewer processors than the layout says", count, wanted)
+    return passed(count, wanted)
+
+
+def _other_device(machine: MachineView) -> Judgement:
+    device, wanted = machine.expected.device, machine.expected.count
+    if not device or machine.expected.nvidia:
+        return skipped("the SKU names no device of another vendor")
+    if device.startswith("amd.com/"):
+        seen = [
+            item
+            for item in machine.pci
+            if item.vendor == "1002" and item.device_class in ("0300", "0302", "0380", "1200")
+        ]
+        if wanted is not None and len(seen) < wanted:
+            return failed(f"fewer {device} than the layout says", len(seen), wanted)
+        return unknown(f"{len(seen)} on the bus; the health of {device} is not known to this program", str(len(seen)))
+    return unknown(f"the health of {device} is not known to this program")
+
+
+def _text(
+    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.DRAIN
+) -> CheckText:
+    return CheckText(name, title, reads, threshold, source, remedy, action)
+
+
+CHECKS = (
+    MachineCheck(
+        _text(
+            "gpu-count",
+            "The machine has the GPUs of the layout, and every place that knows them agrees",
+            "nvidia-smi, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
+            "FAIL when there are fewer or the places disagree; WARN when there are more",
+            "GPUD, AZ, NHV",
+            "look for the missing bus id in the kernel log; reseat the card, check power, or correct the layout",
+            Action.REBOOT,
+        ),
+        _count,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "gpu-on-bus",
+            "Every GPU answers on the PCI bus",
+            "lspci",
+            "FAIL for revision ff",
+            "own",
+            "power the machine off and on",
+            Action.REBOOT,
+        ),
+        _on_bus,
+        gpus_only=True,
+    ),
+    GpuCheck(
+        _text(
+            "gpu-model",
+            "The GPU is the model of the layout",
+            "product_name, layout",
+            "FAIL when a word of the layout's model is not in the name, or memory size or form factor differ",
+            "own",
+            "correct the layout, or the machine",
+            Action.CONFIG,
+        ),
+        _model,
+    ),
+    MachineCheck(
+        _text(
+            "gpu-mixed-models",
+            "All GPUs of the machine are of one model",
+            "product_name",
+            "WARN when not",
+            "own",
+            "",
+            Action.NONE,
+        ),
+        _mixed,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "gpu-replaced",
+            "The GPUs are those of the last run",
+            "uuid, history",
+            "WARN when a slot holds another card",
+            "own",
+            "",
+            Action.CONFIG,
+        ),
+        _replaced,
+        gpus_only=True,
+    ),
+    MachineCheck(
+        _text(
+            "host-memory",
+            "The machine has the memory of the layout",
+            "/proc/meminfo, layout",
+            "FAIL below the layout less ram-short-percent",
+            "NHC",
+            "look for failed modules in the BIOS and the BMC; or correct the layout",
+        ),
+        _memory_of_host,
+    ),
+    MachineCheck(
+        _text(
+            "host-processors",
+            "The machine has the processors of the layout",
+            "processor count, layout",
+            "FAIL when there are fewer",
+            "NHC",
+            "check the BIOS (a socket or hyper-threading is off); or correct the layout",
+            Action.CONFIG,
+        ),
+        _processors,
+    ),
+    MachineCheck(
+        _text(
+            "other-devices",
+            "Devices of other vendors are there",
+            "lspci, layout",
+            "FAIL when there are fewer than the layout says; else UNKNOWN with the count",
+            "own",
+            "reseat the card; use the vendor's own tool",
+        ),
+        _other_device,
+    ),
+)

@@ -1,0 +1,123 @@
+"""What Kubernetes says of a machine, beside what the machine says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.health.evidence.parse.host import KubernetesNode
+from pai_install.health.judge.check import FleetCheck
+from pai_install.health.judge.fleet import Fleet, MachineFacts
+from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
+
+_NO_ANSWER = (
+    "on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes; crictl ps -a shows the API server"
+)
+
+
+def _node_of(fleet: Fleet, machine: MachineFacts) -> KubernetesNode | Judgement:
+    if fleet.nodes is None and fleet.nodes_gap:
+        return unknown(f"the control plane did not answer: {fleet.nodes_gap}", remedy=_NO_ANSWER)
+    if fleet.nodes is None:
+        return skipped("no control plane of this run has a cluster")
+    return fleet.nodes.get(machine.name) or unknown("the cluster has no node of this name")
+
+
+def _ready(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    for machine in fleet.machines:
+        node = _node_of(fleet, machine)
+        yield machine.name, node if isinstance(node, Judgement) else _readiness(node)
+
+
+def _readiness(node: KubernetesNode) -> Judgement:
+    if not node.ready:
+        return unknown("Kubernetes does not say whether the node is ready")
+    if node.ready != "True":
+        return failed("Kubernetes says that the node is not ready", node.ready, "True")
+    if node.cordoned:
+        return warned("the node is cordoned: it gets no new pods", "cordoned", "schedulable")
+    return passed("ready", "ready")
+
+
+def _gpus(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    for machine in fleet.machines:
+        if not (machine.nvidia or machine.expected.device) or not machine.expected.worker:
+            continue
+        node = _node_of(fleet, machine)
+        yield machine.name, node if isinstance(node, Judgement) else _offer(node, machine, fleet)
+
+
+def _offer(node: KubernetesNode, machine: MachineFacts, fleet: Fleet) -> Judgement:
+    device = machine.expected.device or "nvidia.com/gpu"
+    mig = sum(amount for name, amount in node.allocatable.items() if name.startswith("nvidia.com/mig-"))
+    seen = machine.gpus if device.startswith("nvidia.com/") else None
+    if mig:
+        return _mig_offer(mig, machine)
+    offered, had = node.allocatable.get(device, 0), node.capacity.get(device, 0)
+    wanted = machine.expected.count if machine.expected.count is not None else seen
+    value = f"allocatable {offered:g}, capacity {had:g}, nvidia-smi {'?' if seen is None else seen}"
+    if device not in node.allocatable:
+        return _no_offer(device, machine, fleet)._replace(value=value, expected=str(wanted))
+    if wanted is not None and offered < wanted:
+        return failed(f"Kubernetes offers fewer {device} than the layout says", value, str(wanted))
+    shared = bool(seen) and offered == had and offered > (seen or 0) and offered % (seen or 1) == 0
+    if seen is not None and offered != seen and not shared:
+        return failed("Kubernetes and nvidia-smi disagree on the number of GPUs", value, str(wanted))
+    if seen is None and device.startswith("nvidia.com/"):
+        return unknown("nvidia-smi gave no answer to compare with", value)
+    return passed(value, str(wanted), message="every GPU is offered several times (time slicing)" if shared else "")
+
+
+def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Judgement:
+    """Why; what no machine offers is a matter of the cluster, and draining machines would not mend it."""
+    nvidia = device.startswith("nvidia.com/")
+    nowhere = all(device not in node.allocatable for node in (fleet.nodes or {}).values())
+    action = Action.CONFIG if nowhere else None
+    if nvidia and machine.gpus is None:
+        message = (
+            f"Kubernetes offers no {device}, and nvidia-smi gave no answer: the driver is missing or does not work"
+        )
+        remedy = "install or repair the driver; the device plugin notices that by itself within a minute"
+        return failed(message, action=action, remedy=remedy)
+    if not nowhere:
+        return failed(f"Kubernetes offers no {device} here: the device plugin does not run there or sees no GPU")
+    remedy = "apply; with nvidia_device_plugin: false in config.yaml a plugin of your own is needed"
+    other = f"install a device plugin for {device}: pai-install brings NVIDIA's only"
+    message = f"no machine of the cluster offers {device}: no device plugin runs"
+    return failed(message, action=action, remedy=remedy if nvidia else other)
+
+
+def _mig_offer(mig: float, machine: MachineFacts) -> Judgement:
+    if machine.gpus is None:
+        return unknown("nvidia-smi gave no answer to compare with", f"{mig:g}")
+    if mig != machine.mig_devices:
+        return failed("Kubernetes offers another number of MIG devices than there are", f"{mig:g}", machine.mig_devices)
+    return passed(f"{mig:g} MIG devices", machine.mig_devices)
+
+
+CHECKS = (
+    FleetCheck(
+        CheckText(
+            "kubernetes-ready",
+            "The Kubernetes node is ready",
+            "kubectl get nodes on a control plane",
+            "FAIL when not; WARN when cordoned; UNKNOWN when no control plane answers",
+            "OpenPAI NodeNotReady",
+            "journalctl -u kubelet on the machine",
+            Action.DRAIN,
+        ),
+        _ready,
+    ),
+    FleetCheck(
+        CheckText(
+            "kubernetes-gpus",
+            "Kubernetes offers the GPUs of the layout",
+            "allocatable and capacity, nvidia-smi, layout",
+            "FAIL when they differ, a multiple (time slicing) apart; action config where no machine offers any",
+            "GOP validator; OpenPAI NodeGpuCountChanged",
+            "look at the pod nvidia-device-plugin of that node (namespace kube-system); delete it after a repair: "
+            "it keeps a sick GPU sick",
+            Action.DRAIN,
+        ),
+        _gpus,
+    ),
+)

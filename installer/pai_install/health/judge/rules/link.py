@@ -1,0 +1,228 @@
+"""The GPU's PCIe link: width, generation, replays, AER."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.parse.kernel_log import LogEvent, LogKind
+from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+from pai_install.health.judge.check import GpuCheck, MachineCheck
+from pai_install.health.judge.gpu_view import GpuView
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+
+SYSFS = "/sys/bus/pci/devices/"
+_AER_KINDS = ("fatal", "nonfatal", "correctable")
+_AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
+_BUS_ID = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
+
+
+_WIDTHS = ("1", "2", "4", "8", "12", "16")  # a virtual port says 0, 32 or 255
+
+
+def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
+    """What the kernel knows of the card's own width or that of the port above; None for no width of real wires."""
+    try:
+        text = machine.files(f"{SYSFS}{gpu.bus_id}/", "files_pci").get(f"{SYSFS}{gpu.bus_id}/{name}", "")
+    except NotObservedError:
+        return None
+    return float(text) if text in _WIDTHS else None
+
+
+def _width(gpu: GpuView, machine: MachineView) -> Judgement:
+    width, most = gpu.number(fields.WIDTH), gpu.number(fields.WIDTH_MAX)
+    if width is None or most is None:
+        return passed()
+    most = min(most, _sysfs_width(gpu, machine, "max_link_width") or most)
+    accepted = gpu.baseline.pcie_width if gpu.baseline else None
+    if accepted is not None:
+        if width < accepted:
+            return failed("the PCIe link is narrower than it was", f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
+        return passed(f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
+    if width >= most:
+        return passed(f"x{width:.0f}", f"x{most:.0f}")
+    port = _sysfs_width(gpu, machine, "upstream/max_link_width")
+    if port is not None and width < min(most, port):
+        return failed("the PCIe link is narrower than card and slot allow", f"x{width:.0f}", f"x{min(most, port):.0f}")
+    return warned(
+        "the PCIe link is narrower than the card allows; many cloud machines are wired so",
+        f"x{width:.0f}",
+        f"x{most:.0f}",
+        remedy="when this is how the machine is built: pai-install health baseline --accept",
+        action=Action.CONFIG,
+    )
+
+
+def _generation(gpu: GpuView, _machine: MachineView) -> Judgement:
+    if gpu.text(fields.PSTATE) != "P0":
+        return skipped("the link is judged in P0 only: idle GPUs slow it down") if not gpu.missing() else passed()
+    now, most = gpu.number(fields.GEN), gpu.number(fields.GEN_MAX)
+    if now is None or most is None:
+        return passed()
+    accepted = gpu.baseline.pcie_gen if gpu.baseline else None
+    least = accepted if accepted is not None else most
+    if now < least:
+        verdict = failed if accepted is not None else warned
+        return verdict("the PCIe link is slower than it should be in P0", f"gen {now:.0f}", f"gen {least:.0f}")
+    return passed(f"gen {now:.0f}", f"gen {least:.0f}")
+
+
+def _replays(gpu: GpuView, machine: MachineView) -> Judgement:
+    replays, width, gen = gpu.number(fields.REPLAY), gpu.number(fields.WIDTH), gpu.number(fields.GEN_MAX)
+    if replays is None or width is None or gen is None:
+        return passed()
+    delta = machine.delta(f"gpu {gpu.peek(fields.UUID).text}", "replays", replays)
+    if delta is None:
+        return skipped("no earlier run in this boot to compare with")
+    per_minute = delta[0] / (delta[1] / 60)
+    # not the present generation: idle GPUs slow their link down
+    accepted = gpu.baseline.pcie_gen if gpu.baseline else None
+    generation = min(max(int(accepted or gen), 1), 6)
+    most = math.ceil(machine.limit(f"pcie-replays-per-lane-gen{generation}") * width)
+    value, expected = f"{per_minute:.1f}/min", f"<= {most}/min"
+    if per_minute > most * machine.limit("pcie-replays-fail-factor"):
+        return failed("very many PCIe replays", value, expected)
+    if per_minute > most:
+        return warned("many PCIe replays", value, expected)
+    return passed(value, expected)
+
+
+def _near(bus_id: str, gpu: str) -> bool:
+    """Whether a PCIe port may be one of those above a GPU: at most three buses below it (root, switch, port)."""
+    domain, bus, *_ = bus_id.split(":")
+    gpu_domain, gpu_bus, *_ = gpu.split(":")
+    return domain == gpu_domain and 0 < int(gpu_bus, 16) - int(bus, 16) <= 3
+
+
+def _of_gpus(event: LogEvent, gpus: frozenset[str]) -> bool:
+    """Whether a line is about a GPU, or about a port near one without naming another device behind it."""
+    named = {normalise_bus_id(text) for text in _BUS_ID.findall(event.text)}
+    if named & gpus:
+        return True
+    return "pcieport" in event.text and len(named) == 1 and any(_near(port, gpu) for port in named for gpu in gpus)
+
+
+def _aer_log(machine: MachineView) -> Iterator[Judgement]:
+    gpus = machine.bus_ids
+    fatal = [event for event in machine.events(LogKind.AER_FATAL) if _of_gpus(event, gpus)]
+    mild = [event for event in machine.events(LogKind.AER_NONFATAL) if _of_gpus(event, gpus)]
+    if fatal:
+        verdict = failed if any(machine.recent(event.time) for event in fatal) else warned
+        yield verdict(f"{len(fatal)} fatal PCIe errors in the kernel log", fatal[-1].text, 0)
+    elif any(machine.recent(event.time) for event in mild):
+        yield warned(f"{len(mild)} uncorrected PCIe errors in the kernel log", mild[-1].text, 0)
+
+
+def _aer(machine: MachineView) -> Iterator[Judgement]:
+    found = list(_aer_log(machine))
+    yield from found
+    files = machine.files(SYSFS, "files_pci")
+    totals = {path: _aer_total(text) for path, text in sorted(files.items()) if _AER.search(path)}
+    if not totals and not found:
+        yield skipped("the kernel counts no PCIe errors here (no AER)")
+    bad = bool(found)
+    for bus_id in sorted(machine.bus_ids) if totals else ():
+        missing = [kind for kind in _AER_KINDS if f"{SYSFS}{bus_id}/aer_dev_{kind}" not in totals]
+        if missing:
+            bad = True
+            yield unknown(f"no count of PCIe errors: {', '.join(missing)}", device=bus_id)
+    for path, total in totals.items():
+        judgement = _aer_count(machine, path, total)
+        bad = bad or judgement is not None
+        if judgement:
+            yield judgement
+    if totals and not bad:
+        yield passed(0, 0)
+
+
+def _aer_count(machine: MachineView, path: str, total: int | None) -> Judgement | None:
+    bus_id, kind = normalise_bus_id(path.removeprefix(SYSFS).split("/")[0]), path.rpartition("aer_dev_")[2]
+    if total is None:
+        return unknown(f"{path} holds no number", device=bus_id)
+    if kind == "fatal":
+        return failed(f"{total} fatal PCIe errors", str(total), 0, device=bus_id) if total else None
+    counter, most = {
+        "nonfatal": ("aer nonfatal", machine.limit("aer-nonfatal")),
+        "correctable": ("aer corrected", machine.limit("aer-corrected-per-hour")),
+    }[kind]
+    delta = machine.delta(f"pci {bus_id}", counter, total)
+    if not delta:
+        return None
+    if kind == "nonfatal" and delta[0] > most:
+        return warned("uncorrected PCIe errors grow", f"+{delta[0]:.0f}", f"<= {most:.0f}", device=bus_id)
+    if kind == "correctable" and delta[0] / (delta[1] / 3600) > most:
+        return warned("many corrected PCIe errors", f"{delta[0]:.0f}", f"<= {most:.0f}/h", device=bus_id)
+    return None
+
+
+def _aer_total(text: str) -> int | None:
+    match = re.search(r"TOTAL_ERR_\w+ (\d+)", text)
+    numbers = [match.group(1)] if match else re.findall(r" (\d+)$", text, re.MULTILINE)
+    return sum(int(number) for number in numbers) if numbers else None
+
+
+CHECKS = (
+    GpuCheck(
+        CheckText(
+            "gpu-pcie-width",
+            "The PCIe link is as wide as it should be",
+            "pci/pci_gpu_link_info/link_widths, the port above it, baseline",
+            "FAIL below the baseline, or below what card and slot allow; WARN below the card's own width",
+            "own; GCM keeps such a manifest",
+            "reseat card and riser; check the slot's settings in the BIOS",
+            Action.DRAIN,
+        ),
+        _width,
+    ),
+    GpuCheck(
+        CheckText(
+            "gpu-pcie-gen",
+            "The PCIe link is as fast as it should be",
+            "pci/pci_gpu_link_info/pcie_gen, performance_state, baseline",
+            "WARN below what card and slot allow, FAIL below the baseline; only in P0",
+            "own",
+            "reseat card and riser; check the slot's settings in the BIOS",
+            Action.DRAIN,
+        ),
+        _generation,
+    ),
+    GpuCheck(
+        CheckText(
+            "gpu-pcie-replays",
+            "Few PCIe replays since the last run",
+            "pci/replay_counter, history",
+            "WARN above pcie-replays-per-lane-genN times width per minute; FAIL at pcie-replays-fail-factor times it",
+            "DCGM",
+            "reseat card and riser; replace them when it goes on",
+            Action.DRAIN,
+        ),
+        _replays,
+    ),
+    MachineCheck(
+        CheckText(
+            "pcie-aer",
+            "No PCIe errors of the GPUs",
+            "kernel log, /sys/bus/pci/devices/*/aer_dev_*",
+            "FAIL on a fatal error of a GPU or a port above it (in the log: within xid-window-hours); WARN when others "
+            "grow, by aer-corrected-per-hour where they were corrected",
+            "own",
+            "reseat card and riser; replace them when it goes on",
+            Action.DRAIN,
+        ),
+        _aer,
+        gpus_only=True,
+    ),
+)

@@ -1,0 +1,397 @@
+"""GPU memory: ECC errors, row remapping, page retirement."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.fields import Field
+from pai_install.health.evidence.reading import State, parse_reading
+from pai_install.health.judge.check import GpuCheck
+from pai_install.health.judge.gpu_view import GpuView
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import (
+    Action,
+    CheckText,
+    Judgement,
+    NotObservedError,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
+
+YES_NO = ("yes", "no")
+ON_OFF = ("enabled", "disabled")
+_CONTAINED = re.compile(r"kubepods|docker|containerd|crio|libpod|slurm|lxc")
+
+
+def _ecc_mode(gpu: GpuView, _machine: MachineView) -> Judgement:
+    current, pending = gpu.word(fields.ECC_CURRENT, *ON_OFF), gpu.word(fields.ECC_PENDING, *ON_OFF)
+    if current and pending and current != pending:
+        return warned(f"ECC is {current}, {pending} after the next reboot", current, pending, action=Action.REBOOT)
+    if current == "disabled" and not gpu.traits.consumer:
+        return warned("ECC is off: memory errors go unnoticed", current, "enabled", action=Action.CONFIG)
+    return passed(current, "enabled")
+
+
+def _counts_bits(gpu: GpuView) -> bool:
+    """Whether it counts single and double bit errors, as all up to Volta do, and not those of SRAM and DRAM."""
+    return gpu.traits.generation in ("Kepler", "Maxwell", "Pascal", "Volta")
+
+
+def _uncorrected_fields(gpu: GpuView) -> tuple[Field, ...]:
+    if _counts_bits(gpu):
+        return (fields.DOUBLE_BIT,)
+    split = any(gpu.peek(field).text for field in (fields.SRAM_UNC_PARITY, fields.SRAM_UNC_SECDED))
+    if split:
+        return (fields.SRAM_UNC_PARITY, fields.SRAM_UNC_SECDED, fields.DRAM_UNC)
+    if gpu.peek(fields.DOUBLE_BIT).text:
+        return (fields.DOUBLE_BIT,)
+    return (fields.SRAM_UNC, fields.DRAM_UNC)
+
+
+def _uncorrected(gpu: GpuView, _machine: MachineView) -> Judgement:
+    numbers = [(field, gpu.number(field)) for field in _uncorrected_fields(gpu)]
+    bad = [f"{field.name} {number:.0f}" for field, number in numbers if number]
+    if bad:
+        return failed("uncorrected memory errors since the last reset: " + ", ".join(bad), "; ".join(bad), 0)
+    return passed(0, 0)
+
+
+def _sram_threshold(gpu: GpuView, _machine: MachineView) -> Judgement:
+    word = gpu.word(fields.SRAM_THRESHOLD, *YES_NO)
+    if word == "yes":
+        return failed("the GPU says that its SRAM errors exceed what a card may have", word, "no")
+    return passed(word, "no")
+
+
+def _aggregate(gpu: GpuView, machine: MachineView) -> Judgement:
+    if gpu.peek(fields.AGG_DOUBLE_BIT).text:
+        dram, sram = gpu.number(fields.AGG_DOUBLE_BIT), 0.0
+    else:
+        dram = gpu.number(fields.AGG_DRAM_UNC)
+        split = gpu.peek(fields.AGG_SRAM_PARITY).text or gpu.peek(fields.AGG_SRAM_SECDED).text
+        names = (fields.AGG_SRAM_PARITY, fields.AGG_SRAM_SECDED) if split else (fields.AGG_SRAM_UNC,)
+        sram = sum(gpu.number(field) or 0 for field in names)
+    most_dram, most_sram = machine.limit("ecc-aggregate-dram"), machine.limit("ecc-aggregate-sram")
+    value = f"DRAM {dram or 0:.0f}, SRAM {sram:.0f}"
+    if (dram or 0) > most_dram or sram > most_sram:
+        return warned(
+            "many uncorrected memory errors in the card's life", value, f"<= {most_dram:.0f}, <= {most_sram:.0f}"
+        )
+    return passed(value, f"<= {most_dram:.0f}, <= {most_sram:.0f}")
+
+
+def _corrected(gpu: GpuView, machine: MachineView) -> Judgement:
+    if _counts_bits(gpu):
+        dram, sram = gpu.number(fields.AGG_SINGLE_BIT), 0.0
+    else:
+        dram, sram = gpu.number(fields.AGG_DRAM_CORR), gpu.number(fields.AGG_SRAM_CORR) or 0.0
+    most_dram, most_sram = machine.limit("ecc-corrected-dram"), machine.limit("ecc-corrected-sram")
+    value = f"DRAM {dram or 0:.0f}, SRAM {sram:.0f}"
+    expected = f"<= {most_dram:.0f}, <= {most_sram:.0f}"
+    if (dram or 0) > most_dram or sram > most_sram:
+        return warned("unusually many corrected memory errors", value, expected)
+    return passed(value, expected)
+
+
+def _remap_pending(gpu: GpuView, machine: MachineView) -> Judgement:
+    word = gpu.word(fields.REMAP_PENDING, *YES_NO)
+    if word != "yes":
+        return passed(word, "no")
+    recent = {number for incident in _incidents(machine) if incident[0] == gpu.bus_id for number in incident[1]}
+    if recent & {48, 95}:
+        return failed("a row remap is pending after an uncorrected error", word, "no")
+    return warned("a row remap is pending: reset the GPU at its next idle moment", word, "no", action=Action.RESET_GPU)
+
+
+def _incidents(machine: MachineView) -> list[tuple[str, tuple[int, ...]]]:
+    try:
+        return [(incident.bus_id, incident.numbers) for incident in machine.incidents]
+    except NotObservedError:
+        return []
+
+
+def _remap_failed(gpu: GpuView, _machine: MachineView) -> Judgement:
+    word = gpu.word(fields.REMAP_FAILED, *YES_NO)
+    if word == "yes":
+        return failed("a memory row could not be remapped: the card has no spare rows left there", word, "no")
+    return passed(word, "no")
+
+
+def _banks(gpu: GpuView, _machine: MachineView) -> Judgement:
+    none, low = gpu.number(fields.BANKS_NONE), gpu.number(fields.BANKS_LOW)
+    if none:
+        return failed(f"{none:.0f} memory banks have no spare rows left", f"{none:.0f}", 0)
+    if low:
+        return warned(f"{low:.0f} memory banks have few spare rows left", f"{low:.0f}", 0)
+    return passed("none 0, low 0", 0)
+
+
+def _repair(gpu: GpuView, _machine: MachineView) -> Judgement:
+    words = {field.name: gpu.word(field, *YES_NO) for field in (fields.CHANNEL_REPAIR, fields.TPC_REPAIR)}
+    pending = [name for name, word in words.items() if word == "yes"]
+    if pending:
+        return warned(f"{' and '.join(pending)}: reset the GPU", "yes", "no", action=Action.RESET_GPU)
+    return passed("no", "no")
+
+
+def _unrepairable(gpu: GpuView, _machine: MachineView) -> Judgement:
+    word = gpu.word(fields.UNREPAIRABLE, *YES_NO)
+    if word == "yes":
+        return failed("the GPU reports memory that cannot be repaired", word, "no")
+    return passed(word, "no")
+
+
+def _retired(gpu: GpuView, machine: MachineView) -> Judgement:
+    pending = gpu.word(fields.RETIRED_PENDING, *YES_NO)
+    single, double = gpu.number(fields.RETIRED_SINGLE), gpu.number(fields.RETIRED_DOUBLE)
+    pages = (single or 0) + (double or 0)
+    most, some = machine.limit("retired-pages-fail"), machine.limit("retired-pages-warn")
+    value = f"{pages:.0f} pages, pending {pending or '?'}"
+    if pages >= most:
+        return failed(f"{pages:.0f} memory pages are retired of 64 possible", value, f"< {most:.0f}", action=Action.RMA)
+    if pending == "yes":
+        return failed("a memory page waits for its retirement: reboot", value, "no", action=Action.REBOOT)
+    if pages > some:
+        return warned(f"{pages:.0f} memory pages are retired", value, f"<= {some:.0f}")
+    return passed(value, f"<= {some:.0f}, no")
+
+
+def _memory_size(gpu: GpuView, machine: MachineView) -> Judgement:
+    total = gpu.number(fields.MEMORY_TOTAL)
+    named = re.search(r"(\d+) ?GB\b", gpu.peek(fields.PRODUCT).text)
+    accepted = gpu.baseline.memory_mib if gpu.baseline else None
+    if accepted is None and named:
+        accepted = float(named.group(1)) * 1e9 / 2**20
+    if accepted is None:
+        return skipped("neither the product name nor a baseline says how much; `health baseline --accept` makes one")
+    least = accepted * (1 - machine.limit("memory-short-percent") / 100)
+    if total is not None and total < least:
+        return failed("the GPU offers less memory than it should", f"{total:.0f} MiB", f">= {least:.0f} MiB")
+    return passed(f"{total or 0:.0f} MiB", f">= {least:.0f} MiB")
+
+
+def _leak(gpu: GpuView, machine: MachineView) -> Judgement:
+    used = gpu.number(fields.MEMORY_USED)
+    if used is None:
+        return passed(used)
+    if gpu.traits.virtual:
+        return skipped("a vGPU counts memory that its host reserves as used")
+    if gpu.gpu.processes:
+        return passed(f"{used:.0f} MiB", message="in use")
+    most = machine.limit("memory-leak-mib")
+    if used > most and (gap := gpu.gpu.process_gap):
+        return unknown(f"memory is in use, and by whom is not known: {gap}", f"{used:.0f} MiB")
+    if used > most:
+        return failed(
+            "memory is in use and no process owns it", f"{used:.0f} MiB", f"<= {most:.0f} MiB", action=Action.REBOOT
+        )
+    return passed(f"{used:.0f} MiB", f"<= {most:.0f} MiB")
+
+
+def _group(groups: dict[str, Any], pid: str) -> str:
+    """The control group of a process; '' for one that ended before it was looked at."""
+    entry = groups.get(pid)
+    return str(entry.get("cgroup", "")) if isinstance(entry, dict) else ""
+
+
+def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
+    if gpu.gpu.process_gap:
+        return unknown(gpu.gpu.process_gap)
+    known = machine.fact("gpu_processes")
+    groups = known if isinstance(known, dict) else {}
+    used = [process for process in gpu.gpu.processes if process.kind != "G"]
+    odd = [process for process in used if parse_reading(process.name).state is not State.VALUE]
+    if odd:
+        shown = ", ".join(f"{process.pid} {process.name}" for process in odd[:4])
+        return warned("a dead process still holds the GPU", shown, "none", action=Action.RESET_GPU)
+    outside = [
+        f"{process.name} ({process.pid})"
+        for process in used
+        if (group := _group(groups, process.pid)) and not _CONTAINED.search(group)
+    ]
+    if outside:
+        return warned("processes outside any container or job use the GPU", ", ".join(outside[:4]), "none")
+    if not all(_group(groups, process.pid) for process in used):
+        return unknown("not every process of the GPU could be looked at")
+    return passed(f"{len(used)} processes, all contained")
+
+
+def _text(name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action) -> CheckText:
+    return CheckText(f"gpu-{name}", title, reads, threshold, source, remedy, action)
+
+
+CHECKS = (
+    GpuCheck(
+        _text(
+            "ecc-mode",
+            "ECC is on and needs no reboot",
+            "ecc_mode/current_ecc, pending_ecc",
+            "WARN off on a data centre GPU, or different after a reboot; SKIP where the card has no ECC",
+            "GPUD, own",
+            "nvidia-smi -i BUS_ID -e 1, then reboot",
+            Action.CONFIG,
+        ),
+        _ecc_mode,
+    ),
+    GpuCheck(
+        _text(
+            "ecc-uncorrected",
+            "No uncorrected memory errors since the last reset",
+            "ecc_errors/volatile: SRAM and DRAM uncorrectable (parity, SEC-DED, total or double bit)",
+            "FAIL above 0",
+            "GCM, AZ, NVS",
+            "drain the machine and reset the GPU, then look at gpu-remap-failed; field diagnostic when it returns",
+            Action.RESET_GPU,
+        ),
+        _uncorrected,
+    ),
+    GpuCheck(
+        _text(
+            "ecc-sram-threshold",
+            "SRAM errors below the replacement threshold",
+            "ecc_errors/aggregate/sram_threshold_exceeded",
+            "FAIL when Yes",
+            "MEM RMA policy",
+            "run the field diagnostic and replace the card",
+            Action.RMA,
+        ),
+        _sram_threshold,
+    ),
+    GpuCheck(
+        _text(
+            "ecc-lifetime",
+            "Few uncorrected errors in the card's life",
+            "ecc_errors/aggregate",
+            "WARN above ecc-aggregate-dram or ecc-aggregate-sram; never FAIL: remapped rows keep it above 0",
+            "DCGM, MEM, ML",
+            "watch it; ask for a replacement when it grows",
+            Action.NONE,
+        ),
+        _aggregate,
+    ),
+    GpuCheck(
+        _text(
+            "ecc-corrected",
+            "Corrected errors are not unusually many",
+            "ecc_errors/aggregate: DRAM and SRAM correctable (single bit before Turing)",
+            "WARN above ecc-corrected-dram or ecc-corrected-sram",
+            "AZ",
+            "watch it: corrected errors cost nothing, but their rate announces worse",
+            Action.NONE,
+        ),
+        _corrected,
+    ),
+    GpuCheck(
+        _text(
+            "remap-pending",
+            "No row remap is waiting",
+            "remapped_rows/remapped_row_pending, kernel log",
+            "WARN when Yes; FAIL together with Xid 48 or 95",
+            "MEM, AZ, GPUD",
+            "reset the GPU at its next idle moment: nvidia-smi --gpu-reset -i BUS_ID",
+            Action.RESET_GPU,
+        ),
+        _remap_pending,
+    ),
+    GpuCheck(
+        _text(
+            "remap-failed",
+            "No row remap has failed",
+            "remapped_rows/remapped_row_failure",
+            "FAIL when Yes",
+            "MEM: 8 uncorrectable remaps in a bank, or 512 in all",
+            "run the field diagnostic and replace the card",
+            Action.RMA,
+        ),
+        _remap_failed,
+    ),
+    GpuCheck(
+        _text(
+            "remap-banks",
+            "Every memory bank has spare rows",
+            "remapped_rows/row_remapper_histogram",
+            "FAIL when a bank has none; WARN when a bank has few",
+            "MEM, own",
+            "plan the replacement of the card",
+            Action.RMA,
+        ),
+        _banks,
+    ),
+    GpuCheck(
+        _text(
+            "repair-pending",
+            "No channel or TPC repair is waiting",
+            "ecc_errors/channel_repair_pending, tpc_repair_pending",
+            "WARN when Yes",
+            "MEM",
+            "reset the GPU at its next idle moment",
+            Action.RESET_GPU,
+        ),
+        _repair,
+    ),
+    GpuCheck(
+        _text(
+            "unrepairable-memory",
+            "No memory is beyond repair",
+            "ecc_errors/unrepairable_memory",
+            "FAIL when Yes",
+            "MEM",
+            "replace the card",
+            Action.RMA,
+        ),
+        _unrepairable,
+    ),
+    GpuCheck(
+        _text(
+            "retired-pages",
+            "Few retired memory pages (before Ampere)",
+            "retired_pages: counts and pending",
+            "FAIL pending, or at retired-pages-fail of 64; WARN above retired-pages-warn",
+            "DCGM, GCM",
+            "reboot to retire pending pages; replace the card when the pages run out",
+            Action.REBOOT,
+        ),
+        _retired,
+    ),
+    GpuCheck(
+        _text(
+            "memory-size",
+            "The GPU has the memory it should have",
+            "fb_memory_usage/total, product_name, baseline",
+            "FAIL below the baseline (or the size in the product name) less memory-short-percent",
+            "Xid 168; own",
+            "reset the GPU; replace it when memory stays missing",
+            Action.RESET_GPU,
+        ),
+        _memory_size,
+    ),
+    GpuCheck(
+        _text(
+            "memory-leak",
+            "No memory is in use without a process",
+            "fb_memory_usage/used, processes",
+            "FAIL above memory-leak-mib with no process; SKIP for a vGPU",
+            "GCM, NKP 12; own number",
+            "find the holder with `fuser -v /dev/nvidia*`; reset the GPU or reboot when there is none",
+            Action.REBOOT,
+        ),
+        _leak,
+    ),
+    GpuCheck(
+        _text(
+            "stray-process",
+            "Only containers and jobs use the GPU",
+            "processes, /proc/PID/cgroup",
+            "WARN for a compute process outside containers and Slurm jobs, or one that is gone",
+            "OpenPAI GpuUsedByExternalProcess, GpuUsedByZombieContainer",
+            "ask its owner to end it; reset the GPU when the process is gone",
+            Action.NONE,
+        ),
+        _stray,
+    ),
+)

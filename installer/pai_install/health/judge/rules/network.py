@@ -1,0 +1,173 @@
+"""InfiniBand, RoCE and Ethernet ports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.parse.links import FabricPort, parse_infiniband
+from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.view import MachineView
+from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
+
+_FATAL_COUNTERS = ("link_downed", "excessive_buffer_overrun_errors", "local_link_integrity_errors", "rnr_nak_retry_err")
+# counter -> threshold name, seconds of its unit
+_RATES = {
+    "symbol_error": ("ib-symbol-errors-per-hour", 3600),
+    "link_error_recovery": ("ib-recoveries-per-minute", 60),
+    "port_rcv_errors": ("ib-receive-errors-per-second", 1),
+}
+
+
+def _ports(machine: MachineView) -> tuple[FabricPort, ...]:
+    return parse_infiniband(machine.files("/sys/class/infiniband/", "files_infiniband"))
+
+
+def _port_state(machine: MachineView) -> Iterator[Judgement]:
+    ports = _ports(machine)
+    if not ports:
+        yield skipped("no InfiniBand or RoCE device")
+    product = machine.gpus[0].peek(fields.PRODUCT).text if machine.gpus else ""
+    wanted = machine.optional_limit("ib-gigabits", product)
+    fabric = [port for port in ports if port.link_layer == "InfiniBand"]
+    full_speed = 0
+    alive = any(_up(port) for port in ports)
+    for port in ports:
+        yield _state_of(port, alive=alive)
+        full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
+    if fabric and wanted is not None and not full_speed:
+        rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
+        yield warned(
+            "no InfiniBand port has the speed this GPU model is built with", ", ".join(rates), f"{wanted:g} Gb/s"
+        )
+
+
+def _up(port: FabricPort) -> bool:
+    return "ACTIVE" in port.state.upper() and "LINKUP" in port.phys_state.upper().replace(" ", "")
+
+
+def _never_used(port: FabricPort) -> bool:
+    """Whether nothing ever answered at the other end since the driver started: no cable, as it seems."""
+    searching = "POLLING" in port.phys_state.upper() or "SLEEP" in port.phys_state.upper()
+    return "DOWN" in port.state.upper() and searching and not port.counters.get("link_downed")
+
+
+def _state_of(port: FabricPort, *, alive: bool) -> Judgement:
+    value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
+    if not port.state or not port.phys_state:
+        return unknown("the port's state could not be read", device=port.name)
+    if "DOWN" in port.state.upper() and "DISABLED" in port.phys_state.upper():
+        return skipped("the port is disabled", device=port.name)
+    if alive and _never_used(port):
+        return warned(
+            "the port has had no link in this boot: is there no cable?",
+            value,
+            "ACTIVE, LinkUp",
+            device=port.name,
+            remedy="plug it in, or switch a port off that nobody uses: mlxlink -d DEVICE --port_state DN",
+        )
+    if not _up(port):
+        return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
+    if port.rate is None:
+        return unknown("the port's speed could not be read", device=port.name)
+    return passed(value, "ACTIVE, LinkUp", device=port.name)
+
+
+def _port_counters(machine: MachineView) -> Iterator[Judgement]:
+    ports = _ports(machine)
+    compared = bad = False
+    for port in ports:
+        gone = machine.vanished(f"port {port.name}", port.counters) & {*_FATAL_COUNTERS, *_RATES}
+        if gone:
+            bad = True
+            yield unknown(f"counters that were there are not: {', '.join(sorted(gone))}", device=port.name)
+        for name, value in port.counters.items():
+            delta = machine.delta(f"port {port.name}", name, value)
+            if delta is None:
+                continue
+            compared = True
+            judgement = _counter(machine, port, name, delta)
+            if judgement:
+                bad = True
+                yield judgement
+    if not ports:
+        yield skipped("no InfiniBand or RoCE device")
+    elif not compared and not bad:
+        yield skipped("no earlier run in this boot to compare with")
+    elif not bad:
+        yield passed("no growth", "no growth")
+
+
+def _counter(machine: MachineView, port: FabricPort, name: str, delta: tuple[float, float]) -> Judgement | None:
+    value = f"+{delta[0]:.0f} in {delta[1]:.0f} s"
+    if name in _FATAL_COUNTERS and delta[0] > 0:
+        return failed(f"{name} grows", value, "no growth", device=port.name)
+    if name in _RATES:
+        limit, unit = _RATES[name]
+        most = machine.limit(limit)
+        if delta[0] / delta[1] * unit > most:
+            return warned(f"{name} grows fast", value, f"<= {most:g} per {unit} s", device=port.name)
+    return None
+
+
+def _flaps(machine: MachineView) -> Iterator[Judgement]:
+    files = machine.files("/sys/class/net/", "files_host")
+    compared = bad = False
+    for path, text in sorted(files.items()):
+        name = path.split("/")[4]
+        if not path.endswith("/carrier_changes") or f"/sys/class/net/{name}/device/vendor" not in files:
+            continue
+        if not text.isdecimal():
+            bad = True
+            yield unknown("the number of its changes cannot be read", text, device=name)
+            continue
+        delta = machine.delta(f"net {name}", "carrier_changes", float(text))
+        compared = compared or delta is not None
+        if delta and delta[0] > machine.limit("carrier-changes"):
+            bad = True
+            yield warned("the link goes up and down", f"+{delta[0]:.0f} in {delta[1]:.0f} s", "stable", device=name)
+    if not compared and not bad:
+        yield skipped("no earlier run in this boot to compare with")
+    elif not bad:
+        yield passed("stable", "stable")
+
+
+CHECKS = (
+    MachineCheck(
+        CheckText(
+            "rdma-ports",
+            "Every InfiniBand or RoCE port is up",
+            "/sys/class/infiniband/*/ports/*",
+            "FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot and another has, or "
+            "when no InfiniBand port has ib-gigabits",
+            "GPUD, GCM",
+            "check cable, transceiver and the switch's port",
+            Action.DRAIN,
+        ),
+        _port_state,
+    ),
+    MachineCheck(
+        CheckText(
+            "rdma-errors",
+            "Error counters of the ports do not grow",
+            "/sys/class/infiniband/*/ports/*/counters, history",
+            "FAIL for link_downed, buffer overruns, integrity errors, rnr retries; WARN above the ib-* rates",
+            "NVS",
+            "clean or replace cable and transceiver",
+            Action.DRAIN,
+        ),
+        _port_counters,
+    ),
+    MachineCheck(
+        CheckText(
+            "network-flaps",
+            "Network links are stable",
+            "/sys/class/net/*/carrier_changes, history",
+            "WARN when a link changed more than carrier-changes since the last run",
+            "NVS, AZ",
+            "check cable and switch port",
+            Action.NONE,
+        ),
+        _flaps,
+    ),
+)

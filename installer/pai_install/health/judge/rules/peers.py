@@ -1,0 +1,152 @@
+"""Machines of one SKU compared with each other: who differs from the majority."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from pai_install.checks.limits import Limits
+from pai_install.health.judge.check import FleetCheck
+from pai_install.health.judge.fleet import Fleet, MachineFacts
+from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
+
+_FEWEST = 3  # of two nobody can say which is the odd one
+
+# trait -> title, remedy
+TRAITS = {
+    "driver": ("driver version", "install the same driver everywhere: NCCL jobs across versions fail or slow down"),
+    "vbios": ("VBIOS of the GPUs", "ask the vendor for the same VBIOS"),
+    "inforom": ("infoROM image of the GPUs", "ask the vendor for the same image"),
+    "gsp": ("GSP firmware", "reinstall the driver's firmware package"),
+    "gpu-memory": ("memory of the GPUs", "see gpu-memory-size; another model may have been fitted"),
+    "kernel": ("kernel release", "upgrade the machines to one kernel"),
+    "os": ("operating system", "install one release"),
+    "containerd": ("containerd version", "pai-install apply"),
+    "toolkit": ("NVIDIA container toolkit version", "pai-install apply"),
+    "rdma-firmware": ("firmware of the InfiniBand or RoCE cards", "mlxfwmanager --online -u on the odd ones"),
+}
+
+
+def groups(fleet: Fleet) -> dict[str, list[MachineFacts]]:
+    """SKU -> machines; machines without one are not compared."""
+    found: dict[str, list[MachineFacts]] = {}
+    for machine in fleet.machines:
+        if machine.expected.sku:
+            found.setdefault(machine.expected.sku, []).append(machine)
+    return found
+
+
+def _compare(trait: str, fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    title = TRAITS[trait][0]
+    for sku, machines in groups(fleet).items():
+        stated = [machine.traits[trait] for machine in machines if machine.traits.get(trait)]
+        if not stated:
+            continue  # the whole SKU has no such thing: nothing to say of any machine
+        usual, count = Counter(stated).most_common(1)[0]
+        clear = count * 2 > len(stated) and len(stated) > 1
+        for machine in machines:
+            majority = f"{usual} ({count} of {len(machines)} {sku})" if clear else ""
+            yield machine.name, _verdict(machine.traits.get(trait, ""), usual, majority, title)
+
+
+def _verdict(value: str, usual: str, majority: str, title: str) -> Judgement:
+    if not value:
+        return unknown(f"the {title} was not observed")
+    if majority and value == usual:
+        return passed(value, majority)
+    if majority:
+        return warned(f"another {title} than the machines of the same SKU", value, majority)
+    return skipped(f"no majority to compare the {title} with")
+
+
+def _clocks(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    most = fleet.limits.number("clock-spread-seconds")
+    masters = [machine for machine in fleet.machines if machine.expected.control_plane]
+    yield from _spread(masters, most, "the other control planes", fewest=2)
+    for sku, machines in groups(fleet).items():
+        others = [machine for machine in machines if not machine.expected.control_plane]
+        yield from _spread(others, most, f"the other machines of {sku}", fewest=_FEWEST)
+
+
+def _spread(
+    machines: Sequence[MachineFacts], most: float, others: str, *, fewest: int
+) -> Iterator[tuple[str, Judgement]]:
+    offsets = sorted(machine.clock_offset for machine in machines if machine.clock_offset is not None)
+    if len(offsets) < fewest:
+        return
+    middle = offsets[len(offsets) // 2]
+    for machine in machines:
+        if machine.clock_offset is None:
+            yield machine.name, unknown("its clock was not observed")
+            continue
+        away = abs(machine.clock_offset - middle)
+        value, expected = f"{away * 1000:.1f} ms", f"<= {most * 1000:.0f} ms"
+        if away > most:
+            yield machine.name, warned(f"its clock differs from those of {others}", value, expected)
+        else:
+            yield machine.name, passed(value, expected)
+
+
+def _bandwidth(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+    for sku, machines in groups(fleet).items():
+        speeds = {machine.name: machine.bandwidth for machine in machines if machine.bandwidth is not None}
+        for name, speed in speeds.items():
+            if len(speeds) < _FEWEST:
+                yield name, skipped("too few machines of this SKU were measured to compare them")
+            else:
+                yield name, _straggler(speed, median(speeds.values()), sku, fleet.limits)
+
+
+def _straggler(speed: float, middle: float, sku: str, limits: Limits) -> Judgement:
+    short = (1 - speed / middle) * 100 if middle else 0.0
+    value, expected = f"{speed:g} GB/s, {short:.0f} % less", f"{middle:g} GB/s (median of {sku})"
+    message = "its GPUs are slower together than those of the same SKU: jobs over several machines wait for it"
+    if short > limits.number("nccl-behind-fail-percent"):
+        return failed(message, value, expected, action=Action.DRAIN)
+    if short > limits.number("nccl-behind-warn-percent"):
+        return warned(message, value, expected)
+    return passed(f"{speed:g} GB/s", expected)
+
+
+def _check(trait: str) -> FleetCheck:
+    title, remedy = TRAITS[trait]
+    text = CheckText(
+        f"peers-{trait}",
+        f"Machines of one SKU have one {title}",
+        title,
+        "WARN for the machines that differ from the majority of their SKU",
+        "own",
+        remedy,
+        Action.CONFIG,
+    )
+    return FleetCheck(text, lambda fleet: _compare(trait, fleet))
+
+
+CHECKS = (
+    *(_check(trait) for trait in TRAITS),
+    FleetCheck(
+        CheckText(
+            "peers-clock",
+            "Control planes have one time, and machines of one SKU",
+            "chronyc tracking of the control planes, and of three machines of a SKU or more",
+            "WARN above clock-spread-seconds from the middle one",
+            "etcd",
+            "see clock-offset on that machine",
+            Action.CONFIG,
+        ),
+        _clocks,
+    ),
+    FleetCheck(
+        CheckText(
+            "peers-bandwidth",
+            "No machine's GPUs are slower together than those of its SKU",
+            "all_reduce_perf of three machines of a SKU or more (only with --bandwidth-image)",
+            "WARN and FAIL by so many percent below the median: nccl-behind-warn-percent, nccl-behind-fail-percent",
+            "own",
+            "see nccl-all-reduce on that machine",
+            Action.DRAIN,
+        ),
+        _bandwidth,
+    ),
+)

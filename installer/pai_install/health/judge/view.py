@@ -1,0 +1,336 @@
+"""What a check sees of a machine, with a record of the commands and files it has looked at.
+
+What is not there raises NotObservedError, so that a check cannot take it for a good sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from pai_install.checks.limits import Limit, Limits
+from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence import fields
+from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.parse import kernel_log, links, nvidia
+from pai_install.health.judge.expectation import Expectation
+from pai_install.health.judge.gpu_view import GpuView
+from pai_install.health.judge.xid import Incident, XidMeaning, merge
+from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, in_words
+from pai_install.health.model import Judgement, NotObservedError, unknown
+
+
+def _own(baseline: GpuBaseline | None, gpu: nvidia.Gpu) -> GpuBaseline | None:
+    """The slot's baseline, unless it is that of another card."""
+    if baseline is None:
+        return None
+    uuid = next((gpu.texts[path] for path in fields.UUID.paths if path in gpu.texts), "")
+    then, now = card_of(baseline.uuid), card_of(uuid)
+    return None if then and now and then != now else baseline
+
+
+class MachineView:
+    """One machine, read by one check at a time."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        *,
+        limits: Limits,
+        catalogue: Mapping[int, XidMeaning],
+        expected: Expectation | None = None,
+        baseline: Baseline | None = None,
+        history: Sequence[Snapshot] = (),
+    ) -> None:
+        self._evidence = evidence
+        self.limits = limits
+        self.catalogue = catalogue
+        self.expected = expected or Expectation()
+        self.baseline = baseline
+        self._history = history
+        self._touched: list[str] = []
+        self._sources: dict[str, str] = {}
+        self._limits: dict[tuple[str, str], Limit | None] = {}
+
+    @property
+    def name(self) -> str:
+        """The machine's name in the site."""
+        return self._evidence.machine
+
+    @property
+    def collected_at(self) -> float:
+        """When the evidence was collected, seconds since the epoch."""
+        return self._evidence.collected_at
+
+    @property
+    def boot_id(self) -> str:
+        """Changes with every boot."""
+        return self._evidence.boot_id
+
+    @property
+    def boot_time(self) -> float | None:
+        """Seconds since the epoch, None when the uptime was not collected."""
+        return self._evidence.collected_at - self._evidence.uptime_s if self._evidence.uptime_s else None
+
+    @cached_property
+    def history(self) -> tuple[Snapshot, ...]:
+        """The remembered runs, oldest first; their cards are named as this run names them."""
+        texts = [gpu.peek(fields.UUID).text for gpu in self.gpus]
+        words = {card: text for text in texts if (card := card_of(text))}
+        return tuple(in_words(snapshot, words) for snapshot in self._history)
+
+    @property
+    def known_cards(self) -> dict[str, str]:
+        """Bus id -> the card that last said who it is there in an earlier run."""
+        return {slot: card for snapshot in self.history for slot, card in snapshot.gpus.items()}
+
+    @property
+    def previous(self) -> Snapshot | None:
+        """The newest remembered run."""
+        return self.history[-1] if self.history else None
+
+    def begin(self) -> None:
+        """Forgets what the check before has read."""
+        self._touched.clear()
+        self._sources.clear()
+
+    @property
+    def evidence(self) -> str:
+        """The commands and files that were read."""
+        return ", ".join(dict.fromkeys(self._touched))
+
+    @property
+    def threshold_source(self) -> str:
+        """Whose thresholds were compared with."""
+        if not self._sources:
+            return ""
+        return "; ".join(f"{name}: {source}" for name, source in self._sources.items())
+
+    def limit(self, name: str, product: str = "") -> float:
+        """A threshold that has a default."""
+        found = self.optional_limit(name, product)
+        assert found is not None, name  # noqa: S101 - thresholds.yml lacks a name that a check uses: a bug
+        return found
+
+    def optional_limit(self, name: str, product: str = "") -> float | None:
+        """A threshold that only some products have."""
+        key = (name, product)
+        if key not in self._limits:
+            self._limits[key] = self.limits.get(name, sku=self.expected.sku, product=product)
+        found = self._limits[key]
+        if found is None:
+            return None
+        self._sources[name] = found.source
+        return found.value
+
+    def result(self, command: str) -> CommandResult | None:
+        """What became of a command; None when it is not in the evidence."""
+        self._touched.append(command)
+        return self._evidence.commands.get(command)
+
+    def output(self, command: str, *, missing: Verdict = Verdict.UNKNOWN, allowed: Iterable[int] = (0,)) -> str:
+        """The standard output of a command that ended well.
+
+        Raises NotObservedError: `missing` when there is no such program, UNKNOWN when it failed or was cut short.
+        """
+        result = self.result(command)
+        if result is None:
+            raise NotObservedError(missing, f"{command} was not collected")
+        if result.missing:
+            raise NotObservedError(missing, f"{command}: the program is not installed")
+        if result.timed_out or result.not_started:
+            raise NotObservedError(Verdict.UNKNOWN, f"{command}: no answer in time")
+        if result.rc not in set(allowed):
+            detail = (result.stderr or result.stdout).strip()[:160]
+            raise NotObservedError(Verdict.UNKNOWN, f"{command} ended with status {result.rc}: {detail}")
+        return result.stdout
+
+    def available(self, command: str) -> bool:
+        """Whether a program is there and ended well; does not count as read."""
+        result = self._evidence.commands.get(command)
+        return result is not None and result.rc == 0
+
+    def file(self, path: str, *, missing: Verdict = Verdict.UNKNOWN) -> str:
+        """The content of a file. Raises NotObservedError when it was not readable."""
+        self._touched.append(path)
+        if path not in self._evidence.files:
+            raise NotObservedError(missing, f"{path} was not readable")
+        return self._evidence.files[path]
+
+    def files(self, prefix: str, group: str) -> dict[str, str]:
+        """Files whose path starts with `prefix`; `group` is the reader that must have worked.
+
+        Raises NotObservedError when it had not.
+        """
+        self._touched.append(group)
+        if group in self._evidence.broken or group not in self._evidence.facts:
+            raise NotObservedError(Verdict.UNKNOWN, f"{group} could not be read")
+        return {path: text for path, text in self._evidence.files.items() if path.startswith(prefix)}
+
+    def fact(self, name: str) -> object:
+        """What one of the collector's readers found. Raises NotObservedError when it failed."""
+        self._touched.append(name)
+        if name not in self._evidence.facts:
+            raise NotObservedError(Verdict.UNKNOWN, f"{name} could not be read")
+        return self._evidence.facts[name]
+
+    @cached_property
+    def _smi(self) -> nvidia.SmiReport | NotObservedError:
+        result = self._evidence.commands.get("nvidia_smi_xml")
+        if result is None or result.missing:
+            return NotObservedError(Verdict.UNKNOWN, "nvidia-smi is not installed")
+        if result.timed_out:
+            return NotObservedError(Verdict.UNKNOWN, "nvidia-smi gave no answer: the driver hangs")
+        for command, parse in (
+            ("nvidia_smi_xml", nvidia.parse_xml),
+            ("nvidia_smi_text", nvidia.parse_text),
+            ("nvidia_smi_table", nvidia.parse_table),
+        ):
+            answer = self._evidence.commands.get(command)
+            try:
+                report = parse(answer.stdout) if answer else None
+            except nvidia.ParseError:
+                continue
+            if report:
+                return report
+        return NotObservedError(Verdict.UNKNOWN, f"nvidia-smi ended with status {result.rc} and no readable answer")
+
+    @property
+    def smi(self) -> nvidia.SmiReport:
+        """The answer of nvidia-smi. Raises NotObservedError when there is none."""
+        self._touched.append("nvidia_smi_xml")
+        if isinstance(self._smi, NotObservedError):
+            raise NotObservedError(self._smi.verdict, self._smi.reason)
+        return self._smi
+
+    @cached_property
+    def gpus(self) -> tuple[GpuView, ...]:
+        """Every GPU that nvidia-smi named, () when it did not answer."""
+        if isinstance(self._smi, NotObservedError):
+            return ()
+        extra = {}
+        if self.available("nvidia_smi_csv"):
+            extra = nvidia.parse_csv(self._evidence.commands["nvidia_smi_csv"].stdout)
+        major = self._smi.driver_version.split(".")[0]
+        accepted = self.baseline.gpus if self.baseline else {}
+        return tuple(
+            GpuView(
+                replace(gpu, texts={**extra[gpu.bus_id], **gpu.texts}) if gpu.bus_id in extra else gpu,
+                int(major) if major.isdecimal() else 0,
+                _own(accepted.get(gpu.bus_id), gpu),
+            )
+            for gpu in self._smi.gpus
+        )
+
+    @cached_property
+    def _pci(self) -> tuple[links.PciDevice, ...] | None:
+        if not self.available("lspci"):
+            return None
+        return links.parse_lspci(self._evidence.commands["lspci"].stdout)
+
+    @property
+    def pci(self) -> tuple[links.PciDevice, ...]:
+        """The devices of lspci. Raises NotObservedError when it did not run."""
+        self.output("lspci")
+        return self._pci or ()
+
+    @property
+    def has_nvidia(self) -> bool:
+        """Whether the site says that there are NVIDIA GPUs, or anything on the machine does."""
+        return (
+            self.expected.nvidia
+            or bool(self.gpus)
+            or bool(links.nvidia_gpus(self._pci or ()))
+            or "/proc/driver/nvidia/version" in self._evidence.files
+        )
+
+    @property
+    def bus_ids(self) -> frozenset[str]:
+        """NVIDIA GPUs on the PCI bus, by lspci or by sysfs. Raises NotObservedError when neither could be read."""
+        if self.available("lspci"):
+            return frozenset(device.bus_id for device in links.nvidia_gpus(self.pci))
+        files = self.files("/sys/bus/pci/devices/", "files_pci")
+        found = set()
+        for path, text in files.items():
+            folder, _, name = path.rpartition("/")
+            if name == "class" and text[:6] in ("0x0300", "0x0302") and files.get(f"{folder}/vendor") == "0x10de":
+                found.add(nvidia.normalise_bus_id(folder.rpartition("/")[2]))
+        return frozenset(found)
+
+    @property
+    def driver_visible(self) -> bool:
+        """Whether the kernel shows an NVIDIA driver; where it does not, nvidia-smi is a stand-in or talks to a host."""
+        return any(path.startswith(("/proc/driver/nvidia", "/dev/nvidia")) for path in self._evidence.files)
+
+    @cached_property
+    def _log(self) -> CommandResult | None:
+        """The journal, or the ring buffer where the journal holds nothing of the kernel's; None when both are empty."""
+        found = [self._evidence.commands.get(name) for name in ("kernel_log", "dmesg")]
+        logs = [log for log in found if log and log.rc == 0 and (log.lines or log.stdout)]
+        return next((log for log in logs if log.stdout), logs[0] if logs else None)
+
+    @property
+    def log(self) -> str:
+        """The kernel's log of this boot.
+
+        Raises NotObservedError when neither journal nor ring buffer was readable, or both are empty: every kernel
+        that was just booted has said something.
+        """
+        self._touched.append("kernel_log")
+        if self._log is None:
+            raise NotObservedError(Verdict.UNKNOWN, "neither the journal nor dmesg holds a line of the kernel")
+        return self._log.stdout
+
+    def settle(self, judgement: Judgement) -> Judgement:
+        """The judgement, or UNKNOWN where it is a PASS that rests on a kernel log of which a part is missing."""
+        if judgement.verdict is Verdict.PASS and "kernel_log" in self._touched and self._log and self._log.truncated:
+            return unknown("the kernel log was cut; what is left of it shows nothing")
+        return judgement
+
+    @cached_property
+    def _events(self) -> tuple[kernel_log.LogEvent, ...]:
+        return kernel_log.parse_events(self._log.stdout if self._log else "", self.boot_time)
+
+    def events(self, *kinds: kernel_log.LogKind) -> tuple[kernel_log.LogEvent, ...]:
+        """Log events of these kinds. Raises NotObservedError as `log` does."""
+        assert self.log is not None  # noqa: S101 - reading records it and raises
+        return tuple(event for event in self._events if event.kind in kinds)
+
+    @cached_property
+    def _incidents(self) -> tuple[Incident, ...]:
+        xids = kernel_log.parse_xids(self._log.stdout if self._log else "", self.boot_time)
+        return merge(xids, self.limits.number("xid-merge-seconds"))
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """Xid incidents of this boot. Raises NotObservedError as `log` does."""
+        assert self.log is not None  # noqa: S101 - reading records it and raises
+        return self._incidents
+
+    def recent(self, time: float | None) -> bool:
+        """Whether something that a log tells is still news; what has no time stamp is."""
+        return time is None or self.collected_at - time <= self.limit("xid-window-hours") * 3600
+
+    @property
+    def young(self) -> bool:
+        """Whether the machine came up a moment ago, so that services may still be on their way."""
+        return 0 < self._evidence.uptime_s < self.limit("boot-seconds")
+
+    def vanished(self, group: str, present: Iterable[str]) -> set[str]:
+        """Counters of the last run in this boot that this one does not show: they cannot be said not to grow."""
+        previous = self.previous
+        if previous is None or previous.boot_id != self.boot_id:
+            return set()
+        return set(previous.counters.get(group, {})) - set(present)
+
+    def delta(self, group: str, counter: str, value: float) -> tuple[float, float] | None:
+        """(growth, seconds) of a counter since the last run in this boot; None without one or after a reset."""
+        previous = self.previous
+        if previous is None or previous.boot_id != self.boot_id:
+            return None
+        before = previous.counters.get(group, {}).get(counter)
+        seconds = self.collected_at - previous.time
+        if before is None or value < before or seconds <= 0:
+            return None
+        return value - before, seconds

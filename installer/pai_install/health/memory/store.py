@@ -1,0 +1,80 @@
+"""What is remembered between runs, in the site's state folder: history per machine, accepted baselines."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pai_install.errors import PaiError
+from pai_install.health.memory.snapshot import Baseline, Snapshot, parse_baseline, parse_snapshot
+from pai_install.system.files import write_atomic
+
+KEPT = 60
+KEPT_INCIDENTS = 1000
+
+
+class HealthStore:
+    """A folder: history/MACHINE.jsonl with one run per line, and baseline.json. Readable by the owner only."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def history(self, machine: str) -> list[Snapshot]:
+        """The remembered runs of a machine, oldest first; a torn or foreign line is left out."""
+        path = self._history(machine)
+        found = []
+        for line in path.read_text().splitlines() if path.is_file() else ():
+            try:
+                found.append(parse_snapshot(json.loads(line)))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue
+        return found
+
+    def histories(self, machines: Iterable[str]) -> dict[str, list[Snapshot]]:
+        """Machine -> remembered runs, for those that have any."""
+        return {machine: found for machine in machines if (found := self.history(machine))}
+
+    def remember(self, snapshots: Mapping[str, Snapshot]) -> None:
+        """Adds one run of each machine and forgets all but the last KEPT; the same run twice counts once.
+
+        The oldest that is kept takes over the incidents of those that are forgotten. The time of a run decides
+        nothing: a clock that was wrong once must not cost the history.
+        """
+        for machine, snapshot in snapshots.items():
+            runs = [*(old for old in self.history(machine) if old.time != snapshot.time), snapshot]
+            lines = [json.dumps(item.as_json(), sort_keys=True) for item in _cut(runs)]
+            write_atomic(self._history(machine), "\n".join(lines) + "\n", mode=0o600)
+
+    def baselines(self) -> dict[str, Baseline]:
+        """Machine -> accepted baseline. Raises PaiError when the file is damaged."""
+        path = self._folder / "baseline.json"
+        if not path.is_file():
+            return {}
+        try:
+            raw = json.loads(path.read_text())
+            return {name: parse_baseline(entry) for name, entry in raw["machines"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PaiError(
+                f"{path} is damaged: {error}", remedy="remove it and run pai-install health baseline --accept"
+            ) from error
+
+    def accept(self, baselines: Mapping[str, Baseline]) -> None:
+        """Replaces the baselines of these machines; the others stay."""
+        merged = {**self.baselines(), **baselines}
+        machines = {name: baseline.as_json() for name, baseline in sorted(merged.items())}
+        document = {"schema_version": 1, "machines": machines}
+        write_atomic(self._folder / "baseline.json", json.dumps(document, indent=1) + "\n", mode=0o600)
+
+    def _history(self, machine: str) -> Path:
+        return self._folder / "history" / f"{machine.replace('/', '_')}.jsonl"
+
+
+def _cut(runs: Sequence[Snapshot]) -> list[Snapshot]:
+    """The last KEPT runs; the first of them with the incidents of all before it, each once per card and boot."""
+    forgotten, kept = runs[:-KEPT], list(runs[-KEPT:])
+    incidents = {(item.xid, item.uuid, item.boot_id): item for run in (*forgotten, kept[0]) for item in run.incidents}
+    if forgotten:
+        kept[0] = replace(kept[0], incidents=tuple(incidents.values())[-KEPT_INCIDENTS:])
+    return kept

@@ -1,0 +1,166 @@
+"""Changes that a running cluster cannot take: what runs now against what the site says. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.identity import renamed
+from pai_install.plan.inventory import digest
+from pai_install.plan.observed import Observed
+from pai_install.site import Machine, Site
+from pai_install.site.declared import changes
+from pai_install.site.document import Document
+from pai_install.site.load import CONFIG, LAYOUT
+from pai_install.site.problem import YamlPath
+from pai_install.site.settings import Settings
+
+CHECK = "fixed-setting"
+_ROLE = "control_plane"
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChange:
+    """One setting that differs from what runs, and cannot be changed by apply.
+
+    file, path: where the site says it. machine: whose setting it is; empty for the cluster's.
+    """
+
+    file: str
+    path: YamlPath
+    name: str
+    machine: str
+    runs: str
+    wanted: str
+    remedy: str
+
+    @property
+    def message(self) -> str:
+        """What differs, as a sentence without a full stop."""
+        who = self.machine or "the cluster"
+        return f"{self.name}: {who} runs with {self.runs}, the site says {self.wanted}"
+
+    def as_finding(self) -> Finding:
+        """The same as a finding of `status`."""
+        subject = self.machine or "cluster"
+        return Finding(CHECK, Verdict.FAIL, subject, self.message, self.runs, self.wanted, self.remedy)
+
+
+def refused_changes(
+    site: Site, version: str, endpoint: str, observed: Mapping[str, Observed]
+) -> tuple[RefusedChange, ...]:
+    """Every such change, in the order of the site's files; empty where no control plane runs yet.
+
+    version: the exact Kubernetes version that the site resolves to. endpoint: NAME:PORT of its API.
+    A setting that the control plane's role last ran with is no change: a file that differs from it was changed by
+    hand, and apply puts it back.
+    """
+    looked_at = [observed[machine.hostname] for machine in site.control_planes if machine.hostname in observed]
+    found = [
+        change for seen in looked_at if seen.kubernetes.joined for change in _settings(site, version, endpoint, seen)
+    ]
+    cluster = {change.name: change for change in reversed(found)}.values()  # one line, not one per control plane
+    return (*reversed(cluster), *_machines(site, observed))
+
+
+def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -> PaiError:
+    """The error that names each change with the place in the site's files, what runs, and what to do instead."""
+    lines = [line for change in changes for line in (f"{_place(change, sources)}: {change.message}", change.remedy)]
+    return PaiError(
+        "the site asks for changes that a running cluster cannot take",
+        details="\n".join(f"    {line}" if number % 2 else line for number, line in enumerate(lines)),
+        remedy="write what runs into the site's files, or do what stands below each line; nothing was changed",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )
+
+
+def _settings(site: Site, version: str, endpoint: str, seen: Observed) -> Iterator[RefusedChange]:
+    settings = site.settings
+    wanted = {
+        ("kubernetes_version", "version"): version,
+        ("pod_cidr", "pod_cidr"): settings.pod_cidr,
+        ("service_cidr", "service_cidr"): settings.service_cidr,
+        ("pod_cidr_node_prefix", "node_prefix"): settings.pod_cidr_node_prefix,
+        ("flannel_backend", "backend"): settings.flannel_backend,
+        ("hosts_entries", "endpoint"): endpoint,
+    }
+    for (name, observed_as), value in wanted.items():
+        runs = seen.kubernetes.settings.get(observed_as, "")
+        if runs and not _same(runs, value) and not _ran_with(seen, observed_as, value):
+            yield RefusedChange(CONFIG, (name,), name, "", runs, str(value), _remedy(name, runs, str(value)))
+
+
+def _same(runs: str, wanted: object) -> bool:
+    """Whether two spellings mean one value; a network may be written with any address in it."""
+    if "/" in runs:
+        return IPv4Network(runs, strict=False) == IPv4Network(str(wanted), strict=False)
+    return runs == str(wanted)
+
+
+def _remedy(name: str, runs: str, wanted: str) -> str:
+    if name == "kubernetes_version":
+        lower = _numbers(wanted) < _numbers(runs)
+        why = (
+            "Kubernetes has no way back to a lower version" if lower else "this version of pai-install does not upgrade"
+        )
+        return f'write {name}: "{runs}"; {why}'
+    note = changes(Settings)[name].note
+    return f"set {name} back; {note}" if name == "hosts_entries" else f"keep {name}: {runs}; {note}"
+
+
+def _machines(site: Site, observed: Mapping[str, Observed]) -> Iterator[RefusedChange]:
+    other_names = renamed(site, observed)
+    for index, machine in enumerate(site.machines):
+        if machine.absent or machine.hostname not in observed:
+            continue
+        yield from _name(index, machine, other_names.get(machine.hostname, ""))
+        yield from _address(index, machine, observed[machine.hostname])
+
+
+def _name(index: int, machine: Machine, runs: str) -> Iterator[RefusedChange]:
+    if runs:
+        remedy = (
+            f"write hostname: {runs}; to rename a node, take it out first: kubectl drain {runs}, kubectl delete node"
+            f" {runs}, and sudo kubeadm reset --force on the machine"
+        )
+        path = ("machine-list", index, "hostname")
+        yield RefusedChange(LAYOUT, path, "hostname", machine.hostname, runs, machine.hostname, remedy)
+
+
+def _address(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedChange]:
+    runs = seen.kubernetes.settings.get("address", "")
+    if (
+        machine.control_plane
+        and seen.kubernetes.joined
+        and runs
+        and runs != machine.hostip
+        and not _ran_with(seen, "address", machine.hostip)
+    ):
+        remedy = (
+            f"write hostip: {runs} and give the machine that address again: etcd and certificates carry it; or take the"
+            " control plane out of the cluster and let it join anew"
+        )
+        path = ("machine-list", index, "hostip")
+        yield RefusedChange(LAYOUT, path, "hostip", machine.hostname, runs, machine.hostip, remedy)
+
+
+def _ran_with(seen: Observed, name: str, wanted: object) -> bool:
+    """Whether the control plane's role last came to its end here with this value."""
+    record = seen.roles.get(_ROLE)
+    return record is not None and record.settings.get(f"{_ROLE}_{name}") == digest(wanted)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
+
+
+def _place(change: RefusedChange, sources: Mapping[str, Document]) -> str:
+    source = sources.get(change.file)
+    if source is None or change.path not in source.marks:
+        return f"{change.file} (default)"
+    line, column = source.mark(change.path)
+    return f"{source.file}:{line}:{column}"

@@ -1,0 +1,14 @@
+"""Ports of the cluster's own programs: one place for the numbers."""
+
+from __future__ import annotations
+
+from typing import Final
+
+API_SERVER_PORT: Final = 6443
+API_PROXY_PORT: Final = 7443
+"""HAProxy of each machine, which forwards to the API servers."""
+ETCD_CLIENT_PORT: Final = 2379
+ETCD_PEER_PORT: Final = 2380
+KUBELET_PORT: Final = 10250
+VXLAN_PORT: Final = 8472
+"""UDP: flannel's packets between machines."""

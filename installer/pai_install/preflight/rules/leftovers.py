@@ -1,0 +1,54 @@
+"""What a machine still has of a cluster that it left: interfaces, folders and packet filters of its pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.preflight.evidence import Leftovers
+from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed, unknown, warned
+
+
+def leftovers(case: Case) -> Ruling | None:
+    """Nothing of an earlier cluster is left on a machine that is no node."""
+    seen = had(case.evidence.leftovers, "leftovers")
+    if case.evidence.ours:
+        return passed("pai-install has set up this machine: what is there belongs to it")
+    value = "; ".join(_told(seen))
+    if not value and seen.tables is None:
+        return unknown("only root may see the kernel's packet filters")
+    if not value:
+        return passed("nothing of an earlier cluster")
+    if seen.interfaces or "/etc/kubernetes/pki" in seen.folders:
+        return failed(
+            "an earlier cluster left things behind that new pods or kubeadm stumble over",
+            value=value,
+            expected="none",
+            remedy=clean(seen),
+        )
+    return warned("an earlier cluster left things behind", value=value, expected="none", remedy=clean(seen))
+
+
+def _told(seen: Leftovers) -> Iterator[str]:
+    if seen.interfaces:
+        yield f"interfaces {', '.join(seen.interfaces)}"
+    yield from (f"{folder} is not empty" for folder in seen.folders)
+    if seen.tables:
+        yield f"nftables tables {', '.join(seen.tables)}"
+    if seen.chains:
+        more = f" and {len(seen.chains) - 3} more" if len(seen.chains) > 3 else ""
+        yield f"iptables chains {', '.join(seen.chains[:3])}{more}"
+
+
+def clean(seen: Leftovers) -> str:
+    """The commands that take it all away."""
+    commands = [
+        "sudo kubeadm reset --force (where kubeadm is installed)",
+        *(f"sudo ip link delete {name}" for name in seen.interfaces),
+        *(f"sudo rm -r {folder}" for folder in seen.folders),
+        *(f"sudo nft delete table {name}" for name in seen.tables or ()),
+        *(["sudo reboot, which takes the iptables chains away"] if seen.chains else []),
+    ]
+    return f"if nothing on the machine is needed: {'; '.join(commands)}"
+
+
+CHECKS = (Check("leftovers", "Nothing of an earlier cluster on a machine that is no node", leftovers),)

@@ -1,0 +1,85 @@
+"""What a member of the cluster runs with, read from its own files: no question to the API.
+
+Sources: the files that kubeadm writes, https://kubernetes.io/docs/reference/setup-tools/kubeadm/implementation-details/
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+
+MANIFESTS = "/etc/kubernetes/manifests"
+ADMIN_CONF = "/etc/kubernetes/admin.conf"
+KUBELET_CERTIFICATE = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+FLANNEL_SUBNET = "/run/flannel/subnet.env"
+NETWORK_DEVICES = "/proc/net/dev"
+NODE_USER = b"system:node:"
+# setting -> static pod, and the argument that carries it
+ARGUMENTS = {
+    "pod_cidr": ("kube-controller-manager", "cluster-cidr"),
+    "service_cidr": ("kube-apiserver", "service-cluster-ip-range"),
+    "node_prefix": ("kube-controller-manager", "node-cidr-mask-size"),
+    "address": ("kube-apiserver", "advertise-address"),
+}
+
+
+def running_settings(root: str = "/") -> dict[str, str]:
+    """Setting -> value on a control plane: those of ARGUMENTS, version (1.36.3), endpoint (NAME:PORT), backend.
+
+    What cannot be read is left out; a machine that is no control plane has none.
+    """
+    manifests = {name: _read(root, f"{MANIFESTS}/{name}.yaml") for name, _argument in ARGUMENTS.values()}
+    found = {setting: _argument(manifests[pod], word) for setting, (pod, word) in ARGUMENTS.items()}
+    found["version"] = _image_version(manifests["kube-apiserver"])
+    found["endpoint"] = _server(_read(root, ADMIN_CONF))
+    if found["version"]:
+        found["backend"] = _flannel_backend(root)
+    return {setting: value for setting, value in found.items() if value}
+
+
+def node_name(root: str = "/") -> str:
+    """The name under which the kubelet of this machine joined, from its certificate; empty when it has none."""
+    pem = _read(root, KUBELET_CERTIFICATE)
+    block = re.search(r"-----BEGIN CERTIFICATE-----(.+?)-----END CERTIFICATE-----", pem, re.DOTALL)
+    try:
+        der = base64.b64decode(block.group(1)) if block else b""
+    except (binascii.Error, ValueError):
+        return ""
+    start = der.find(NODE_USER)
+    if start < 1:
+        return ""
+    # a DER string: its length is the byte before its text
+    return der[start + len(NODE_USER) : start + der[start - 1]].decode("ascii", "replace")
+
+
+def _argument(manifest: str, name: str) -> str:
+    found = re.search(rf"^\s*- --{re.escape(name)}=(\S+)$", manifest, re.MULTILINE)
+    return found.group(1).strip("\"'") if found else ""
+
+
+def _image_version(manifest: str) -> str:
+    found = re.search(r"^\s*image: \S+:v(\d+\.\d+\.\d+\S*)$", manifest, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def _flannel_backend(root: str) -> str:
+    """vxlan or host-gw; empty while flannel does not run."""
+    if not _read(root, FLANNEL_SUBNET):
+        return ""
+    devices = _read(root, NETWORK_DEVICES)
+    return "vxlan" if re.search(r"^\s*flannel\.\d+:", devices, re.MULTILINE) else "host-gw" if devices else ""
+
+
+def _server(kubeconfig: str) -> str:
+    found = re.search(r"^\s*server: https://(\S+)$", kubeconfig, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def _read(root: str, path: str) -> str:
+    try:
+        with open(os.path.join(root, path.lstrip("/")), encoding="utf-8", errors="replace") as handle:
+            return handle.read()
+    except OSError:
+        return ""

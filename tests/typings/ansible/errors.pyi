@@ -1,0 +1,6 @@
+from typing import Any
+
+class AnsibleError(Exception): ...
+
+class AnsibleActionFail(AnsibleError):
+    def __init__(self, message: str = ..., *, result: dict[str, Any] | None = ...) -> None: ...

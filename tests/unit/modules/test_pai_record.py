@@ -1,0 +1,90 @@
+"""The record of a role: its action completes the arguments, the module writes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ansible_path import PLAYBOOKS
+
+from .conftest import ModuleFailedError, Run, load
+
+FILE = {"kind": "file", "path": "/a", "sha256": "1", "mode": "0644"}
+VARIABLES = {"ansible_role_name": "base", "pai_settings": {"base": {"base_hosts": "d1"}, "worker": {"x": "d2"}}}
+
+
+@pytest.fixture(scope="session")
+def action() -> Any:
+    """playbooks/action_plugins/pai_record.py."""
+    return load(PLAYBOOKS / "action_plugins" / "pai_record.py", "pai_action_record")
+
+
+def test_role_and_its_settings_come_from_the_task(action: Any) -> None:
+    assert action.arguments({"managed": [FILE]}, VARIABLES) == {
+        "managed": [FILE],
+        "role": "base",
+        "settings": {"base_hosts": "d1"},
+    }
+
+
+def test_given_role_and_settings_stay(action: Any) -> None:
+    assert action.arguments({"managed": [], "role": "worker"}, VARIABLES)["settings"] == {"x": "d2"}
+    assert action.arguments({"managed": [], "settings": {"y": "d3"}}, VARIABLES)["settings"] == {"y": "d3"}
+
+
+@pytest.mark.parametrize(
+    "variables", [{"ansible_role_name": "base"}, {"ansible_role_name": "base", "pai_settings": {}}]
+)
+def test_playbooks_of_others_record_no_settings(action: Any, variables: dict[str, Any]) -> None:
+    assert action.arguments({"managed": []}, variables)["settings"] == {}
+
+
+def test_record_outside_a_role_needs_a_name(action: Any) -> None:
+    with pytest.raises(ValueError, match="the name of a role"):
+        action.arguments({"managed": []}, {})
+
+
+def test_record_holds_settings_expectations_and_packages(
+    managed: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(managed, "ROLES_DIR", str(tmp_path))
+    result = run_module("pai_record", role="base", settings={"a": "1"}, managed=[[FILE]], packages=["chrony"])
+    assert not result["changed"]
+    assert json.loads((tmp_path / "base.json").read_text()) == {
+        "schema_version": 1,
+        "settings": {"a": "1"},
+        "managed": [FILE, {"kind": "package", "name": "chrony"}],
+    }
+
+
+def test_module_alone_needs_a_role(run_module: Run) -> None:
+    with pytest.raises(ModuleFailedError, match="the name of a role"):
+        run_module("pai_record", managed=[], check=True)
+
+
+def test_ansible_gives_the_roles_name_and_settings(tmp_path: Path) -> None:
+    """A role of its own, run by Ansible on this box in check mode: nothing is written."""
+    tasks = tmp_path / "roles" / "example" / "tasks"
+    tasks.mkdir(parents=True)
+    (tasks / "main.yml").write_text("- pai_record: {managed: []}\n")
+    play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "roles": ["example"]}
+    play["vars"] = {"pai_settings": {"example": {"a": "d1"}}, "ansible_python_interpreter": sys.executable}
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    environment = {
+        **os.environ,
+        "ANSIBLE_CONFIG": str(PLAYBOOKS.parent / "ansible.cfg"),
+        "ANSIBLE_ROLES_PATH": str(tmp_path / "roles"),
+        "ANSIBLE_LOCALHOST_WARNING": "False",
+    }
+    command = [str(Path(sys.executable).parent / "ansible-playbook"), "--check", "-i", "localhost,", "-vvv", "play.yml"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = done.stdout.split("ok: [localhost] => ", 1)[1].split("\n\n", 1)[0]
+    assert json.loads(shown)["invocation"]["module_args"]["settings"] == {"a": "d1"}
+    assert json.loads(shown)["path"] == "/var/lib/pai-install/roles/example.json"
