@@ -149,9 +149,11 @@ def cluster(module: AnsibleModule) -> dict[str, Any]:
 def node_facts(node: dict[str, Any]) -> dict[str, Any]:
     """What matters of a node."""
     conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", [])}
+    addresses = node["status"].get("addresses", [])
     return {
         "name": node["metadata"]["name"],
         "machine_id": node["status"]["nodeInfo"].get("machineID", ""),
+        "address": next((it["address"] for it in addresses if it["type"] == "InternalIP"), ""),
         "ready": conditions.get("Ready") == "True",
         "pressure": sorted(name for name, value in conditions.items() if name != "Ready" and value == "True"),
         "version": node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v"),

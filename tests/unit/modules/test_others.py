@@ -141,7 +141,13 @@ def test_a_record_in_another_form_is_drift_and_no_failure(
 def test_node_is_told_by_its_machine_id_where_it_has_said_one(library: Library) -> None:
     facts = library("pai_facts")
     info = {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.3.1", "machineID": "b0b0"}
-    node = {"metadata": {"name": "one"}, "spec": {}, "status": {"nodeInfo": info}}
+    node: dict[str, Any] = {"metadata": {"name": "one"}, "spec": {}, "status": {"nodeInfo": info}}
     assert (facts.node_facts(node)["name"], facts.node_facts(node)["machine_id"]) == ("one", "b0b0")
+    assert facts.node_facts(node)["address"] == ""
+    node["status"]["addresses"] = [
+        {"type": "Hostname", "address": "one"},
+        {"type": "InternalIP", "address": "10.0.0.1"},
+    ]
+    assert facts.node_facts(node)["address"] == "10.0.0.1"
     del info["machineID"]
     assert facts.node_facts(node)["machine_id"] == ""
