@@ -16,7 +16,7 @@ _TASK_FOLDERS = {"tasks", "handlers"}
 
 _KEY = re.compile(r"^[ -]*(\w+):", re.MULTILINE)
 _FILTER = re.compile(r"\|\s*(\w+)")
-_DEFINED_FILTER = re.compile(r'^ +"(\w+)":', re.MULTILINE)
+_DEFINED_FILTER = re.compile(r'"(\w+)":')
 _IMPORT = re.compile(r"^ *from ansible\.module_utils\S* import (?:\([^)]*\)|.*)", re.MULTILINE)
 _WORD = re.compile(r"\w+")
 
