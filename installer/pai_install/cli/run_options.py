@@ -69,7 +69,7 @@ def run_options(verb: Callable[..., int]) -> Callable[..., int]:
 def _known(forced: tuple[str, ...]) -> tuple[str, ...]:
     if forced:
         from pai_install.checks.runner import require_known  # noqa: PLC0415 - the rules load only when needed
-        from pai_install.preflight.judge import check_ids  # noqa: PLC0415
+        from pai_install.preflight.catalogue import CATALOGUE  # noqa: PLC0415
 
-        require_known(forced, check_ids())
+        require_known(forced, CATALOGUE)
     return forced
