@@ -30,6 +30,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_cluster_settings import node_name, running_settings
+from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
 from ansible.module_utils.pai_running import docker, services
 
@@ -38,24 +39,10 @@ ADMIN_CONF = "/etc/kubernetes/admin.conf"
 SYSTEM_NAMESPACES = ("kube-system", "kube-flannel")
 
 
-def read(path: str) -> str:
-    """A file's text without surrounding space, empty when it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read().strip()
-    except OSError:
-        return ""
-
-
-def os_release() -> dict[str, str]:
-    """ID, VERSION_ID and VERSION_CODENAME of /etc/os-release."""
-    pairs = dict(re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release"), re.MULTILINE))
-    return {key.lower(): pairs.get(key, "") for key in ("ID", "ID_LIKE", "VERSION_ID", "VERSION_CODENAME")}
-
-
-def cgroup_version() -> int:
-    """2 when the unified hierarchy is the only one."""
-    return 2 if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else 1
+def distribution() -> dict[str, str]:
+    """id, version_id and version_codename of /etc/os-release."""
+    known = os_release()
+    return {name: known.get(name, "") for name in ("id", "version_id", "version_codename")}
 
 
 def has_capability(bit: int) -> bool:
@@ -73,12 +60,6 @@ def virtualization(module: AnsibleModule) -> dict[str, Any]:
         "kind": module.run_command(["systemd-detect-virt", "--vm"])[1].strip() or "none",
         "container": False,
     }
-
-
-def memory_bytes() -> int:
-    """MemTotal."""
-    found = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0
 
 
 def roles() -> dict[str, dict[str, Any]]:
@@ -149,9 +130,11 @@ def cluster(module: AnsibleModule) -> dict[str, Any]:
 def node_facts(node: dict[str, Any]) -> dict[str, Any]:
     """What matters of a node."""
     conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", [])}
+    addresses = node["status"].get("addresses", [])
     return {
         "name": node["metadata"]["name"],
         "machine_id": node["status"]["nodeInfo"].get("machineID", ""),
+        "address": next((it["address"] for it in addresses if it["type"] == "InternalIP"), ""),
         "ready": conditions.get("Ready") == "True",
         "pressure": sorted(name for name, value in conditions.items() if name != "Ready" and value == "True"),
         "version": node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v"),
@@ -177,22 +160,18 @@ def pod_facts(pod: dict[str, Any]) -> dict[str, Any]:
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    machine = virtualization(module)
     facts = {
-        "schema_version": 1,
         "hostname": platform.node(),
         "machine_id": read("/etc/machine-id"),
-        "boot_id": read("/proc/sys/kernel/random/boot_id"),
-        "os": os_release(),
-        "architecture": platform.machine(),
+        "os": distribution(),
         "kernel": platform.release(),
-        "python": platform.python_version(),
-        "virtualization": virtualization(module),
+        "virtualization": machine,
         "cgroup_version": cgroup_version(),
+        "cgroup_driver": cgroup_driver(cgroup_version(), machine["container"]),
         "sys_resource": has_capability(CAP_SYS_RESOURCE),
         "bridge_netfilter": os.path.isdir("/proc/sys/net/bridge"),
         "mtu": default_mtu(module),
-        "memory_bytes": memory_bytes(),
-        "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
         "services": services(),

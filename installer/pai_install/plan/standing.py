@@ -42,7 +42,7 @@ def _versions(seen: Observed, node: Mapping[str, Any]) -> dict[str, str]:
     found = {
         "kubernetes": str(node.get("version", "")),
         "container_runtime": str(node.get("runtime", "")),
-        "os": f"{seen.os.get('id', '')} {seen.os.get('version_id', '')}".strip(),
+        "os": f"{seen.os.id} {seen.os.version_id}".strip(),
         "kernel": seen.kernel,
     }
     return {name: text for name, text in found.items() if text}

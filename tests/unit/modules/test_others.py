@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.ansible_path import module_util
+
 Library = Callable[[str], Any]
 
 
@@ -72,6 +74,15 @@ def test_every_node_asks_another_one(library: Library, count: int) -> None:
     assert count == 1 or all(asks != asked for asks, asked in ring.items())
 
 
+def test_a_single_node_asks_a_peer_that_is_not_judged(library: Library) -> None:
+    """A new machine is proven alone, and its way to another machine with it."""
+    check = library("pai_cluster_check")
+    assert check.with_peer(["new"], "master") == ["new", "master"]
+    assert check.with_peer(["master"], "master") == ["master"]
+    assert check.with_peer(["new"], "") == ["new"]
+    assert check.with_peer(["one", "two"], "master") == ["one", "two"]
+
+
 def test_pods_that_do_not_run_say_why(library: Library) -> None:
     status = {
         "phase": "Pending",
@@ -88,11 +99,23 @@ def test_containerd_format_version(library: Library, text: str, version: int) ->
     assert library("pai_containerd_config").format_version(text) == version
 
 
-def test_os_release_and_memory_of_this_box(library: Library) -> None:
-    facts = library("pai_facts")
-    assert facts.os_release()["id"]
-    assert facts.memory_bytes() > 1 << 28
-    assert facts.cgroup_version() in (1, 2)
+def test_os_release_and_memory_of_this_box() -> None:
+    machine = module_util("pai_machine")
+    assert machine.os_release()["id"]
+    assert machine.memory_bytes() > 1 << 28
+    assert machine.cgroup_version() in (1, 2)
+
+
+def test_os_release_with_and_without_quotation_marks() -> None:
+    known = module_util("pai_machine").os_release(
+        'PRETTY_NAME="Debian GNU/Linux 12"\nID=debian\nVERSION_ID="12"\n# x\n'
+    )
+    assert known == {"pretty_name": "Debian GNU/Linux 12", "id": "debian", "version_id": "12"}
+
+
+def test_memory_that_the_kernel_does_not_name_is_none() -> None:
+    assert module_util("pai_machine").memory_bytes("MemFree: 3 kB\n") is None
+    assert module_util("pai_machine").memory_bytes("MemTotal:       16384 kB\n") == 16 << 20
 
 
 def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +141,7 @@ def test_test_pods_wait_for_their_account(library: Library) -> None:
         return 0, '{"items": []}', ""
 
     module = SimpleNamespace(
-        params={"nodes": [], "image": "x", "runtime_class_nodes": [], "timeout": 1}, run_command=run
+        params={"nodes": [], "image": "x", "peer": "", "runtime_class_nodes": [], "timeout": 1}, run_command=run
     )
     assert library("pai_cluster_check").ClusterCheck(module).check_from_pods() == []
     assert asked[:4] == ["delete", "create", "wait", "apply"]
@@ -141,7 +164,13 @@ def test_a_record_in_another_form_is_drift_and_no_failure(
 def test_node_is_told_by_its_machine_id_where_it_has_said_one(library: Library) -> None:
     facts = library("pai_facts")
     info = {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.3.1", "machineID": "b0b0"}
-    node = {"metadata": {"name": "one"}, "spec": {}, "status": {"nodeInfo": info}}
+    node: dict[str, Any] = {"metadata": {"name": "one"}, "spec": {}, "status": {"nodeInfo": info}}
     assert (facts.node_facts(node)["name"], facts.node_facts(node)["machine_id"]) == ("one", "b0b0")
+    assert facts.node_facts(node)["address"] == ""
+    node["status"]["addresses"] = [
+        {"type": "Hostname", "address": "one"},
+        {"type": "InternalIP", "address": "10.0.0.1"},
+    ]
+    assert facts.node_facts(node)["address"] == "10.0.0.1"
     del info["machineID"]
     assert facts.node_facts(node)["machine_id"] == ""
