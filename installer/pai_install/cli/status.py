@@ -10,7 +10,7 @@ import click
 
 from pai_install.cli.apply import say
 from pai_install.cli.options import format_option, site_option
-from pai_install.plan.standing import versions
+from pai_install.cluster.conditions import versions
 from pai_install.report.console import progress
 from pai_install.report.standing import LastRun, Standing, last_run_of, status_data, status_text
 from pai_install.run.journal import interrupted_run
@@ -56,7 +56,7 @@ def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
         open_session(request, parts, verb="status", progress=observer, say=say) as session,
     ):
         prepared = prepare(session)
-    seen = versions(prepared.observed)
+    seen = versions(site, prepared.observed)
     return Standing(
         site,
         prepared.plan,

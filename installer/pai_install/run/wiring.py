@@ -186,8 +186,8 @@ def _preflight(engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple
 
 
 def _standing(site: Site, inventory: Inventory, observed: Mapping[str, Any]) -> tuple[Finding, ...]:
-    from pai_install.plan.standing import standing_findings  # noqa: PLC0415
+    from pai_install.cluster.conditions import cluster_findings  # noqa: PLC0415
 
     first = inventory.host_vars[site.control_planes[0].hostname]
     version = {**inventory.shared_vars, **first}["control_plane_version"]
-    return standing_findings(site, version, observed, now=time.time())
+    return cluster_findings(site, version, observed, now=time.time())

@@ -19,6 +19,8 @@ ETCD = "ansible.module_utils.pai_etcd_members"
 RUNNING = "ansible.module_utils.pai_running"
 CERTIFICATES = "ansible.module_utils.pai_certificates"
 CLUSTER_SETTINGS = "ansible.module_utils.pai_cluster_settings"
+CLUSTER_STATE = "ansible.module_utils.pai_cluster_state"
+KUBECTL = "ansible.module_utils.pai_kubectl"
 KUBEADM_FILES = "ansible.module_utils.pai_kubeadm_files"
 STATIC_PODS = "ansible.module_utils.pai_static_pods"
 
@@ -35,8 +37,22 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def managed() -> Any:
+def kubectl_util() -> Any:
+    """playbooks/module_utils/pai_kubectl.py."""
+    return sys.modules.get(KUBECTL) or load(PLAYBOOKS / "module_utils" / "pai_kubectl.py", KUBECTL)
+
+
+@pytest.fixture(scope="session")
+def cluster_state() -> Any:
+    """playbooks/module_utils/pai_cluster_state.py."""
+    path = PLAYBOOKS / "module_utils" / "pai_cluster_state.py"
+    return sys.modules.get(CLUSTER_STATE) or load(path, CLUSTER_STATE)
+
+
+@pytest.fixture(scope="session")
+def managed(kubectl_util: Any, cluster_state: Any) -> Any:
     """playbooks/module_utils/pai_managed.py."""
+    del kubectl_util, cluster_state
     return sys.modules.get(SHARED) or load(PLAYBOOKS / "module_utils" / "pai_managed.py", SHARED)
 
 

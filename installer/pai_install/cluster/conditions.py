@@ -1,0 +1,164 @@
+"""Is the cluster well, as its machines tell it? Pure: for runs that have nothing to do.
+
+The verdicts on nodes and pods are those of playbooks/module_utils/pai_cluster_state.py, word for word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.cluster.identity import IdentityKind, identities
+from pai_install.cluster.model import Node, Pod
+from pai_install.cluster.view import ClusterView, view_of
+from pai_install.plan.observed import Certificate, Observed
+from pai_install.site import Site
+
+RENEW_WITHIN_DAYS = 30
+_DAY_S = 86400
+
+
+def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed], *, now: float) -> tuple[Finding, ...]:
+    """Nodes Ready at `version`, pods of the system running, certificates valid; now: seconds since 1970.
+
+    Nodes that the layout does not have, and machines that are not the node of their name, are named as well.
+    Nodes and pods are what the first answering control plane saw.
+
+    Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
+    plane was observed, or none has a cluster yet. One control plane that reaches the API is enough.
+    """
+    view = view_of(site, observed)
+    if view is None:
+        return ()
+    return (*_judge(site, version, observed, view), *_certificates(site, observed, now))
+
+
+def versions(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
+    """Host -> what runs there: os, kernel, and where it is a node kubernetes and container_runtime."""
+    view = view_of(site, observed)
+    nodes = {node.name: node for node in view.nodes} if view else {}
+    return {host: _versions(seen, nodes.get(host, Node(host))) for host, seen in observed.items()}
+
+
+def _versions(seen: Observed, node: Node) -> dict[str, str]:
+    found = {
+        "kubernetes": node.version,
+        "container_runtime": node.runtime,
+        "os": f"{seen.os.get('id', '')} {seen.os.get('version_id', '')}".strip(),
+        "kernel": seen.kernel,
+    }
+    return {name: text for name, text in found.items() if text}
+
+
+def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: ClusterView) -> tuple[Finding, ...]:
+    if view.error:
+        return (
+            Finding(
+                "api",
+                Verdict.FAIL,
+                "cluster",
+                "the API does not answer on any control plane",
+                value=view.error,
+                remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
+            ),
+        )
+    names = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
+    pods = [pod for pod in view.pods if not pod.node or pod.node in observed]
+    nodes = tuple(node_finding(name, view.node(name), version) for name in names)
+    return (*nodes, *_identity_findings(site, observed), *pod_findings(pods))
+
+
+def node_finding(name: str, node: Node | None, version: str) -> Finding:
+    """The verdict on the node that must be there, at that version."""
+    if node is None:
+        remedy = "pai-install apply; journalctl --unit kubelet on the machine"
+        return _node(Verdict.FAIL, name, "is not in the cluster", expected="a node", remedy=remedy)
+    if node.ready is not True:
+        remedy = "journalctl --unit kubelet on the machine"
+        return _node(Verdict.FAIL, name, "is not Ready", node.why or "NotReady", "Ready", remedy)
+    if node.version != version:
+        message = "runs another version than planned"
+        return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install apply")
+    if node.cordoned is not False:
+        remedy = f"kubectl uncordon {name}, when the reason is gone"
+        return _node(Verdict.WARN, name, "is cordoned: no new jobs start there", remedy=remedy)
+    if node.pressure:
+        said = ", ".join(node.pressure)
+        remedy = f"kubectl describe node {name}; pods are turned away or evicted there until it is gone"
+        return _node(Verdict.WARN, name, f"is Ready, but says {said}", said, "none", remedy)
+    return _node(Verdict.PASS, name, f"is Ready at {version}", version, version)
+
+
+def _node(verdict: Verdict, name: str, message: str, value: str = "", expected: str = "", remedy: str = "") -> Finding:
+    return Finding("node-ready", verdict, name, message, value, expected, remedy)
+
+
+def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
+    """The verdicts on the pods of the system."""
+    if not pods:
+        remedy = "kubectl get pods --all-namespaces"
+        message = "no pod of the system is there"
+        return (Finding("system-pods", Verdict.FAIL, "cluster", message, "", "Running and ready", remedy),)
+    bad = [pod for pod in pods if not pod.well]
+    if not bad:
+        return (Finding("system-pods", Verdict.PASS, "cluster", f"all {len(pods)} pods of the system run"),)
+    return tuple(
+        Finding(
+            "system-pods",
+            Verdict.FAIL,
+            pod.node or "cluster",
+            f"pod {pod.namespace}/{pod.name} does not run",
+            value=pod.why or pod.phase,
+            expected="Running and ready",
+            remedy=f"kubectl describe pod --namespace {pod.namespace} {pod.name}",
+        )
+        for pod in bad
+    )
+
+
+def _identity_findings(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    """A machine that has joined under its former name is left to the plan, which refuses the new one."""
+    for found in identities(site, observed):
+        seen = observed.get(found.machine)
+        refused = seen is not None and seen.kubernetes.joined and seen.kubernetes.node_name == found.node
+        if found.kind is not IdentityKind.RENAMED or not refused:
+            yield found.finding
+
+
+def _certificates(site: Site, observed: Mapping[str, Observed], now: float) -> Iterator[Finding]:
+    for machine in site.present_machines:
+        seen = observed.get(machine.hostname)
+        if seen is None or not seen.certificates:
+            continue
+        unread = [entry for entry in seen.certificates if entry.expires is None]
+        yield from (_unread(machine.hostname, entry) for entry in unread)
+        dated = [(entry.expires, entry.path) for entry in seen.certificates if entry.expires is not None]
+        if dated:
+            yield _soonest(machine.hostname, *min(dated), now=now)
+
+
+def _unread(host: str, entry: Certificate) -> Finding:
+    message = f"cannot read the expiry date of {entry.path}"
+    return Finding("certificates", Verdict.UNKNOWN, host, message, entry.problem, remedy="openssl x509 -text there")
+
+
+def _soonest(host: str, expires: int, path: str, *, now: float) -> Finding:
+    """The certificate of a machine that ends first."""
+    date = datetime.fromtimestamp(expires, UTC).date().isoformat()
+    left = int((expires - now) // _DAY_S)
+    expected = f"more than {RENEW_WITHIN_DAYS} days left"
+    if expires <= now:
+        message = f"{path} has expired"
+        return Finding("certificates", Verdict.FAIL, host, message, date, expected, _renewal(path))
+    if left < RENEW_WITHIN_DAYS:
+        message = f"{path} expires in {left} days"
+        return Finding("certificates", Verdict.WARN, host, message, date, expected, _renewal(path))
+    return Finding("certificates", Verdict.PASS, host, f"certificates valid until {date}", date, expected)
+
+
+def _renewal(path: str) -> str:
+    if "kubelet" in path and "apiserver" not in path:
+        return "the kubelet should have renewed it: journalctl --unit kubelet; systemctl restart kubelet"
+    return "kubeadm certs renew all on this machine, then restart its control plane pods"
