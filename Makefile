@@ -8,7 +8,11 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3,11) <= sys.version_info[:2] <= (3,14))' 2>/dev/null && command -v $$p && break; done)
 
-.PHONY: help venv lock format check lint unit test molecule soak bench docs clean
+# one worker has the lab's cluster, the others everything else meanwhile: tests/suites.py
+WORKERS ?= 2
+SHARED = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+.PHONY: help venv lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -30,18 +34,25 @@ format: venv ## rewrite the sources as ruff formats them
 
 check: lint unit ## linters, types, unit and contract tests; no machines
 
-lint: venv ## ruff, mypy, yamllint, ansible-lint
-	ruff format --check .
-	ruff check .
-	mypy
-	yamllint --strict .
+lint: venv ## ruff, mypy, yamllint, ansible-lint, two at a time
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-ansible lint-types lint-style
+
+lint-ansible:
 	ansible-lint --offline --strict
 
+lint-types:
+	mypy
+
+lint-style:
+	ruff format --check .
+	ruff check .
+	yamllint --strict .
+
 unit: venv ## the fast tests alone
-	pytest -q tests/unit tests/golden tests/contract
+	pytest -q $(SHARED) tests/unit tests/golden tests/contract
 
 test: lint ## everything: linters, then all tests with the lab's end-to-end runs (root)
-	pytest -v tests -m "not soak"
+	pytest -v $(SHARED) tests -m "not soak"
 
 molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
 	pytest -v tests/molecule $(if $(ROLE),-k "[$(ROLE)]")

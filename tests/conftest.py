@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests import suites
 
 # The machines that run the tests are shared: how long an example takes says nothing about our code.
 settings.register_profile(
@@ -15,3 +18,24 @@ settings.register_profile(
     derandomize=True,
 )
 settings.load_profile("shared")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Several workers (-n) share the tests so that each group of them stays together."""
+    if config.pluginmanager.hasplugin("xdist"):
+        suites.distribute(items)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How long each suite took, before pytest's own last lines."""
+    spent = [
+        suites.Spent(suites.path_of(report.nodeid), report.when == "call", report.duration)
+        for reports in terminalreporter.stats.values()
+        for report in reports
+        if isinstance(report, pytest.TestReport)
+    ]
+    if spent:
+        terminalreporter.section("time of each suite")
+        for line in suites.table(spent):
+            terminalreporter.write_line(line)

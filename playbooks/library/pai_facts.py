@@ -33,30 +33,17 @@ from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_cluster_settings import node_name, running_settings
 from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, node_facts, pod_facts
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
+from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
 from ansible.module_utils.pai_running import docker, services
 
 CAP_SYS_RESOURCE = 24
 
 
-def read(path: str) -> str:
-    """A file's text without surrounding space, empty when it cannot be read."""
-    try:
-        with open(path, encoding="utf-8", errors="replace") as handle:
-            return handle.read().strip()
-    except OSError:
-        return ""
-
-
-def os_release() -> dict[str, str]:
-    """ID, VERSION_ID and VERSION_CODENAME of /etc/os-release."""
-    pairs = dict(re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release"), re.MULTILINE))
-    return {key.lower(): pairs.get(key, "") for key in ("ID", "ID_LIKE", "VERSION_ID", "VERSION_CODENAME")}
-
-
-def cgroup_version() -> int:
-    """2 when the unified hierarchy is the only one."""
-    return 2 if os.path.exists("/sys/fs/cgroup/cgroup.controllers") else 1
+def distribution() -> dict[str, str]:
+    """id, version_id and version_codename of /etc/os-release."""
+    known = os_release()
+    return {name: known.get(name, "") for name in ("id", "version_id", "version_codename")}
 
 
 def has_capability(bit: int) -> bool:
@@ -74,12 +61,6 @@ def virtualization(module: AnsibleModule) -> dict[str, Any]:
         "kind": module.run_command(["systemd-detect-virt", "--vm"])[1].strip() or "none",
         "container": False,
     }
-
-
-def memory_bytes() -> int:
-    """MemTotal."""
-    found = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
-    return int(found.group(1)) * 1024 if found else 0
 
 
 def roles() -> dict[str, dict[str, Any]]:
@@ -148,22 +129,18 @@ def cluster() -> dict[str, Any]:
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    machine = virtualization(module)
     facts = {
-        "schema_version": 1,
         "hostname": platform.node(),
         "machine_id": read("/etc/machine-id"),
-        "boot_id": read("/proc/sys/kernel/random/boot_id"),
-        "os": os_release(),
-        "architecture": platform.machine(),
+        "os": distribution(),
         "kernel": platform.release(),
-        "python": platform.python_version(),
-        "virtualization": virtualization(module),
+        "virtualization": machine,
         "cgroup_version": cgroup_version(),
+        "cgroup_driver": cgroup_driver(cgroup_version(), machine["container"]),
         "sys_resource": has_capability(CAP_SYS_RESOURCE),
         "bridge_netfilter": os.path.isdir("/proc/sys/net/bridge"),
         "mtu": default_mtu(module),
-        "memory_bytes": memory_bytes(),
-        "cpus": os.cpu_count() or 0,
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
         "services": services(),

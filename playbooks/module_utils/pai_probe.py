@@ -67,15 +67,6 @@ def command(argv: Iterable[str], timeout: float = COMMAND_TIMEOUT) -> tuple[int,
     return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
-def read(path: str, limit: int = 1 << 20) -> str:
-    """A file's text without surrounding space, empty when it cannot be read."""
-    try:
-        with open(path, "rb") as handle:
-            return handle.read(limit).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
-
-
 def number(text: str) -> int | None:
     """The whole number in `text`, None when it is none."""
     try:

@@ -7,7 +7,8 @@ import os
 import re
 from typing import Any
 
-from ansible.module_utils.pai_probe import PROGRAM_MISSING, command, names_in, read
+from ansible.module_utils.pai_machine import read
+from ansible.module_utils.pai_probe import PROGRAM_MISSING, command, names_in
 
 INTERFACES = re.compile(r"(cni\d+|flannel[.\d-].*|kube-.*)$")
 FOLDERS = ("/var/lib/cni/networks", "/etc/kubernetes/pki", "/var/lib/kubelet/pods")

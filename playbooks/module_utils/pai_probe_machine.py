@@ -20,8 +20,9 @@ try:
 except ImportError:  # Python before 3.11
     tomllib = None  # type: ignore[assignment]
 
+from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
-from ansible.module_utils.pai_probe import active_units, command, names_in, number, read
+from ansible.module_utils.pai_probe import active_units, command, names_in, number
 
 DISPLAY_AND_ACCELERATOR = ("0300", "0302", "1200")
 TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpsec", "ntpd", "openntpd")
@@ -54,11 +55,11 @@ def identity() -> dict[str, Any]:
 
 def system() -> dict[str, Any]:
     """Distribution, architecture, kernel and its limits."""
-    pairs = dict(re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release"), re.MULTILINE))
+    known = os_release()
     return {
-        "id": pairs.get("ID", ""),
-        "version_id": pairs.get("VERSION_ID", ""),
-        "name": pairs.get("PRETTY_NAME", ""),
+        "id": known.get("id", ""),
+        "version_id": known.get("version_id", ""),
+        "name": known.get("pretty_name", ""),
         "architecture": platform.machine(),
         "kernel": platform.release(),
         "pid_max": number(read("/proc/sys/kernel/pid_max")),
@@ -69,9 +70,8 @@ def system() -> dict[str, Any]:
 
 def hardware() -> dict[str, Any]:
     """Memory, processors, and the display and accelerator functions on the PCI bus."""
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
     return {
-        "memory_bytes": int(memory.group(1)) * 1024 if memory else None,
+        "memory_bytes": memory_bytes(),
         "cpus": os.cpu_count(),
         "pci": [device for path in sorted(glob.glob("/sys/bus/pci/devices/*")) for device in pci_device(path)],
         "nvidia_driver": read("/proc/driver/nvidia/version").partition("\n")[0],
@@ -179,9 +179,8 @@ def kernel_modules(wanted: list[str]) -> dict[str, Any]:
 
 def cgroups() -> dict[str, Any]:
     """Version 2 when the unified hierarchy is the only one, and its controllers."""
-    unified = read("/sys/fs/cgroup/cgroup.controllers")
-    if unified:
-        return {"version": 2, "controllers": unified.split()}
+    if cgroup_version() == 2:
+        return {"version": 2, "controllers": read(CGROUP_CONTROLLERS).split()}
     rows = [line.split() for line in read("/proc/cgroups").splitlines()[1:]]
     return {"version": 1, "controllers": [row[0] for row in rows if row[3:] == ["1"]]}
 

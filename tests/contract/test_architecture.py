@@ -38,7 +38,6 @@ PURE = (
     "checks/",
     "cluster/calls.py",
     "cluster/conditions.py",
-    "cluster/identity.py",
     "cluster/model.py",
     "cluster/objects.py",
     "cluster/refusal.py",

@@ -55,6 +55,12 @@ class TestRole:
     def test_every_option_is_described(self, model: type[RoleVars]) -> None:
         assert all(option.get("description") and option.get("type") for option in options(model.role).values())
 
+    def test_the_role_includes_no_other_role(self, model: type[RoleVars]) -> None:
+        """Its digest covers its own files and the plugins it uses, not those of another role."""
+        assert not read(model.role, "meta/main.yml").get("dependencies")
+        texts = [path.read_text() for path in (ROLES / model.role / "tasks").glob("*.yml")]
+        assert not [text for text in texts if "include_role" in text or "import_role" in text]
+
     def test_the_role_keeps_its_record(self, model: type[RoleVars]) -> None:
         tasks = read(model.role, "tasks/main.yml")
         records = [task["pai_record"].get("role", model.role) for task in tasks if "pai_record" in task]

@@ -11,6 +11,7 @@ from tests.docs.programs import components_page
 from tests.docs.reports import with_causes
 from tests.docs.roles import ROLES, readme, roles_page
 from tests.docs.security import with_controls
+from tests.docs.services import services_page
 from tests.docs.settings import with_settings
 from tests.docs.verbs import cli_page
 
@@ -28,6 +29,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/reference/roles.md": roles_page(root),
         "docs/reference/exit-codes.md": codes_page(),
         "docs/reference/components.md": components_page(),
+        "docs/reference/services.md": services_page(),
         "docs/health.md": with_checks(part("docs/health.md")),
         "docs/preflight.md": with_preflight(part("docs/preflight.md"), root),
         "docs/reports.md": with_causes(part("docs/reports.md")),

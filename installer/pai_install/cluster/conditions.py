@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.identity import IdentityKind, identities
 from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.view import ClusterView, view_of
 from pai_install.plan.observed import Certificate, Observed
@@ -23,7 +22,6 @@ _DAY_S = 86400
 def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed], *, now: float) -> tuple[Finding, ...]:
     """Nodes Ready at `version`, pods of the system running, certificates valid; now: seconds since 1970.
 
-    Nodes that the layout does not have, and machines that are not the node of their name, are named as well.
     Nodes and pods are what the first answering control plane saw.
 
     Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
@@ -46,7 +44,7 @@ def _versions(seen: Observed, node: Node) -> dict[str, str]:
     found = {
         "kubernetes": node.version,
         "container_runtime": node.runtime,
-        "os": f"{seen.os.get('id', '')} {seen.os.get('version_id', '')}".strip(),
+        "os": f"{seen.os.id} {seen.os.version_id}".strip(),
         "kernel": seen.kernel,
     }
     return {name: text for name, text in found.items() if text}
@@ -67,7 +65,7 @@ def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: Clu
     names = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
     pods = [pod for pod in view.pods if not pod.node or pod.node in observed]
     nodes = tuple(node_finding(name, view.node(name), version) for name in names)
-    return (*nodes, *_identity_findings(site, observed), *pod_findings(pods))
+    return (*nodes, *pod_findings(pods))
 
 
 def node_finding(name: str, node: Node | None, version: str) -> Finding:
@@ -116,15 +114,6 @@ def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
         )
         for pod in bad
     )
-
-
-def _identity_findings(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
-    """A machine that has joined under its former name is left to the plan, which refuses the new one."""
-    for found in identities(site, observed):
-        seen = observed.get(found.machine)
-        refused = seen is not None and seen.kubernetes.joined and seen.kubernetes.node_name == found.node
-        if found.kind is not IdentityKind.RENAMED or not refused:
-            yield found.finding
 
 
 def _certificates(site: Site, observed: Mapping[str, Observed], now: float) -> Iterator[Finding]:

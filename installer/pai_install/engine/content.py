@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pai_install
+from pai_install.engine.uses import ACTIONS, FILTERS, LIBRARY, UTILS, files_of_role, read_plugins
 from pai_install.errors import ExitCode, PaiError
-
-_SHARED = ("library", "module_utils", "filter_plugins", "action_plugins")
-# Documentation and tests of a role: machines never see them.
-_NOT_RUN = {".pyc", ".md"}
-_TESTS = "molecule"
 
 
 def content_dir() -> Path:
@@ -32,21 +28,30 @@ def content_dir() -> Path:
 
 
 def role_digests(content: Path) -> dict[str, str]:
-    """Role -> a short digest of all that runs, modules and filters included; another one means another version."""
-    shared = [content / "playbooks" / name for name in _SHARED]
-    roles = sorted(path for path in (content / "roles").iterdir() if path.is_dir())
-    return {role.name: _digest([role, *shared]) for role in roles}
+    """Role -> a short digest of all it runs with: its files, and the modules and filters that its tasks use.
+
+    Another digest means another version of the role.
+    """
+    contents = dict(_contents(content))
+    texts = {path: data.decode(errors="replace") for path, data in contents.items()}
+    plugins = read_plugins(texts)
+    roles = sorted(path.name for path in (content / "roles").iterdir() if path.is_dir())
+    return {role: digest({path: contents[path] for path in files_of_role(role, texts, plugins)}) for role in roles}
 
 
-def _digest(folders: Sequence[Path]) -> str:
+def digest(contents: Mapping[str, bytes]) -> str:
+    """Twelve hexadecimal digits for files (path -> content)."""
     total = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file() and _runs(path.relative_to(folder))):
-            content = path.read_bytes()
-            total.update(f"{path.relative_to(folder)}\0{len(content)}\0".encode())
-            total.update(content)
+    for path, content in sorted(contents.items()):
+        total.update(f"{path}\0{len(content)}\0".encode())
+        total.update(content)
     return total.hexdigest()[:12]
 
 
-def _runs(path: Path) -> bool:
-    return path.suffix not in _NOT_RUN and path.parts[0] != _TESTS
+def _contents(content: Path) -> Iterator[tuple[str, bytes]]:
+    """Path below the folder -> bytes, of roles and plugins."""
+    start = len(str(content)) + 1
+    for folder in ("roles", LIBRARY, ACTIONS, FILTERS, UTILS):
+        for path in (content / folder).rglob("*"):
+            if path.suffix != ".pyc" and path.is_file():
+                yield str(path)[start:], path.read_bytes()

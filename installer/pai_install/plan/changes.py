@@ -9,6 +9,7 @@ from ipaddress import IPv4Network
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.identity import renamed
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Observed
 from pai_install.site import Machine, Site
@@ -112,17 +113,16 @@ def _remedy(name: str, runs: str, wanted: str) -> str:
 
 
 def _machines(site: Site, observed: Mapping[str, Observed]) -> Iterator[RefusedChange]:
+    other_names = renamed(site, observed)
     for index, machine in enumerate(site.machines):
-        seen = observed.get(machine.hostname)
-        if machine.absent or seen is None or not seen.kubernetes.joined:
+        if machine.absent or machine.hostname not in observed:
             continue
-        yield from _name(index, machine, seen)
-        yield from _address(index, machine, seen)
+        yield from _name(index, machine, other_names.get(machine.hostname, ""))
+        yield from _address(index, machine, observed[machine.hostname])
 
 
-def _name(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedChange]:
-    runs = seen.kubernetes.node_name
-    if runs and runs != machine.hostname:
+def _name(index: int, machine: Machine, runs: str) -> Iterator[RefusedChange]:
+    if runs:
         remedy = (
             f"write hostname: {runs}; to rename a node, take it out first: kubectl drain {runs}, kubectl delete node"
             f" {runs}, and sudo kubeadm reset --force on the machine"
@@ -133,7 +133,13 @@ def _name(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedChang
 
 def _address(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedChange]:
     runs = seen.kubernetes.settings.get("address", "")
-    if machine.control_plane and runs and runs != machine.hostip and not _ran_with(seen, "address", machine.hostip):
+    if (
+        machine.control_plane
+        and seen.kubernetes.joined
+        and runs
+        and runs != machine.hostip
+        and not _ran_with(seen, "address", machine.hostip)
+    ):
         remedy = (
             f"write hostip: {runs} and give the machine that address again: etcd and certificates carry it; or take the"
             " control plane out of the cluster and let it join anew"

@@ -1,4 +1,4 @@
-"""What was seen on a machine, as plain values. Pure."""
+"""The facts of a machine: the one type of what pai_facts returns. Pure."""
 
 from __future__ import annotations
 
@@ -49,34 +49,55 @@ class Certificate(BaseModel):
 
 
 class Docker(BaseModel):
-    """Docker as it is in use. containers: how many run."""
+    """Docker as it is in use. containers: how many run; data_root, log_driver: of daemon.json, or Docker's default."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True)
     containers: int = 0
+    data_root: str = ""
+    log_driver: str = ""
+
+
+class Distribution(BaseModel):
+    """Of /etc/os-release."""
+
+    model_config = ConfigDict(frozen=True)
+    id: str = ""
+    version_id: str = ""
+    version_codename: str = ""
+
+
+class Virtualization(BaseModel):
+    """kind: what systemd-detect-virt says; container: whether the machine shares the kernel of another one."""
+
+    model_config = ConfigDict(frozen=True)
+    kind: str = "none"
+    container: bool = False
 
 
 class Observed(BaseModel):
-    """One machine, as module pai_facts saw it. memory_bytes: bytes. cluster: on a control plane only.
+    """One machine, as module pai_facts saw it. Plans read it here, roles and filters as `ansible_facts.pai`.
 
-    services: those that run, of the ones that an installation may restart or stop.
+    cgroup_driver: systemd or cgroupfs, for the kubelet, containerd and Docker. sys_resource: whether root has that
+    capability. bridge_netfilter: whether the kernel filters bridged packets. mtu: bytes, of the default route.
+    services: those that run, of the ones that an installation may restart or stop. cluster: on a control plane only.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
     hostname: str
     machine_id: str = ""
-    boot_id: str = ""
-    os: Mapping[str, str] = Field(default_factory=dict)
-    architecture: str = ""
+    os: Distribution = Distribution()
     kernel: str = ""
-    python: str = ""
+    virtualization: Virtualization = Virtualization()
     cgroup_version: int = 2
-    memory_bytes: int = 0
-    cpus: int = 0
+    cgroup_driver: str = "systemd"
+    sys_resource: bool = True
+    bridge_netfilter: bool = True
+    mtu: int = 1500
     kubernetes: Membership = Membership()
+    certificates: tuple[Certificate, ...] = ()
     services: tuple[str, ...] = ()
     docker: Docker = Docker()
     roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
-    certificates: tuple[Certificate, ...] = ()
     cluster: Mapping[str, Any] | None = None
 
 

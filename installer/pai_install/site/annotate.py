@@ -6,10 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
+from typing import get_args
+
+from pydantic import BaseModel, SecretStr
 
 from pai_install.site.document import Document
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SshEntry
 from pai_install.site.problem import Problem, printable, without_login
+from pai_install.site.services import Services
 from pai_install.site.settings import Settings
 from pai_install.site.validate import known_keys, nearest
 
@@ -69,11 +73,34 @@ def _secret_key_in(line: str) -> re.Match[str] | None:
     match = _SECRET_KEY.search(line)
     if match is not None and not _NO_SECRET.search(match[0]):
         return match
-    return next((found for found in _KEY.finditer(line) if _misspelt_secret(found[1])), None)
+    secret = (found for found in _KEY.finditer(line) if found[1] in _typed_secrets() or _misspelt_secret(found[1]))
+    return next(secret, None)
 
 
 def _holds_secret(key: object, value: object) -> bool:
     return _secret_key_in(f"{key}: {'x' if isinstance(value, str) else ''}") is not None
+
+
+@cache
+def _typed_secrets() -> frozenset[str]:
+    """The keys of services-configuration.yaml whose values are secrets by their type."""
+    return frozenset(_secret_keys(Services, set()))
+
+
+def _secret_keys(model: type[BaseModel], seen: set[type]) -> Iterator[str]:
+    seen.add(model)
+    for name, info in model.model_fields.items():
+        for part in _parts(info.annotation):
+            if part is SecretStr:
+                yield info.alias or name
+            elif isinstance(part, type) and issubclass(part, BaseModel) and part not in seen:
+                yield from _secret_keys(part, seen)
+
+
+def _parts(annotation: object) -> Iterator[object]:
+    yield annotation
+    for argument in get_args(annotation):
+        yield from _parts(argument)
 
 
 @cache

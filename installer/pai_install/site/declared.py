@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -82,6 +83,12 @@ class NotYet:
 
     sentence: str
     when: Callable[[Any], bool] | None = None
+
+
+@cache
+def keys_of(model: type[BaseModel]) -> frozenset[str]:
+    """The keys of a model's fields, as the file writes them."""
+    return frozenset(info.alias or name for name, info in model.model_fields.items())
 
 
 def marker_of(info: FieldInfo, kind: type[Marker]) -> Marker | None:

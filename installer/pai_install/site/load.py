@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pai_install.site.document import Document
 from pai_install.site.layout_checks import check_layout
@@ -15,8 +14,7 @@ from pai_install.site.model import Device, Machine, Site, Sku, Ssh
 from pai_install.site.network_checks import check_networks
 from pai_install.site.problem import Problem, SiteInvalid
 from pai_install.site.reader import read_document
-from pai_install.site.scalars import plain_data
-from pai_install.site.services import check_services
+from pai_install.site.services import Services, read_services
 from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import check_login, check_settings
 from pai_install.site.validate import partly, validate
@@ -75,18 +73,15 @@ def _place(problem: Problem) -> tuple[int, int]:
     return problem.line, problem.column
 
 
-def _services(directory: Path, sources: dict[str, Document]) -> dict[str, Any]:
+def _services(directory: Path, sources: dict[str, Document]) -> Services:
     path = directory / SERVICES
     if not path.exists():
-        return {}
+        return Services()
     source = sources[SERVICES] = read_document(path)
-    check_services(source)
-    content = plain_data(source.content)
-    assert isinstance(content, dict)  # noqa: S101 - the root of a document is a mapping
-    return content
+    return read_services(source)
 
 
-def _site(directory: Path, layout: LayoutFile, settings: Settings, services: dict[str, Any]) -> Site:
+def _site(directory: Path, layout: LayoutFile, settings: Settings, services: Services) -> Site:
     return Site(
         directory=directory.absolute(),
         skus={name: _sku(name, entry) for name, entry in layout.machine_sku.items()},

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, SecretStr
 
 from pai_install.site.fields import FrozenModel
+from pai_install.site.services.model import Services
 from pai_install.site.settings import Settings
 
 NVIDIA = "nvidia.com/gpu"
@@ -71,7 +71,7 @@ class Site(FrozenModel):
     skus: Mapping[str, Sku]
     machines: tuple[Machine, ...]
     settings: Settings
-    services: Mapping[str, Any] = Field(default_factory=dict)
+    services: Services = Services()
 
     @property
     def present_machines(self) -> tuple[Machine, ...]:

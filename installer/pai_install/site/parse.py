@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -10,7 +12,11 @@ from ruamel.yaml.nodes import Node
 from ruamel.yaml.reader import ReaderError
 
 from pai_install.site.document import Document, Entries, Items, Mark, Text
-from pai_install.site.tree import MAX_DEPTH, TooMuchError, TreeBuilder, mark_of
+from pai_install.site.embedded import Places
+from pai_install.site.problem import YamlPath
+from pai_install.site.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
+
+_LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
 
 
 def split_lines(text: str) -> tuple[str, ...]:
@@ -21,72 +27,105 @@ def split_lines(text: str) -> tuple[str, ...]:
 def parse_document(text: str, document: Document, *, top: str = "a mapping") -> None:
     """Fills `document` from YAML text."""
     document.lines = split_lines(text)
-    node = None if _too_deep(document) else _compose(text, document)
-    if node is None:
-        if not document.problems:
-            document.add((), "site.empty", f"is empty; {top} is expected", "pai-install init writes a commented start")
-        return
-    try:
-        root = TreeBuilder(document).build(node)
-    except TooMuchError as error:
-        remedy = "is an alias (*name) inside the thing it names?"
-        document.add((), "site.size", "holds more than a site can", remedy, mark=error.mark)
-        return
-    if isinstance(root, Entries):
-        document.root = root
-        return
-    found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
-    document.add(
-        (), "site.type", f"{top} is expected at the top, found {found}", "is it the right file?", mark=mark_of(node)
-    )
+
+    def at(index: int) -> Mark:
+        before = split_lines(text[:index])
+        return Mark(len(before), len(before[-1]) + 1)
+
+    document.root = _Parser(document, top, at).parse(text)
+    if document.root is None and not document.problems:
+        document.add((), "site.empty", f"is empty; {top} is expected", "pai-install init writes a commented start")
 
 
-def _too_deep(document: Document) -> bool:
-    """Whether a line opens so many brackets that the parser would take minutes over it."""
-    for number, line in enumerate(document.lines, start=1):
-        if line.count("[") + line.count("{") <= MAX_DEPTH:
-            continue
-        depth = 0
-        for column, letter in enumerate(line, start=1):
-            depth += (letter in "[{") - (letter in "]}")
-            if depth > MAX_DEPTH:
-                document.add(
-                    (), "site.size", "is nested too deeply", "is it the right file?", mark=Mark(number, column)
-                )
-                return True
-    return False
+def parse_embedded(text: Text, document: Document, *, top: str = "a mapping") -> Entries | None:
+    """The YAML that a text of `document` holds; every place, also those of problems, is one of the file.
+
+    None when it is empty, holds comments only, or is wrong: then problems were added.
+    """
+    places = Places(text, document.lines)
+    return _Parser(document, top, places.at, lambda mark: places.at(mark.index), text.path).parse(str(text))
 
 
-def _compose(text: str, document: Document) -> Node | None:
-    yaml = YAML(typ="safe", pure=True)
-    yaml.composer.warn_double_anchors = False
-    try:
-        node = yaml.compose(text)
-    except ReaderError as error:
-        before = split_lines(text[: error.position])
-        mark = Mark(len(before), len(before[-1]) + 1)
-        document.add((), "site.syntax", "holds a character that YAML does not allow", "is it a text file?", mark=mark)
-    except MarkedYAMLError as error:
-        place = error.problem_mark or error.context_mark
-        mark = Mark(place.line + 1, place.column + 1) if place else Mark(1, 1)
+@dataclass(frozen=True)
+class _Parser:
+    """Reads one text of a document.
+
+    at: the place of a character by its number; place: that of a parser's mark; path: where the content belongs.
+    """
+
+    document: Document
+    top: str
+    at: Callable[[int], Mark]
+    place: Place = own_place
+    path: YamlPath = ()
+
+    def parse(self, text: str) -> Entries | None:
+        """The mapping that the text is; None where it is none."""
+        node = None if self._too_deep(text) else self._compose(text)
+        if node is None:
+            return None
+        try:
+            root = TreeBuilder(self.document, self.place).build(node, self.path)
+        except TooMuchError as error:
+            self._tell(
+                "site.size", "holds more than a site can", error.mark, "is an alias (*name) inside the thing it names?"
+            )
+            return None
+        if isinstance(root, Entries):
+            return root
+        found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
+        message = f"{self.top} is expected at the top, found {found}"
+        self._tell("site.type", message, self.place(node.start_mark), "is it the right file?")
+        return None
+
+    def _tell(self, code: str, message: str, mark: Mark | None = None, remedy: str = "") -> None:
+        self.document.add(self.path, code, message, remedy, mark=mark)
+
+    def _too_deep(self, text: str) -> bool:
+        """Whether a line opens so many brackets that the parser would take minutes over it."""
+        for line in _LINE.finditer(text):
+            if line[0].count("[") + line[0].count("{") <= MAX_DEPTH:
+                continue
+            depth = 0
+            for index, letter in enumerate(line[0], start=line.start()):
+                depth += (letter in "[{") - (letter in "]}")
+                if depth > MAX_DEPTH:
+                    self._tell("site.size", "is nested too deeply", self.at(index), "is it the right file?")
+                    return True
+        return False
+
+    def _compose(self, text: str) -> Node | None:
+        yaml = YAML(typ="safe", pure=True)
+        yaml.composer.warn_double_anchors = False
+        try:
+            node = yaml.compose(text)
+        except ReaderError as error:
+            mark = self.at(error.position)
+            self._tell("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")
+        except MarkedYAMLError as error:
+            self._tell_syntax(error)
+        except RecursionError:
+            self._tell("site.syntax", "is nested too deeply")
+        except (
+            YAMLError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            AssertionError,
+            NotImplementedError,
+        ) as error:
+            # the parser has a few unguarded corners; whatever it trips over is the file's fault
+            self._tell("site.syntax", f"is not YAML: {type(error).__name__}")
+        else:
+            return node if isinstance(node, Node) else None
+        return None
+
+    def _tell_syntax(self, error: MarkedYAMLError) -> None:
+        found = error.problem_mark or error.context_mark
+        mark = self.place(found) if found else self.document.mark(self.path)
         what = (error.problem or error.context or "cannot be read").strip().splitlines()[0]
-        document.add((), "site.syntax", f"is not YAML: {what}", _syntax_remedy(what, document, mark), mark=mark)
-    except RecursionError:
-        document.add((), "site.syntax", "is nested too deeply")
-    except (
-        YAMLError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        AssertionError,
-        NotImplementedError,
-    ) as error:
-        # the parser has a few unguarded corners; whatever it trips over is the file's fault
-        document.add((), "site.syntax", f"is not YAML: {type(error).__name__}")
-    else:
-        return node if isinstance(node, Node) else None
-    return None
+        self._tell("site.syntax", f"is not YAML: {what}", mark, _syntax_remedy(what, self.document, mark))
 
 
 def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:

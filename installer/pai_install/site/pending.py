@@ -18,13 +18,13 @@ def _pending(site: Site) -> Iterator[str]:
     others = _devices(site)
     if others:
         yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"
-    if site.services:
-        yield f"services-configuration.yaml is checked only: {', '.join(sorted(site.services))}"
+    for why, sections in site.services.idle():
+        yield f"{', '.join(sections)} (services-configuration.yaml): {why}"
 
 
 def _devices(site: Site) -> tuple[str, ...]:
     """Types of devices that are not NVIDIA's, sorted: of machine types and of OpenPAI's section device-plugin."""
     types = {sku.device.type for sku in map(site.sku_of, site.present_machines) if sku.device is not None}
-    section = site.services.get("device-plugin") or {}
-    types |= {str(name) for name in section.get("devices") or ()}
+    if site.services.device_plugin is not None:
+        types.update(site.services.device_plugin.devices)
     return tuple(sorted(name for name in types if not name.startswith("nvidia.com/")))

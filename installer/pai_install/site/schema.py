@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pai_install.site.layout_file import LayoutFile
-from pai_install.site.services import KNOWN_SECTIONS, LISTS_ALLOWED
+from pai_install.site.services import Services
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -37,13 +37,16 @@ def _config() -> dict[str, Any]:
 
 
 def _services() -> dict[str, Any]:
-    kinds = {section: ["object", "null"] for section in sorted(KNOWN_SECTIONS)}
-    kinds |= {section: ["object", "array", "null"] for section in LISTS_ALLOWED}
-    return {
-        "title": "services-configuration.yaml",
-        "type": "object",
-        "properties": {section: {"type": kind} for section, kind in kinds.items()},
-    }
+    made = {**Services.model_json_schema(by_alias=True), "title": "services-configuration.yaml"}
+    for model in (made, *made["$defs"].values()):
+        properties = model.get("properties", {})
+        model["properties"] = {key: _or_nothing(value) for key, value in properties.items()}
+    return made
+
+
+def _or_nothing(value: dict[str, Any]) -> dict[str, Any]:
+    """A key without value counts as not given."""
+    return value if {"type": "null"} in value.get("anyOf", ()) else {"anyOf": [value, {"type": "null"}]}
 
 
 def _report() -> dict[str, Any]:

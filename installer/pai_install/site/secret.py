@@ -104,6 +104,14 @@ def _open_vault(sealed: str) -> SecretStr:
 
 
 def _read_secret(value: object, info: ValidationInfo) -> SecretStr:
+    secret = read_quiet_secret(value, info)
+    if isinstance(value, str) and not isinstance(secret, MissingSecret) and not value.startswith(_VAULT_HEAD):
+        note(value, info, "plain-secret", "is a secret in plain text", "use !vault, {file: PATH} or {env: NAME}")
+    return secret
+
+
+def read_quiet_secret(value: object, info: ValidationInfo) -> SecretStr:
+    """A secret where OpenPAI's files have it in plain text: that alone gives no warning."""
     folder = info.context.folder if isinstance(info.context, Document) else Path()
     try:
         secret = resolve_secret(value, folder)
@@ -113,8 +121,6 @@ def _read_secret(value: object, info: ValidationInfo) -> SecretStr:
         raise invalid("vault", "is not an ansible-vault string", "make it with ansible-vault encrypt_string")
     if isinstance(secret, MissingSecret):
         note(value, info, "secret-missing", secret.reason, secret.remedy)
-    elif isinstance(value, str) and not value.startswith(_VAULT_HEAD):
-        note(value, info, "plain-secret", "is a secret in plain text", "use !vault, {file: PATH} or {env: NAME}")
     elif isinstance(value, dict) and "file" in value:
         _warn_mode(site_path(str(value["file"]), folder), value, info)
     return secret
@@ -134,13 +140,8 @@ def _elsewhere(kind: str) -> dict[str, object]:
     }
 
 
-Secret = Annotated[
-    SecretStr,
-    BeforeValidator(_read_secret),
-    WithJsonSchema(
-        {
-            "description": "Text, an ansible-vault string, {file: PATH} or {env: NAME}.",
-            "anyOf": [{"type": "string"}, {"type": "number"}, _elsewhere("env"), _elsewhere("file")],
-        }
-    ),
-]
+SECRET_SCHEMA = {
+    "description": "Text, an ansible-vault string, {file: PATH} or {env: NAME}.",
+    "anyOf": [{"type": "string"}, {"type": "number"}, _elsewhere("env"), _elsewhere("file")],
+}
+Secret = Annotated[SecretStr, BeforeValidator(_read_secret), WithJsonSchema(SECRET_SCHEMA)]

@@ -43,7 +43,7 @@ def site_json(site: Site) -> dict[str, Any]:
             key: {"value": _open(getattr(site.settings, key)), "default": key not in site.settings.model_fields_set}
             for key in Settings.model_fields
         },
-        "services": sorted(site.services),
+        "services": sorted(site.services.given),
     }
 
 
@@ -146,8 +146,8 @@ def meanings(site: Site) -> Iterator[Meaning]:
         yield says("HiveD scheduler", hived, "enable_hived_scheduler")
     if settings.docker_image_tag:
         yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
-    if site.services:
-        yield Meaning("services", ", ".join(sorted(site.services)), default=False)
+    if site.services.given:
+        yield Meaning("services", ", ".join(sorted(site.services.given)), default=False)
 
 
 def _lists(settings: Settings) -> Iterator[Meaning]:

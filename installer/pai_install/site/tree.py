@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from ruamel.yaml.error import StreamMark
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from pai_install.site.document import Document, Entries, Items, Mark, Text
 from pai_install.site.problem import YamlPath
 
 MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
+MAX_MERGED = 1_000_000  # so do merges (<<) of merges: entries that are looked through
 MAX_DEPTH = 60
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _YAML_TAG = "tag:yaml.org,2002:"
@@ -27,9 +29,12 @@ class TooMuchError(Exception):
         self.mark = mark
 
 
-def mark_of(node: Node) -> Mark:
-    """Where a node begins."""
-    return Mark(node.start_mark.line + 1, node.start_mark.column + 1)
+Place = Callable[[StreamMark], Mark]
+
+
+def own_place(mark: StreamMark) -> Mark:
+    """The place of a parser's mark in the text that was parsed."""
+    return Mark(mark.line + 1, mark.column + 1)
 
 
 def _encodable(text: str) -> bool:
@@ -37,12 +42,18 @@ def _encodable(text: str) -> bool:
 
 
 class TreeBuilder:
-    """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes."""
+    """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes.
 
-    def __init__(self, document: Document) -> None:
+    place: where a mark of the parser's is in the document's file.
+    """
+
+    def __init__(self, document: Document, place: Place = own_place) -> None:
         self.document = document
+        self.place = place
         self.seen: set[int] = set()
         self.repeats = 0
+        self.merged = 0
+        self.told: set[tuple[str, Mark]] = set()
 
     def build(self, node: Node, path: YamlPath = (), depth: int = 0) -> Entries | Items | Text | None:
         """The container or text for a node and all below it; None for null.
@@ -51,7 +62,7 @@ class TreeBuilder:
         """
         self.repeats += id(node) in self.seen
         self.seen.add(id(node))
-        mark = mark_of(node)
+        mark = self._mark(node)
         if self.repeats > MAX_REPEATS or depth > MAX_DEPTH:
             raise TooMuchError(mark)
         self.document.marks.setdefault(path, mark)
@@ -69,6 +80,16 @@ class TreeBuilder:
             self.document.marks[(*path, name)] = place
             entries[name] = self.build(value, (*path, name), depth + 1)
         return entries
+
+    def _mark(self, node: Node) -> Mark:
+        """Where a node begins."""
+        return self.place(node.start_mark)
+
+    def _tell_once(self, path: YamlPath, code: str, message: str, remedy: str, mark: Mark) -> None:
+        """Adds a problem; what stands in a mapping that is merged many times is said once."""
+        if (code, mark) not in self.told:
+            self.told.add((code, mark))
+            self.document.add(path, code, message, remedy, mark=mark)
 
     def _scalar(self, node: ScalarNode, path: YamlPath, mark: Mark) -> Text | None:
         tag = str(node.tag)
@@ -97,9 +118,9 @@ class TreeBuilder:
         seen: dict[str, Mark] = {}
         merged: list[Node] = []
         for key, value in node.value:
-            mark = mark_of(key)
+            mark = self._mark(key)
             if not isinstance(key, ScalarNode) or not key.value or not _encodable(key.value):
-                self.document.add(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark=mark)
+                self._tell_once(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark)
             elif key.value == "<<" and not key.style:
                 merged.append(value)
             elif key.value in seen:
@@ -114,8 +135,9 @@ class TreeBuilder:
                     yield name, place, inner
 
     def _merged(self, node: Node, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
-        if depth > MAX_DEPTH:
-            raise TooMuchError(mark_of(node))
+        self.merged += 1 + len(node.value)
+        if depth > MAX_DEPTH or self.merged > MAX_MERGED:
+            raise TooMuchError(self._mark(node))
         if isinstance(node, MappingNode):
             yield from self._pairs(node, path, depth + 1)
         elif isinstance(node, SequenceNode):
@@ -123,8 +145,8 @@ class TreeBuilder:
                 yield from self._merged(item, path, depth + 1)
         else:
             message = "only a mapping can be merged with <<"
-            self.document.add(path, "site.merge", message, "name one with an alias (*name)", mark=mark_of(node))
+            self._tell_once(path, "site.merge", message, "name one with an alias (*name)", self._mark(node))
 
     def _duplicate(self, path: YamlPath, mark: Mark, first: Mark) -> None:
         message = f"is given twice, first in line {first.line}"
-        self.document.add(path, "site.duplicate-key", message, "remove one of the two", mark=mark)
+        self._tell_once(path, "site.duplicate-key", message, "remove one of the two", mark)

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.unit.modules.conftest import PLAYBOOKS, load
+from tests.ansible_path import PLAYBOOKS
+from tests.unit.modules.conftest import load
 
 MANIFEST = b'{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s,"layers":[]}'
 

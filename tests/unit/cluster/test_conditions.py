@@ -10,7 +10,7 @@ import pytest
 from pai_install.checks.finding import worst
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.conditions import cluster_findings, versions
-from pai_install.plan.observed import Certificate, Membership, Observed
+from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 
 NOW = 1_800_000_000.0
@@ -166,19 +166,3 @@ def test_what_a_node_does_not_say_is_not_good(site: Site, left_out: str) -> None
     silent = {key: value for key, value in node("worker2").items() if key != left_out}
     findings = cluster_findings(site, "1.36.3", seen(site, [*NODES[:2], silent], [pod()]), now=NOW)
     assert [entry.subject for entry in findings if entry.verdict != "PASS"] == ["worker2"]
-
-
-def test_a_node_that_the_layout_does_not_have_is_named(site: Site) -> None:
-    findings = cluster_findings(site, "1.36.3", seen(site, [*NODES, node("stranger")], [pod()]), now=NOW)
-    (found,) = [entry for entry in findings if entry.verdict != "PASS"]
-    assert (found.id, found.subject, found.verdict) == ("unknown-node", "stranger", Verdict.WARN)
-    assert "layout.yaml does not have it" in found.message
-
-
-def test_a_machine_that_joined_under_its_former_name_is_left_to_the_plan(site: Site) -> None:
-    observed = seen(site, [*NODES[:2], node("old", machine_id="c0")], [pod()])
-    observed["worker2"] = Observed(hostname="worker2", machine_id="c0")
-    assert "renamed-machine" in {entry.id for entry in cluster_findings(site, "1.36.3", observed, now=NOW)}
-    member = Membership(node=True, joined=True, node_name="old")
-    observed["worker2"] = Observed(hostname="worker2", machine_id="c0", kubernetes=member)
-    assert "renamed-machine" not in {entry.id for entry in cluster_findings(site, "1.36.3", observed, now=NOW)}

@@ -79,7 +79,8 @@ def test_nat_that_is_there_stays(spec: LabSpec, box: Any) -> None:
 @pytest.mark.parametrize(
     ("rules", "drops"), [("-P FORWARD DROP\n-A x", True), ("-P FORWARD ACCEPT\n", False), ("", False)]
 )
-def test_filter_that_drops_is_noticed(box: Any, *, rules: str, drops: bool) -> None:
+def test_filter_that_drops_is_noticed(box: Any, monkeypatch: pytest.MonkeyPatch, *, rules: str, drops: bool) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/sbin/{name}")
     box.answer("iptables -w -S FORWARD", stdout=rules)
     assert network.drops_forwarded() is drops
 

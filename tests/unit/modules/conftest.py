@@ -7,22 +7,13 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from ansible.module_utils.testing import patch_module_args
 
-PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
-SHARED = "ansible.module_utils.pai_managed"
-ETCD = "ansible.module_utils.pai_etcd_members"
-RUNNING = "ansible.module_utils.pai_running"
-CERTIFICATES = "ansible.module_utils.pai_certificates"
-CLUSTER_SETTINGS = "ansible.module_utils.pai_cluster_settings"
-CLUSTER_STATE = "ansible.module_utils.pai_cluster_state"
-KUBECTL = "ansible.module_utils.pai_kubectl"
-KUBEADM_FILES = "ansible.module_utils.pai_kubeadm_files"
-STATIC_PODS = "ansible.module_utils.pai_static_pods"
+from tests.ansible_path import PLAYBOOKS, module_util
 
 
 def load(path: Path, name: str) -> ModuleType:
@@ -39,77 +30,68 @@ def load(path: Path, name: str) -> ModuleType:
 @pytest.fixture(scope="session")
 def kubectl_util() -> Any:
     """playbooks/module_utils/pai_kubectl.py."""
-    return sys.modules.get(KUBECTL) or load(PLAYBOOKS / "module_utils" / "pai_kubectl.py", KUBECTL)
+    return module_util("pai_kubectl")
 
 
 @pytest.fixture(scope="session")
 def cluster_state() -> Any:
     """playbooks/module_utils/pai_cluster_state.py."""
-    path = PLAYBOOKS / "module_utils" / "pai_cluster_state.py"
-    return sys.modules.get(CLUSTER_STATE) or load(path, CLUSTER_STATE)
+    return module_util("pai_cluster_state")
 
 
 @pytest.fixture(scope="session")
-def managed(kubectl_util: Any, cluster_state: Any) -> Any:
+def managed() -> Any:
     """playbooks/module_utils/pai_managed.py."""
-    del kubectl_util, cluster_state
-    return sys.modules.get(SHARED) or load(PLAYBOOKS / "module_utils" / "pai_managed.py", SHARED)
+    return module_util("pai_managed")
 
 
 @pytest.fixture(scope="session")
 def etcd() -> Any:
     """playbooks/module_utils/pai_etcd_members.py."""
-    return sys.modules.get(ETCD) or load(PLAYBOOKS / "module_utils" / "pai_etcd_members.py", ETCD)
+    return module_util("pai_etcd_members")
 
 
 @pytest.fixture(scope="session")
 def certificate_facts() -> Any:
     """playbooks/module_utils/pai_certificates.py."""
-    return sys.modules.get(CERTIFICATES) or load(PLAYBOOKS / "module_utils" / "pai_certificates.py", CERTIFICATES)
+    return module_util("pai_certificates")
 
 
 @pytest.fixture(scope="session")
 def cluster_settings() -> Any:
     """playbooks/module_utils/pai_cluster_settings.py."""
-    path = PLAYBOOKS / "module_utils" / "pai_cluster_settings.py"
-    return sys.modules.get(CLUSTER_SETTINGS) or load(path, CLUSTER_SETTINGS)
+    return module_util("pai_cluster_settings")
 
 
 @pytest.fixture(scope="session")
-def running(managed: Any) -> Any:
+def running() -> Any:
     """playbooks/module_utils/pai_running.py."""
-    del managed
-    return sys.modules.get(RUNNING) or load(PLAYBOOKS / "module_utils" / "pai_running.py", RUNNING)
+    return module_util("pai_running")
 
 
 @pytest.fixture(scope="session")
-def kubeadm_files(managed: Any) -> Any:
+def kubeadm_files() -> Any:
     """playbooks/module_utils/pai_kubeadm_files.py."""
-    del managed
-    path = PLAYBOOKS / "module_utils" / "pai_kubeadm_files.py"
-    return sys.modules.get(KUBEADM_FILES) or load(path, KUBEADM_FILES)
+    return module_util("pai_kubeadm_files")
 
 
 @pytest.fixture(scope="session")
-def static_pods(kubeadm_files: Any) -> Any:
+def static_pods() -> Any:
     """playbooks/module_utils/pai_static_pods.py."""
-    del kubeadm_files
-    return sys.modules.get(STATIC_PODS) or load(PLAYBOOKS / "module_utils" / "pai_static_pods.py", STATIC_PODS)
+    return module_util("pai_static_pods")
 
 
 @pytest.fixture(scope="session")
-def library(
-    managed: Any, etcd: Any, certificate_facts: Any, running: Any, static_pods: Any, cluster_settings: Any
-) -> Callable[[str], Any]:
+def library() -> Callable[[str], Any]:
     """Loads playbooks/library/NAME.py."""
-    del managed, etcd, certificate_facts, running, static_pods, cluster_settings
     return lambda name: load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
 
 
 @pytest.fixture(scope="session")
 def filters() -> Any:
-    """playbooks/filter_plugins/pai.py."""
-    return load(PLAYBOOKS / "filter_plugins" / "pai.py", "pai_filters")
+    """All of playbooks/filter_plugins, as one."""
+    paths = sorted((PLAYBOOKS / "filter_plugins").glob("*.py"))
+    return SimpleNamespace(**{k: v for path in paths for k, v in vars(load(path, f"filters_{path.stem}")).items()})
 
 
 @pytest.fixture
@@ -117,6 +99,7 @@ def facts() -> dict[str, Any]:
     """A plain machine: systemd, cgroup v2, every capability."""
     return {
         "cgroup_version": 2,
+        "cgroup_driver": "systemd",
         "virtualization": {"kind": "none", "container": False},
         "sys_resource": True,
         "bridge_netfilter": True,

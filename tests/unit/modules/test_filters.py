@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.ansible_path import module_util
+
 RUNTIME = {"sandbox_image": "r/pause:1", "nvidia_path": "/opt/nvidia-container-runtime", "default_runtime": "nvidia"}
 DOCKER = {
     "data_root": "/mnt/docker",
@@ -133,7 +135,8 @@ def test_docker_has_the_nvidia_runtime_where_there_are_devices(filters: Any, fac
 def test_one_cgroup_driver_for_all_three(
     filters: Any, facts: dict[str, Any], cgroup: int, container: bool, driver: str
 ) -> None:
-    facts |= {"cgroup_version": cgroup, "virtualization": {"kind": "x", "container": container}}
+    assert module_util("pai_machine").cgroup_driver(cgroup, container) == driver
+    facts |= {"cgroup_version": cgroup, "cgroup_driver": driver}
     assert filters.docker_patch(DOCKER, facts)["exec-opts"] == [f"native.cgroupdriver={driver}"]
     kubelet = filters.kubelet_config({}, facts)
     assert kubelet["cgroupDriver"] == driver

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.ansible_path import module_util
+
 Library = Callable[[str], Any]
 
 
@@ -90,11 +92,23 @@ def test_containerd_format_version(library: Library, text: str, version: int) ->
     assert library("pai_containerd_config").format_version(text) == version
 
 
-def test_os_release_and_memory_of_this_box(library: Library) -> None:
-    facts = library("pai_facts")
-    assert facts.os_release()["id"]
-    assert facts.memory_bytes() > 1 << 28
-    assert facts.cgroup_version() in (1, 2)
+def test_os_release_and_memory_of_this_box() -> None:
+    machine = module_util("pai_machine")
+    assert machine.os_release()["id"]
+    assert machine.memory_bytes() > 1 << 28
+    assert machine.cgroup_version() in (1, 2)
+
+
+def test_os_release_with_and_without_quotation_marks() -> None:
+    known = module_util("pai_machine").os_release(
+        'PRETTY_NAME="Debian GNU/Linux 12"\nID=debian\nVERSION_ID="12"\n# x\n'
+    )
+    assert known == {"pretty_name": "Debian GNU/Linux 12", "id": "debian", "version_id": "12"}
+
+
+def test_memory_that_the_kernel_does_not_name_is_none() -> None:
+    assert module_util("pai_machine").memory_bytes("MemFree: 3 kB\n") is None
+    assert module_util("pai_machine").memory_bytes("MemTotal:       16384 kB\n") == 16 << 20
 
 
 def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:

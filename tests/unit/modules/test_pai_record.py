@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from .conftest import PLAYBOOKS, ModuleFailedError, Run, load
+from tests.ansible_path import PLAYBOOKS
+
+from .conftest import ModuleFailedError, Run, load
 
 FILE = {"kind": "file", "path": "/a", "sha256": "1", "mode": "0644"}
 VARIABLES = {"ansible_role_name": "base", "pai_settings": {"base": {"base_hosts": "d1"}, "worker": {"x": "d2"}}}

@@ -102,6 +102,14 @@ def test_name_of_a_member_and_address_of_a_control_plane_are_fixed(site: Site) -
     assert "write hostname: gpu-old" in found[1].remedy
 
 
+def test_renamed_machine_that_was_reset_must_not_join_twice(site: Site) -> None:
+    nodes = [{"name": "gpu-old", "machine_id": "b0b0", "address": "10.0.0.2"}]
+    seen = observed()
+    seen["master"] = seen["master"].model_copy(update={"cluster": {"error": "", "nodes": nodes}})
+    seen["worker1"] = Observed(hostname="worker1", machine_id="b0b0")
+    assert changes(site, seen) == [("hostname", "gpu-old", "worker1")]
+
+
 @pytest.mark.parametrize(
     "seen",
     [

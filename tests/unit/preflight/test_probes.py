@@ -2,58 +2,38 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pai_install.preflight.evidence import Evidence, parse_evidence
-
-SHARED = Path(__file__).parents[3] / "playbooks" / "module_utils"
-
-
-@pytest.fixture(scope="module")
-def parts() -> dict[str, ModuleType]:
-    """pai_probe, pai_probe_machine and pai_probe_network, loaded under the names that Ansible gives them."""
-    found = {}
-    for name in ("pai_managed", "pai_probe", "pai_probe_machine", "pai_probe_network", "pai_probe_leftovers"):
-        full = f"ansible.module_utils.{name}"
-        if full not in sys.modules:
-            spec = importlib.util.spec_from_file_location(full, SHARED / f"{name}.py")
-            assert spec is not None
-            assert spec.loader is not None
-            sys.modules[full] = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(sys.modules[full])
-        found[name] = sys.modules[full]
-    return found
+from tests.ansible_path import module_util
 
 
 @pytest.fixture
-def probe(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe"]
+def probe() -> Any:
+    return module_util("pai_probe")
 
 
 @pytest.fixture
-def machine(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe_machine"]
+def machine() -> Any:
+    return module_util("pai_probe_machine")
 
 
 @pytest.fixture
-def network(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe_network"]
+def network() -> Any:
+    return module_util("pai_probe_network")
 
 
 @pytest.fixture
-def leftover(parts: dict[str, ModuleType]) -> Any:
-    return parts["pai_probe_leftovers"]
+def leftover() -> Any:
+    return module_util("pai_probe_leftovers")
 
 
 def test_a_probe_that_fails_or_hangs_costs_only_itself(probe: Any) -> None:
@@ -84,7 +64,7 @@ def test_logins_never_leave_the_machine(probe: Any) -> None:
 
 
 def test_reading_what_is_not_there(probe: Any, tmp_path: Path) -> None:
-    assert probe.read(str(tmp_path / "none")) == ""
+    assert module_util("pai_machine").read(str(tmp_path / "none")) == ""
     assert probe.names_in(str(tmp_path / "none")) == []
     assert (probe.number("12"), probe.number("x")) == (12, None)
 

@@ -32,7 +32,7 @@ def test_a_site_is_read(tmp_path: Path) -> None:
     assert sku.device is not None
     assert (sku.device.type, sku.device.model, sku.device.count) == ("nvidia.com/gpu", "K80", 4)
     assert not site.skus["master"].has_nvidia
-    assert site.services == {}
+    assert site.services.given == ()
 
 
 def test_unknown_machines_are_a_key_error(tmp_path: Path) -> None:
@@ -124,9 +124,11 @@ def test_the_place_of_any_key_can_be_asked_later(tmp_path: Path) -> None:
     assert sources["services-configuration.yaml"].mark(("hivedscheduler", "webservice-port")) == (2, 3)
 
 
-def test_services_are_kept_as_plain_data(tmp_path: Path) -> None:
+def test_services_are_typed(tmp_path: Path) -> None:
     site = load(tmp_path, services="docker-cache:\n  enabled: true\n  service_nodeport: 30500\npylon:\n")
-    assert site.services == {"docker-cache": {"enabled": True, "service_nodeport": 30500}, "pylon": None}
+    assert site.services.given == ("docker-cache",)
+    assert site.services.docker_cache is not None
+    assert (site.services.docker_cache.enabled, site.services.docker_cache.service_nodeport) == (True, 30500)
 
 
 def test_a_missing_folder_names_both_files(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pai_install.site.schema import NAMES, schema
 from pai_install.site.settings import NO_EFFECT, Settings
 from pai_install.site.starter import starter_config
 from tests.unit.site.sites import LAYOUT
+from tests.unit.site.test_services import GENERATED
 
 REPOSITORY = Path(__file__).parents[3]
 EXAMPLES = sorted(REPOSITORY.glob("layouts/*/*.yaml"))
@@ -49,6 +50,35 @@ def test_what_is_wrong_does_not_fit(old: str, new: str) -> None:
     jsonschema.validate(yaml(LAYOUT), schema("layout"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(yaml(LAYOUT.replace(old, new)), schema("layout"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GENERATED,
+        "pylon:\n",
+        "docker-cache: {enabled: yes, service_nodeport: '30500'}",
+        "storages: []\ngrants: {}",
+        "x: 1",
+    ],
+)
+def test_services_fit_as_leniently_as_they_are_read(text: str) -> None:
+    jsonschema.validate(yaml(text), schema("services-configuration"), cls=jsonschema.Draft202012Validator)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pylon: 1",
+        "docker-cache: []",
+        "authentication: {group-manager: {grouplist: x}}",
+        "prometheus: {port: {}}",
+        "storages: text",
+    ],
+)
+def test_services_of_the_wrong_shape_do_not_fit(text: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(yaml(text), schema("services-configuration"))
 
 
 def test_every_setting_is_described() -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.site.load import read_site
+from pai_install.cli.main import run
+from pai_install.site.declared import NotYet, WithoutEffect, keys_of, marker_of
+from pai_install.site.load import load_site, read_site
 from pai_install.site.problem import Problem
-from pai_install.site.services import KNOWN_SECTIONS
+from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
 
 GENERATED = """\
@@ -65,11 +67,16 @@ def test_what_openpai_generated_has_no_problem(tmp_path: Path) -> None:
     reading = read_site(write_site(tmp_path, services=GENERATED))
     assert reading.problems == ()
     assert reading.site is not None
-    assert reading.site.services["webportal"] == {"server-port": 9286}
-    assert str(reading.site.services["hivedscheduler"]["config"]).startswith("physicalCluster:\n")
+    services = reading.site.services
+    assert services.webportal is not None
+    assert services.webportal.server_port == 9286
+    assert services.hivedscheduler is not None
+    assert services.hivedscheduler.config is not None
+    [cell] = services.hivedscheduler.config.physical_cluster.physical_cells
+    assert (cell.cell_type, cell.cell_address) == ("gpu-machine-NODE", "w1")
 
 
-@pytest.mark.parametrize("section", sorted(KNOWN_SECTIONS))
+@pytest.mark.parametrize("section", sorted(keys_of(Services)))
 def test_every_known_section_may_be_empty(tmp_path: Path, section: str) -> None:
     assert problems(tmp_path, f"{section}:\n") == []
 
@@ -124,3 +131,129 @@ def test_duplicates_inside_hiveds_text_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["hivedscheduler: {config: ''}", "hivedscheduler: {config: }", "hivedscheduler: {}"])
 def test_hived_may_be_without_configuration(tmp_path: Path, text: str) -> None:
     assert [problem.code for problem in problems(tmp_path, text + "\n")] in ([], ["site.empty"])
+
+
+@pytest.mark.parametrize("text", ["config: ''", "config: |\n    # off\n", "config:", "config: ' '"])
+def test_hived_without_configuration_is_off(tmp_path: Path, text: str) -> None:
+    reading = read_site(write_site(tmp_path, services=f"hivedscheduler:\n  {text}\n"))
+    assert reading.problems == ()
+    assert reading.site is not None
+    assert reading.site.services.hivedscheduler is None or reading.site.services.hivedscheduler.config is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("childCellNumber: 4", "childCellNumber: four"),
+        ("cellAddress: w1", "cellAdress: w1"),
+        ("isNodeLevel: true", "isNodeLevel: maybe"),
+        ("        - cellType: gpu-machine-NODE\n          cellNumber: 1\n", "          gpu\n"),
+        ("skuTypes:\n        gpu-machine: {gpu: 1, cpu: 5, memory: 55244Mi}", "skuTypes: [x]"),
+    ],
+)
+def test_what_is_wrong_inside_hiveds_text_is_at_the_inner_key(tmp_path: Path, old: str, new: str) -> None:
+    assert old in GENERATED
+    text = GENERATED.replace(old, new)
+    [problem] = problems(tmp_path, text)
+    line = text.splitlines()[problem.line - 1]
+    assert problem.path.startswith("hivedscheduler.config.")
+    key = problem.path.rpartition(".")[2].partition("[")[0]
+    assert line[problem.column - 1 :].startswith(key), (problem, line)
+
+
+def test_hiveds_configuration_may_be_a_mapping(tmp_path: Path) -> None:
+    text = "hivedscheduler: {config: {physicalCluster: {cellTypes: {a: {childCellNumber: x}}}, virtualClusters: {}}}\n"
+    [problem] = problems(tmp_path, text)
+    assert problem.column == text.index("childCellNumber") + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "remedy"),
+    [
+        ("rest-server: {jwt-secretx: a}", "rest-server.jwt-secretx", "did you mean jwt-secret?"),
+        ("hivedscheduler: {confg: a}", "hivedscheduler.confg", "did you mean config?"),
+        ("docker-cache: {enable: true}", "docker-cache.enable", "did you mean enabled?"),
+        ("cluster: {common: {cluster-typ: k8s}}", "cluster.common.cluster-typ", "did you mean cluster-type?"),
+        (
+            "authentication: {group-manager: {grouplist: [{}, {extension: {acls: {storageConfig: [x]}}}]}}",
+            "authentication.group-manager.grouplist[1].extension.acls.storageConfig",
+            "did you mean storageConfigs?",
+        ),
+        ("pylon: {prt: }", "pylon.prt", "did you mean port?"),
+    ],
+)
+def test_unknown_keys_are_warnings_with_the_nearest_name(tmp_path: Path, text: str, path: str, remedy: str) -> None:
+    [problem] = problems(tmp_path, text + "\n")
+    assert (problem.path, problem.severity, problem.code) == (path, "warning", "site.unknown-key")
+    assert problem.remedy == remedy
+
+
+def test_groups_and_what_they_may_use(tmp_path: Path) -> None:
+    site = load_site(write_site(tmp_path, services=GENERATED)).site
+    assert site.services.authentication is not None
+    manager = site.services.authentication.group_manager
+    assert manager is not None
+    assert [group.groupname for group in manager.groups] == ["admingroup", "default"]
+    acls = manager.groups[1].extension.acls
+    assert (acls.admin, acls.virtual_clusters, acls.storage_configs) == (False, ("default",), ("data",))
+
+
+def test_sections_that_are_not_decided_are_kept(tmp_path: Path) -> None:
+    site = load_site(
+        write_site(tmp_path, services="storages:\n  - {name: data, secret: pl4nted}\nscheduler: {a: 1}\n")
+    ).site
+    assert site.services.storages is not None
+    assert site.services.storages.content == [{"name": "data", "secret": "pl4nted"}]
+    assert "pl4nted" not in repr(site)
+
+
+SECRETS = """\
+rest-server: {default-pai-admin-password: pl4nted, jwt-secret: pl4nted, log_azure_storage_account_key: pl4nted}
+cluster: {docker-registry: {username: x, password: pl4nted}}
+docker-cache: {azure_account_key: pl4nted, registry-htpasswd: pl4nted}
+authentication: {AAD: {clientSecret: pl4nted}}
+storage-manager: {smbpwd: pl4nted, domainpwd: pl4nted}
+postgresql: {passwd: pl4nted}
+log-manager: {admin_password: pl4nted, jwt_secret: pl4nted}
+alert-manager: {pai-bearer-token: pl4nted, alert-handler: {email-configs: {smtp-auth-password: pl4nted}}}
+marketplace-db: {passwd: pl4nted}
+marketplace-restserver: {azure_storage: {connection_strings: ["AccountKey=pl4nted"]}, azure_storage_json: pl4nted}
+"""
+
+
+def test_secrets_are_never_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_site(tmp_path, services=SECRETS)
+    site = load_site(tmp_path).site
+    assert SECRETS.count("pl4nted") == 17
+    assert "pl4nted" not in repr(site)
+    assert site.services.postgresql is not None
+    assert site.services.postgresql.passwd is not None
+    assert site.services.postgresql.passwd.get_secret_value() == "pl4nted"
+    for options in ([], ["--annotate"], ["--format", "json"]):
+        assert run(["validate", "--site", str(tmp_path), *options]) == 0
+        assert "pl4nted" not in capsys.readouterr().out
+
+
+def test_a_secret_may_be_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SMB_PASSWORD", "from outside")
+    site = load_site(write_site(tmp_path, services="storage-manager: {smbpwd: {env: SMB_PASSWORD}}\n")).site
+    assert site.services.storage_manager is not None
+    assert site.services.storage_manager.smbpwd is not None
+    assert site.services.storage_manager.smbpwd.get_secret_value() == "from outside"
+
+
+@pytest.mark.parametrize("name", sorted(Services.model_fields))
+def test_every_section_says_whether_it_has_an_effect(name: str) -> None:
+    info = Services.model_fields[name]
+    assert bool(marker_of(info, NotYet)) != bool(marker_of(info, WithoutEffect))
+
+
+def test_a_list_of_devices_may_have_several_forms(tmp_path: Path) -> None:
+    for text in ("[NVIDIA_VISIBLE_DEVICES, HIVED_VISIBLE_DEVICES]", "NVIDIA_VISIBLE_DEVICES,HIVED_VISIBLE_DEVICES"):
+        services = f"rest-server: {{hived-computing-device-envs: {text if text[0] == '[' else repr(text)}}}\n"
+        site = load_site(write_site(tmp_path, services=services)).site
+        assert site.services.rest_server is not None
+        assert site.services.rest_server.hived_computing_device_envs == (
+            "NVIDIA_VISIBLE_DEVICES",
+            "HIVED_VISIBLE_DEVICES",
+        )

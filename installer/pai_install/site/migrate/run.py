@@ -12,7 +12,7 @@ from pai_install.site.migrate.emit import layout_text
 from pai_install.site.migrate.layout_v0 import LAYOUT_NAMES, is_v0, read_v0_site
 from pai_install.site.migrate.model import NewSite, Note
 from pai_install.site.reader import read_document
-from pai_install.site.services import check_services
+from pai_install.site.services import read_services
 from pai_install.system.files import write_atomic, write_secret
 
 
@@ -83,7 +83,7 @@ def _services(path: Path, notes: list[Note]) -> str | None:
     if not path.is_file():
         return None
     document = read_document(path)
-    check_services(document)
+    read_services(document)
     if any(problem.is_error for problem in document.problems):
         notes.append(Note(SERVICES, f"not taken over: {document.problems[0].message}"))
         return None

@@ -1,4 +1,4 @@
-"""Filters that build configuration as data: pure functions, so that no YAML, TOML or JSON is pasted together."""
+"""Filters for the configuration of kubeadm and the kubelet: pure functions, so that no YAML is pasted together."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tomlkit
 import yaml
 
-CRI_IMAGES = "io.containerd.cri.v1.images"
-CRI_RUNTIME = "io.containerd.cri.v1.runtime"
-CNI_PROGRAMS = "/opt/cni/bin"
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
 AUDIT_POLICY = "/etc/kubernetes/audit/policy.yaml"
 AUDIT_LOG_DIR = "/var/log/kubernetes/audit"
@@ -25,127 +21,6 @@ CIPHER_SUITES = [
     for key in ("ECDSA", "RSA")
 ]
 TLS_ARGUMENTS = {"tls-cipher-suites": ",".join(CIPHER_SUITES), "tls-min-version": "VersionTLS12"}
-
-
-def merge_toml(text: str, patch: Mapping[str, Any]) -> str:
-    """The TOML document with `patch` in it; the admin's own keys, comments and order stay."""
-    document = tomlkit.parse(text)
-    _merge_table(document, patch)
-    return tomlkit.dumps(document)
-
-
-def _merge_table(table: Any, patch: Mapping[str, Any]) -> None:
-    for key, value in patch.items():
-        if isinstance(value, Mapping):
-            if not isinstance(table.get(key), Mapping):
-                table[key] = tomlkit.table()
-            _merge_table(table[key], value)
-        elif table.get(key) != value:
-            table[key] = value
-
-
-def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What containerd's configuration (version 3 or newer) must contain.
-
-    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime.
-    facts: `ansible_facts.pai` of the machine.
-    """
-    systemd = cgroup_driver(facts) == "systemd"
-    runtimes: dict[str, Any] = {
-        "runc": {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": systemd}}
-    }
-    if settings["nvidia_path"]:
-        options = {"BinaryName": settings["nvidia_path"], "SystemdCgroup": systemd}
-        runtimes["nvidia"] = {"runtime_type": "io.containerd.runc.v2", "options": options}
-    return {
-        "plugins": {
-            CRI_IMAGES: {
-                "pinned_images": {"sandbox": settings["sandbox_image"]},
-                "registry": {"config_path": "/etc/containerd/certs.d"},
-            },
-            CRI_RUNTIME: {
-                "enable_cdi": True,
-                # without the capability the kernel refuses lower scores and no pod would start
-                "restrict_oom_score_adj": not facts["sys_resource"],
-                "cni": {"conf_template": "/etc/containerd/cni.template.json", "max_conf_num": 1},
-                "containerd": {"default_runtime_name": settings["default_runtime"], "runtimes": runtimes},
-            },
-        }
-    }
-
-
-def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
-    """The whole configuration file: what is there, in the daemon's version, with `patch` in it.
-
-    current: result of pai_containerd_config (text, version). A disabled CRI plugin, as Docker's packages ship it, is
-    enabled: without it the machine cannot be a node.
-    """
-    text = current["text"] or f"version = {current['version']}\n"
-    document = tomlkit.parse(text)
-    disabled = document.get("disabled_plugins")
-    if disabled is not None:
-        kept = [name for name in disabled if name not in ("cri", "io.containerd.grpc.v1.cri", CRI_RUNTIME, CRI_IMAGES)]
-        if kept != list(disabled):
-            document["disabled_plugins"] = kept
-    _merge_table(document, patch)
-    _find_cni_programs(document["plugins"][CRI_RUNTIME]["cni"])
-    return tomlkit.dumps(document)
-
-
-def _find_cni_programs(cni: Any) -> None:
-    """Our CNI programs come first where the configuration names folders, as distributions' packages do."""
-    named = [*cni.get("bin_dirs", ()), *filter(None, [cni.get("bin_dir")])]
-    if named and named[0] != CNI_PROGRAMS:
-        cni["bin_dirs"] = [CNI_PROGRAMS, *(folder for folder in named if folder != CNI_PROGRAMS)]
-    if named and cni.get("bin_dir"):
-        cni["bin_dir"] = ""
-
-
-def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """The hosts.toml files of containerd, for pai_files: registry host -> URLs to ask in its place, in order."""
-    files = []
-    for host, urls in hosts.items():
-        document: dict[str, Any] = {"host": {url: {"capabilities": ["pull", "resolve"]} for url in urls}}
-        path = f"/etc/containerd/certs.d/{host}/hosts.toml"
-        # containerd reads it anew for every pull
-        files.append({"path": path, "content": tomlkit.dumps(document), "mode": "0644", "live": True})
-    return files
-
-
-def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What Docker's daemon.json must contain.
-
-    settings: data_root, log_max_size, log_max_file, live_restore, mirrors, insecure_registries, nvidia_path,
-    default_runtime. A log driver that the admin chose stays, with its options: ours would be refused by it.
-    """
-    patch: dict[str, Any] = {
-        "data-root": settings["data_root"],
-        "exec-opts": [f"native.cgroupdriver={cgroup_driver(facts)}"],
-        "live-restore": settings["live_restore"],
-    }
-    if facts.get("docker", {}).get("log_driver", "json-file") == "json-file":
-        patch["log-driver"] = "json-file"
-        patch["log-opts"] = {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])}
-    if settings["mirrors"]:
-        patch["registry-mirrors"] = list(settings["mirrors"])
-    if settings["insecure_registries"]:
-        patch["insecure-registries"] = list(settings["insecure_registries"])
-    if facts["sys_resource"]:
-        # containerd 2.1.5 and newer start containers with 1024 open files, too few for data loaders
-        patch["default-ulimits"] = {"nofile": {"Name": "nofile", "Soft": 1048576, "Hard": 1048576}}
-    if settings["nvidia_path"]:
-        patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
-        patch["default-runtime"] = settings["default_runtime"]
-    return patch
-
-
-def cgroup_driver(facts: Mapping[str, Any]) -> str:
-    """The cgroup driver that the kubelet, containerd and Docker of a machine all use.
-
-    systemd, except on cgroup v1 in a container, where the machine's systemd does not own the hierarchies.
-    """
-    shared_v1 = facts["cgroup_version"] == 1 and facts["virtualization"]["container"]
-    return "cgroupfs" if shared_v1 else "systemd"
 
 
 def kubeadm_ignored(facts: Mapping[str, Any]) -> list[str]:
@@ -183,7 +58,7 @@ def kubelet_config(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dic
     config: dict[str, Any] = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "cgroupDriver": cgroup_driver(facts),
+        "cgroupDriver": facts["cgroup_driver"],
         "containerRuntimeEndpoint": CRI_SOCKET,
         "failCgroupV1": facts["cgroup_version"] != 1,
         "rotateCertificates": True,
@@ -354,14 +229,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
-        return {
-            "cgroup_driver": cgroup_driver,
-            "containerd_config": containerd_config,
-            "containerd_patch": containerd_patch,
-            "docker_patch": docker_patch,
-            "kubeadm_ignored": kubeadm_ignored,
-            "kubeadm_init": kubeadm_init,
-            "kubeadm_join": kubeadm_join,
-            "merge_toml": merge_toml,
-            "pai_registry_hosts": registry_hosts,
-        }
+        return {"kubeadm_ignored": kubeadm_ignored, "kubeadm_init": kubeadm_init, "kubeadm_join": kubeadm_join}

@@ -1,0 +1,86 @@
+"""Whether the cluster's nodes are the machines of the layout: renamed, reinstalled, or of no machine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.plan.observed import Observed
+from pai_install.site import Site
+
+CHECK = "node-identity"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNode:
+    """A node as the cluster knows it. machine_id, address: empty where the cluster does not say."""
+
+    name: str
+    machine_id: str = ""
+    address: str = ""
+
+
+def known_nodes(observed: Mapping[str, Observed]) -> tuple[KnownNode, ...]:
+    """The nodes, as the first control plane saw them that reached the API; none where no one did."""
+    views = [seen.cluster for seen in observed.values() if seen.cluster and not seen.cluster.get("error")]
+    return tuple(map(_known, views[0].get("nodes", ()))) if views else ()
+
+
+def _known(node: Mapping[str, Any]) -> KnownNode:
+    return KnownNode(str(node["name"]), str(node.get("machine_id", "")), str(node.get("address", "")))
+
+
+def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
+    """Machine of the layout -> the other name under which it is in the cluster.
+
+    Either its kubelet has a certificate for that name, or a node that the layout does not have has its machine id
+    and its address. A machine id alone is no proof: copies of a disk share it.
+    """
+    strays = {(node.machine_id, node.address): node.name for node in _strays(site, observed) if node.machine_id}
+    found = {}
+    for machine in site.present_machines:
+        seen = observed.get(machine.hostname)
+        if seen is None:
+            continue
+        name = seen.kubernetes.node_name or strays.get((seen.machine_id, machine.hostip), "")
+        if name and name != machine.hostname:
+            found[machine.hostname] = name
+    return found
+
+
+def identity_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
+    """Nodes that the layout does not have, and machines that were installed anew since they joined."""
+    return (*_unknown_nodes(site, observed), *_reinstalled(observed))
+
+
+def _strays(site: Site, observed: Mapping[str, Observed]) -> tuple[KnownNode, ...]:
+    names = {machine.hostname for machine in site.machines}
+    return tuple(node for node in known_nodes(observed) if node.name not in names)
+
+
+def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    machines = {name: host for host, name in renamed(site, observed).items()}
+    for node in _strays(site, observed):
+        delete = f"kubectl drain {node.name}, kubectl delete node {node.name}"
+        if node.name in machines:
+            message = f"the node is the machine that layout.yaml calls {machines[node.name]}"
+            remedy = f"write hostname: {node.name} in layout.yaml, or take the node out: {delete}"
+            yield Finding(CHECK, Verdict.WARN, node.name, message, node.name, machines[node.name], remedy)
+        else:
+            message = "the cluster has this node, layout.yaml does not"
+            remedy = f"add the machine to layout.yaml, or take the node out: {delete}"
+            yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, "a machine of layout.yaml", remedy)
+
+
+def _reinstalled(observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    for node in known_nodes(observed):
+        seen = observed.get(node.name)
+        if seen is None or not (node.machine_id and seen.machine_id) or node.machine_id == seen.machine_id:
+            continue
+        message = "the machine has another machine id than the one that joined as this node"
+        again = "sudo systemctl restart kubelet there" if seen.kubernetes.node else "apply joins it again"
+        remedy = f"it was installed anew, or hostip leads to another machine; if it is the right one: {again}"
+        yield Finding(CHECK, Verdict.WARN, node.name, message, seen.machine_id, node.machine_id, remedy)

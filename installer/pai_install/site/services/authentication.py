@@ -1,0 +1,108 @@
+"""Who may use the cluster: groups, what they may use, and where people log in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from pai_install.site.scalars import invalid, read_text, shown
+from pai_install.site.services.openpai import Service
+from pai_install.site.services.section import Flag, Hidden, KebabSection, ListOf, Section, Whole, Word, Words, choice
+
+
+def _read_group_name(value: object) -> str:
+    word = read_text(value)
+    if not word.replace("_", "a").isalnum() or not word.isascii():
+        raise invalid("group-name", f"{shown(word)} is not a group name", "use letters, digits and '_'; no '-'")
+    return word
+
+
+GroupName = Annotated[str, BeforeValidator(_read_group_name)]
+DataSource = Annotated[str, choice("basic", "winbind", "ms-graph")]
+
+
+class Acls(Section):
+    """What a group may use."""
+
+    admin: Flag = False
+    """Whether its members administrate the cluster."""
+    virtual_clusters: Words = Field(default=(), alias="virtualClusters")
+    """Virtual clusters that it may submit jobs to."""
+    storage_configs: Words = Field(default=(), alias="storageConfigs")
+    """Storages that it may mount."""
+
+
+class Extension(Section):
+    """What OpenPAI keeps beside a group's name."""
+
+    acls: Acls = Acls()
+    """What the group may use."""
+
+
+class Group(Section):
+    """A group of people."""
+
+    groupname: GroupName | None = None
+    """Its name; letters, digits and '_'."""
+    description: Word | None = None
+    """Free text."""
+    external_name: Word | None = Field(default=None, alias="externalName")
+    """Its name in the directory, with winbind or ms-graph."""
+    extension: Extension = Extension()
+    """What it may use."""
+
+
+class GroupManager(KebabSection):
+    """authentication.group-manager."""
+
+    group_data_source: DataSource = "basic"
+    """Where members are kept: basic, winbind or ms-graph."""
+    winbind_server_address: Word | None = None
+    """With winbind: its server."""
+    admin_group: Group | None = None
+    """The administrators."""
+    default_group: Group | None = None
+    """Everyone."""
+    grouplist: Annotated[tuple[Group, ...], ListOf] = ()
+    """All other groups."""
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All groups: the administrators, everyone, the others in order."""
+        first = tuple(group for group in (self.admin_group, self.default_group) if group is not None)
+        return (*first, *self.grouplist)
+
+
+class Aad(Section):
+    """authentication.AAD: an application in Azure Active Directory."""
+
+    well_known_url: Word | None = Field(default=None, alias="wellKnownURL")
+    """Where the directory describes itself."""
+    tenant_id: Word | None = Field(default=None, alias="tenantID")
+    """The directory."""
+    client_id: Word | None = Field(default=None, alias="clientID")
+    """The application."""
+    client_secret: Hidden | None = Field(default=None, alias="clientSecret")
+    """The application's secret."""
+    nonce_lifetime: Whole | None = Field(default=None, alias="nonceLifetime")
+    """Seconds that a login may take."""
+    nonce_max_amount: Whole | None = Field(default=None, alias="nonceMaxAmount")
+    """Logins at a time."""
+    clock_skew: Whole | None = Field(default=None, alias="clockSkew")
+    """Seconds that clocks may differ."""
+    resource_url: Word | None = Field(default=None, alias="resourceURL")
+    """What a token is asked for."""
+
+
+class Authentication(Service):
+    """authentication: people, groups and where they log in."""
+
+    oidc: Flag = Field(default=False, alias="OIDC")
+    """Log in at a directory (OpenID Connect) instead of with OpenPAI's own accounts."""
+    oidc_type: Word | None = Field(default=None, alias="OIDC-type")
+    """Kind of the directory: AAD."""
+    aad: Aad | None = Field(default=None, alias="AAD")
+    """The application in Azure Active Directory."""
+    group_manager: GroupManager | None = None
+    """Groups and what they may use."""

@@ -1,0 +1,153 @@
+"""HiveD: its configuration is YAML inside a text of services-configuration.yaml."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+
+from pai_install.site.document import Document, Entries, Text
+from pai_install.site.parse import parse_embedded
+from pai_install.site.scalars import invalid
+from pai_install.site.services.openpai import Service
+from pai_install.site.services.section import Flag, ListOf, MappingOf, NodePort, Section, Whole, Word
+
+_TOP = "physicalCluster and virtualClusters"
+
+
+class SkuShare(Section):
+    """skuTypes.NAME: what one cell of that type has of its machine."""
+
+    gpu: Whole | None = None
+    """Devices."""
+    cpu: Whole | None = None
+    """Cores."""
+    memory: Word | None = None
+    """A Kubernetes quantity, e.g. 55244Mi."""
+    gpu_type: Word | None = Field(default=None, alias="gpuType")
+    """An older name."""
+
+
+class CellType(Section):
+    """cellTypes.NAME: a cell made of cells."""
+
+    child_cell_type: Word | None = Field(default=None, alias="childCellType")
+    """What it is made of: a cell type, or an SKU type at the bottom."""
+    child_cell_number: Whole | None = Field(default=None, alias="childCellNumber")
+    """How many of them."""
+    is_node_level: Flag = Field(default=False, alias="isNodeLevel")
+    """Whether such a cell is one machine."""
+
+
+class PhysicalCell(Section):
+    """physicalCells[]: a cell that is there."""
+
+    cell_type: Word | None = Field(default=None, alias="cellType")
+    """Its type; needed at the top only."""
+    cell_address: Word | None = Field(default=None, alias="cellAddress")
+    """At the level of machines the machine's name, below it a device's number."""
+    pinned_cell_id: Word | None = Field(default=None, alias="pinnedCellId")
+    """A name by which a virtual cluster gets this very cell."""
+    cell_children: Annotated[tuple[PhysicalCell, ...], ListOf] = Field(default=(), alias="cellChildren")
+    """What it is made of, where that is not the same for all of its type."""
+
+
+class PhysicalCluster(Section):
+    """physicalCluster: what is there."""
+
+    sku_types: Annotated[dict[Word, SkuShare], MappingOf] = Field(default_factory=dict, alias="skuTypes")
+    """Types of cells at the bottom: a device, or a share of a machine without devices."""
+    gpu_types: Annotated[dict[Word, SkuShare], MappingOf] = Field(default_factory=dict, alias="gpuTypes")
+    """An older name of skuTypes."""
+    cell_types: Annotated[dict[Word, CellType], MappingOf] = Field(default_factory=dict, alias="cellTypes")
+    """Cells made of cells."""
+    physical_cells: Annotated[tuple[PhysicalCell, ...], ListOf] = Field(default=(), alias="physicalCells")
+    """The cells that are there."""
+
+
+class VirtualCell(Section):
+    """virtualClusters.NAME.virtualCells[]: a guarantee."""
+
+    cell_type: Word | None = Field(default=None, alias="cellType")
+    """A type with those above it: TOP.MIDDLE.TYPE."""
+    cell_number: Whole | None = Field(default=None, alias="cellNumber")
+    """How many."""
+
+
+class PinnedCell(Section):
+    """virtualClusters.NAME.pinnedCells[]: a guarantee of one very cell."""
+
+    pinned_cell_id: Word | None = Field(default=None, alias="pinnedCellId")
+    """The name of a physical cell."""
+
+
+class VirtualCluster(Section):
+    """virtualClusters.NAME."""
+
+    virtual_cells: Annotated[tuple[VirtualCell, ...], ListOf] = Field(default=(), alias="virtualCells")
+    """What is guaranteed."""
+    pinned_cells: Annotated[tuple[PinnedCell, ...], ListOf] = Field(default=(), alias="pinnedCells")
+    """Which very cells are guaranteed."""
+
+
+class HivedConfig(Section):
+    """hivedscheduler.config."""
+
+    kube_api_server_address: Word | None = Field(default=None, alias="kubeApiServerAddress")
+    """Where HiveD finds the API server."""
+    kube_config_file_path: Word | None = Field(default=None, alias="kubeConfigFilePath")
+    """How HiveD logs in there."""
+    web_server_address: Word | None = Field(default=None, alias="webServerAddress")
+    """Where HiveD listens."""
+    force_pod_bind_threshold: Whole | None = Field(default=None, alias="forcePodBindThreshold")
+    """Calls after which HiveD binds a pod itself."""
+    waiting_pod_scheduling_block_milli_sec: Whole | None = Field(
+        default=None, alias="waitingPodSchedulingBlockMilliSec"
+    )
+    """Milliseconds that HiveD waits when a pod has to."""
+    physical_cluster: PhysicalCluster = Field(default_factory=PhysicalCluster, alias="physicalCluster")
+    """What is there."""
+    virtual_clusters: Annotated[dict[Word, VirtualCluster], MappingOf] = Field(
+        default_factory=dict, alias="virtualClusters"
+    )
+    """Who is guaranteed what."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_both(cls, data: object, info: ValidationInfo) -> object:
+        """Adds an error for each of the two parts that is missing; `none`, as OpenPAI's tests write it, is nothing."""
+        if isinstance(data, Entries) and isinstance(info.context, Document):
+            for key in ("physicalCluster", "virtualClusters"):
+                if key not in data:
+                    message = f"{key} is missing in the HiveD configuration"
+                    info.context.add(data.path, "site.missing", message, "add it")
+            return _without_none(data)
+        return data
+
+
+def _without_none(data: Entries) -> Entries:
+    kept = Entries({key: value for key, value in data.items() if value != "none"})
+    kept.mark, kept.path = data.mark, data.path
+    return kept
+
+
+def _read_config(value: object, info: ValidationInfo) -> object:
+    """The YAML inside the text; None where there is none, and where it is wrong."""
+    if isinstance(value, Text) and isinstance(info.context, Document):
+        if value.vault:
+            raise invalid("vault", "an ansible-vault string is accepted for secrets only", "write it in plain text")
+        return parse_embedded(value, info.context, top=_TOP)
+    return value
+
+
+class Hivedscheduler(Service):
+    """hivedscheduler: OpenPAI's scheduler."""
+
+    config: Annotated[
+        HivedConfig | None,
+        BeforeValidator(_read_config),
+        WithJsonSchema({"type": ["string", "object"], "contentMediaType": "application/yaml"}),
+    ] = None
+    """A block of text (`config: |`) with HiveD's YAML. Without it, or empty: no HiveD."""
+    webservice_port: NodePort = 30096
+    """Port of HiveD's own API on every machine."""

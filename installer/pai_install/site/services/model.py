@@ -1,0 +1,153 @@
+"""services-configuration.yaml: every section that is known, and whether it has an effect yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import ConfigDict
+
+from pai_install.site.declared import NotYet, WithoutEffect, marker_of
+from pai_install.site.document import Document
+from pai_install.site.problem import YamlPath
+from pai_install.site.services.authentication import Authentication
+from pai_install.site.services.hived import Hivedscheduler
+from pai_install.site.services.monitoring import (
+    AlertManager,
+    Grafana,
+    JobExporter,
+    NodeExporter,
+    Prometheus,
+    Pushgateway,
+)
+from pai_install.site.services.openpai import (
+    Cleaner,
+    DatabaseController,
+    LogManager,
+    MarketplaceDb,
+    MarketplaceRestserver,
+    MarketplaceWebportal,
+    Postgresql,
+    Pylon,
+    RestServer,
+    Service,
+    Webportal,
+)
+from pai_install.site.services.registry import Cluster, DockerCache
+from pai_install.site.services.section import KebabSection, KeptAny, KeptMapping, Words
+from pai_install.site.services.storage import InternalStorage, StorageManager
+from pai_install.site.validate import did_you_mean
+
+_THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
+_DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
+_MONITORING = NotYet("monitoring is not set up by this version")
+_OPENPAI_STORAGE = NotYet("storage is not set up by this version")
+_GROUPS = NotYet("groups and logins are not set up by this version")
+_CACHE = NotYet("the Docker cache is not set up by this version")
+_HIVED = NotYet("HiveD is not set up by this version")
+_SCHEDULING = NotYet("virtual clusters are not set up by this version")
+_STORAGE = NotYet("storages and grants are not set up by this version")
+_REGISTRY = NotYet("registries are not set up by this version")
+_HEALTH = NotYet("health takes its limits from health.yml")
+
+
+class DevicePlugin(Service):
+    """device-plugin: which devices Kubernetes offers."""
+
+    devices: Words = ()
+    """Resource names, e.g. nvidia.com/gpu."""
+
+
+class Services(KebabSection):
+    """services-configuration.yaml. A section that the file does not have, or that is empty, is None."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    cluster: Annotated[Cluster | None, _THEIRS] = None
+    """What all services of OpenPAI's share, and the registry of their images."""
+    docker_cache: Annotated[DockerCache | None, _CACHE] = None
+    """A pull-through cache of a registry, in the cluster."""
+    hivedscheduler: Annotated[Hivedscheduler | None, _HIVED] = None
+    """OpenPAI's scheduler and its virtual clusters."""
+    authentication: Annotated[Authentication | None, _GROUPS] = None
+    """Groups, what they may use, and where people log in."""
+    storage_manager: Annotated[StorageManager | None, _OPENPAI_STORAGE] = None
+    """OpenPAI's file server."""
+    internal_storage: Annotated[InternalStorage | None, _THEIRS] = None
+    """The disk of OpenPAI's own services."""
+    device_plugin: Annotated[DevicePlugin | None, _DEVICES] = None
+    """Which devices Kubernetes offers."""
+    prometheus: Annotated[Prometheus | None, _MONITORING] = None
+    """Collects metrics."""
+    grafana: Annotated[Grafana | None, _MONITORING] = None
+    """Shows metrics."""
+    alert_manager: Annotated[AlertManager | None, _MONITORING] = None
+    """Alerts, and what is done about them."""
+    node_exporter: Annotated[NodeExporter | None, _MONITORING] = None
+    """Metrics of each machine."""
+    job_exporter: Annotated[JobExporter | None, _MONITORING] = None
+    """Metrics of GPUs and jobs."""
+    prometheus_pushgateway: Annotated[Pushgateway | None, _THEIRS] = None
+    """Metrics that jobs push."""
+    rest_server: Annotated[RestServer | None, _THEIRS] = None
+    """OpenPAI's API."""
+    webportal: Annotated[Webportal | None, _THEIRS] = None
+    """OpenPAI's web pages."""
+    pylon: Annotated[Pylon | None, _THEIRS] = None
+    """The entry to OpenPAI's web pages and API."""
+    log_manager: Annotated[LogManager | None, _THEIRS] = None
+    """Serves the logs of jobs."""
+    postgresql: Annotated[Postgresql | None, _THEIRS] = None
+    """The history of jobs."""
+    database_controller: Annotated[DatabaseController | None, _THEIRS] = None
+    """Writes the history of jobs."""
+    marketplace_db: Annotated[MarketplaceDb | None, _THEIRS] = None
+    marketplace_restserver: Annotated[MarketplaceRestserver | None, _THEIRS] = None
+    marketplace_webportal: Annotated[MarketplaceWebportal | None, _THEIRS] = None
+    cleaner: Annotated[Cleaner | None, _THEIRS] = None
+    dshuttle: Annotated[KeptMapping | None, _THEIRS] = None
+    fluentd: Annotated[KeptMapping | None, _THEIRS] = None
+    frameworkcontroller: Annotated[KeptMapping | None, _THEIRS] = None
+    job_status_change_notification: Annotated[KeptMapping | None, _THEIRS] = None
+    k8s_dashboard: Annotated[KeptMapping | None, _THEIRS] = None
+    k8s_job_exit_spec: Annotated[KeptMapping | None, _THEIRS] = None
+    openpai_runtime: Annotated[KeptMapping | None, _THEIRS] = None
+    watchdog: Annotated[KeptMapping | None, _THEIRS] = None
+
+    # ours; their fields are not decided yet
+    scheduler: Annotated[KeptMapping | None, _SCHEDULING] = None
+    """Which scheduler the cluster has."""
+    virtual_clusters: Annotated[KeptAny | None, _SCHEDULING] = None
+    """Who is guaranteed what."""
+    storages: Annotated[KeptAny | None, _STORAGE] = None
+    """Storages that jobs may mount."""
+    grants: Annotated[KeptAny | None, _STORAGE] = None
+    """Who may use which storage."""
+    registry: Annotated[KeptMapping | None, _REGISTRY] = None
+    """Caches, mirrors and private registries."""
+    health: Annotated[KeptMapping | None, _HEALTH] = None
+    """Limits of health checks."""
+
+    @classmethod
+    def tell_unknown(cls, document: Document, path: YamlPath, known: frozenset[str]) -> None:
+        """Adds the warning about a section that is not known."""
+        remedy = did_you_mean(str(path[-1]), known)
+        document.add(
+            path, "site.unknown-section", "is not a known section and has no effect", remedy, severity="warning"
+        )
+
+    def idle(self) -> Iterator[tuple[str, tuple[str, ...]]]:
+        """Yields why sections of the file have no effect, or none yet, and which these are."""
+        grouped: dict[str, list[str]] = {}
+        for name, info in type(self).model_fields.items():
+            key, status = info.alias or name, status_of(name)
+            if status is not None and key in self.given:
+                grouped.setdefault(status, []).append(key)
+        yield from ((why, tuple(keys)) for why, keys in grouped.items())
+
+
+def status_of(name: str) -> str | None:
+    """Why a section has no effect, or none yet; None for one that has. name: the attribute's."""
+    info = Services.model_fields[name]
+    not_yet, without = marker_of(info, NotYet), marker_of(info, WithoutEffect)
+    return not_yet.sentence if not_yet else without.why if without else None

@@ -1,0 +1,206 @@
+"""OpenPAI's own services: their sections are accepted and checked, and change nothing here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from pai_install.site.services.section import (
+    Flag,
+    Free,
+    Hidden,
+    KebabSection,
+    ListOf,
+    Port,
+    Section,
+    Whole,
+    Word,
+    WordOrWords,
+    choice,
+)
+
+
+class Service(KebabSection):
+    """What every service of OpenPAI's may have. service_type: from its defaults; decides nothing."""
+
+    service_type: Word | None = Field(default=None, alias="service_type")
+
+
+class Common(KebabSection):
+    """cluster.common."""
+
+    cluster_id: Word | None = None
+    """Name of the cluster in OpenPAI's own objects."""
+    cluster_type: Annotated[str, choice("k8s")] | None = None
+    """Only k8s is accepted."""
+    data_path: Word | None = None
+    job_history: Word | None = None
+    qos_switch: Word | None = None
+    az_rdma: Word | None = None
+    k8s_rbac: Word | None = None
+    deploy_in_aks: Word | None = None
+    docker_data_root: Word | None = None
+    """Without effect: docker_data_root in config.yaml decides."""
+    prometheus_pushgateway: Word | None = None
+    marketplace: Word | None = None
+    dshuttle: Word | None = None
+
+
+class RestServer(Service):
+    """rest-server: OpenPAI's API."""
+
+    server_port: Port = 9186
+    default_pai_admin_username: Word | None = None
+    default_pai_admin_password: Hidden | None = None
+    jwt_secret: Hidden | None = None
+    jwt_expire_time: Word | None = None
+    rate_limit_api_per_min: Whole | None = None
+    rate_limit_list_job_per_min: Whole | None = None
+    rate_limit_submit_job_per_hour: Whole | None = None
+    schedule_port_start: Port = 15000
+    """First port that a job may ask for."""
+    schedule_port_end: Port = 40000
+    """The port behind the last one that a job may ask for."""
+    debugging_reservation_seconds: Whole | None = None
+    enable_priority_class: Flag | None = None
+    sql_max_connection: Whole | None = None
+    hived_computing_device_envs: WordOrWords | None = None
+    """Environment variables that say which devices a container has."""
+    log_server: Word | None = None
+    log_azure_storage_account: Word | None = Field(default=None, alias="log_azure_storage_account")
+    log_azure_storage_account_key: Hidden | None = Field(default=None, alias="log_azure_storage_account_key")
+    log_azure_storage_container_name: Word | None = Field(default=None, alias="log_azure_storage_container_name")
+    github_owner: Word | None = None
+    github_repository: Word | None = None
+    github_path: Word | None = None
+    launcher_type: Word | None = None
+
+
+class Plugin(Section):
+    """webportal.plugins[]: a page of one's own."""
+
+    id: Word | None = None
+    title: Word | None = None
+    uri: Word | None = None
+    config: Free = None
+
+
+class Webportal(Service):
+    """webportal: OpenPAI's web pages."""
+
+    server_port: Port = 9286
+    enable_job_transfer: Flag | None = None
+    marketplace: Flag | None = None
+    save_template: Flag | None = None
+    plugins: Annotated[tuple[Plugin, ...], ListOf] = ()
+
+
+class Ssl(Section):
+    """pylon.ssl: certificate and key, as paths in OpenPAI's dev box."""
+
+    port: Port = 443
+    crt_name: Word | None = None
+    crt_path: Word | None = None
+    key_name: Word | None = None
+    key_path: Word | None = None
+
+
+class Pylon(Service):
+    """pylon: the entry to OpenPAI's web pages and API."""
+
+    port: Port = 80
+    domain: Word | None = None
+    uri: Word | None = None
+    ssl: Ssl | None = None
+    webhdfs_legacy_port: Port | None = None
+    deploy_service: Flag | None = None
+
+
+class LogManager(Service):
+    """log-manager: serves the logs of jobs."""
+
+    port: Port = 9103
+    admin_name: Word | None = Field(default=None, alias="admin_name")
+    admin_password: Hidden | None = Field(default=None, alias="admin_password")
+    jwt_secret: Hidden | None = Field(default=None, alias="jwt_secret")
+    token_expired_second: Whole | None = Field(default=None, alias="token_expired_second")
+
+
+class Postgresql(Service):
+    """postgresql: the history of jobs."""
+
+    user: Word | None = None
+    passwd: Hidden | None = None
+    db: Word | None = None
+    port: Port = 5432
+    max_connection: Whole | None = None
+
+
+class DatabaseController(Service):
+    """database-controller: writes the history of jobs."""
+
+    log_level: Word | None = None
+    retain_mode: Flag | None = None
+    k8s_connection_timeout_second: Whole | None = None
+    write_merger_connection_timeout_second: Whole | None = None
+    write_merger_port: Port | None = None
+    write_merger_max_db_connection: Whole | None = None
+    write_merger_max_heap_mb: Whole | None = None
+    db_poller_interval_second: Whole | None = None
+    db_poller_max_db_connection: Whole | None = None
+    db_poller_max_rpc_concurrency: Whole | None = None
+    db_poller_max_heap_mb: Whole | None = None
+    framework_watcher_max_rpc_concurrency: Whole | None = None
+    framework_watcher_max_heap_mb: Whole | None = None
+    framework_watcher_watch_timeout_seconds: Whole | None = None
+    cluster_event_watcher_max_rpc_concurrency: Whole | None = None
+    cluster_event_watcher_max_heap_mb: Whole | None = None
+    cluster_event_max_db_connection: Whole | None = None
+    cluster_event_watcher_max_disk_usage_percent: Whole | None = None
+    cluster_event_watcher_watch_timeout_seconds: Whole | None = None
+
+
+class Cleaner(Service):
+    """cleaner: removed images when a disk was full."""
+
+    threshold: Whole | None = None
+    interval: Whole | None = None
+
+
+class MarketplaceDb(Service):
+    """marketplace-db."""
+
+    user: Word | None = None
+    passwd: Hidden | None = None
+    db: Word | None = None
+    port: Port | None = None
+    max_connection: Whole | None = None
+    data_path: Word | None = None
+
+
+class AzureStorage(Section):
+    """marketplace-restserver.azure_storage."""
+
+    type: Word | None = None
+    storage_account: Word | None = None
+    connection_strings: Annotated[tuple[Hidden, ...], ListOf] = ()
+
+
+class MarketplaceRestserver(Service):
+    """marketplace-restserver."""
+
+    server_port: Port | None = None
+    db_user: Word | None = Field(default=None, alias="db_user")
+    db_password: Hidden | None = Field(default=None, alias="db_password")
+    db: Word | None = None
+    db_port: Port | None = Field(default=None, alias="db_port")
+    azure_storage: AzureStorage | None = Field(default=None, alias="azure_storage")
+    azure_storage_json: Hidden | None = Field(default=None, alias="azure_storage_json")
+
+
+class MarketplaceWebportal(Service):
+    """marketplace-webportal."""
+
+    api_port: Port | None = None
+    server_port: Port | None = None

@@ -1,0 +1,13 @@
+"""A document -> its sections, with every problem at its place."""
+
+from __future__ import annotations
+
+from pai_install.site.document import Document
+from pai_install.site.services.model import Services
+from pai_install.site.validate import validate
+
+
+def read_services(document: Document) -> Services:
+    """The sections of services-configuration.yaml; none of them where the file has errors, which are then added."""
+    found = validate(Services, document)
+    return Services() if found is None else found

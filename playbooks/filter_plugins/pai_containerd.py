@@ -1,0 +1,102 @@
+"""Filters for containerd's configuration: pure functions over data, so that no TOML is pasted together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tomlkit
+
+CRI_IMAGES = "io.containerd.cri.v1.images"
+CRI_RUNTIME = "io.containerd.cri.v1.runtime"
+CNI_PROGRAMS = "/opt/cni/bin"
+
+
+def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What containerd's configuration (version 3 or newer) must contain.
+
+    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime.
+    facts: `ansible_facts.pai` of the machine.
+    """
+    systemd = facts["cgroup_driver"] == "systemd"
+    runtimes: dict[str, Any] = {
+        "runc": {"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": systemd}}
+    }
+    if settings["nvidia_path"]:
+        options = {"BinaryName": settings["nvidia_path"], "SystemdCgroup": systemd}
+        runtimes["nvidia"] = {"runtime_type": "io.containerd.runc.v2", "options": options}
+    return {
+        "plugins": {
+            CRI_IMAGES: {
+                "pinned_images": {"sandbox": settings["sandbox_image"]},
+                "registry": {"config_path": "/etc/containerd/certs.d"},
+            },
+            CRI_RUNTIME: {
+                "enable_cdi": True,
+                # without the capability the kernel refuses lower scores and no pod would start
+                "restrict_oom_score_adj": not facts["sys_resource"],
+                "cni": {"conf_template": "/etc/containerd/cni.template.json", "max_conf_num": 1},
+                "containerd": {"default_runtime_name": settings["default_runtime"], "runtimes": runtimes},
+            },
+        }
+    }
+
+
+def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> str:
+    """The whole configuration file: what is there, in the daemon's version, with `patch` in it.
+
+    current: result of pai_containerd_config (text, version). A disabled CRI plugin, as Docker's packages ship it, is
+    enabled: without it the machine cannot be a node.
+    """
+    text = current["text"] or f"version = {current['version']}\n"
+    document = tomlkit.parse(text)
+    disabled = document.get("disabled_plugins")
+    if disabled is not None:
+        kept = [name for name in disabled if name not in ("cri", "io.containerd.grpc.v1.cri", CRI_RUNTIME, CRI_IMAGES)]
+        if kept != list(disabled):
+            document["disabled_plugins"] = kept
+    _merge_table(document, patch)
+    _find_cni_programs(document["plugins"][CRI_RUNTIME]["cni"])
+    return tomlkit.dumps(document)
+
+
+def _find_cni_programs(cni: Any) -> None:
+    """Our CNI programs come first where the configuration names folders, as distributions' packages do."""
+    named = [*cni.get("bin_dirs", ()), *filter(None, [cni.get("bin_dir")])]
+    if named and named[0] != CNI_PROGRAMS:
+        cni["bin_dirs"] = [CNI_PROGRAMS, *(folder for folder in named if folder != CNI_PROGRAMS)]
+    if named and cni.get("bin_dir"):
+        cni["bin_dir"] = ""
+
+
+def _merge_table(table: Any, patch: Mapping[str, Any]) -> None:
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            if not isinstance(table.get(key), Mapping):
+                table[key] = tomlkit.table()
+            _merge_table(table[key], value)
+        elif table.get(key) != value:
+            table[key] = value
+
+
+def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The hosts.toml files of containerd, for pai_files: registry host -> URLs to ask in its place, in order."""
+    files = []
+    for host, urls in hosts.items():
+        document: dict[str, Any] = {"host": {url: {"capabilities": ["pull", "resolve"]} for url in urls}}
+        path = f"/etc/containerd/certs.d/{host}/hosts.toml"
+        # containerd reads it anew for every pull
+        files.append({"path": path, "content": tomlkit.dumps(document), "mode": "0644", "live": True})
+    return files
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Any]:
+        """Filter name -> function."""
+        return {
+            "containerd_config": containerd_config,
+            "containerd_patch": containerd_patch,
+            "pai_registry_hosts": registry_hosts,
+        }

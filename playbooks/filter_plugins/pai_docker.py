@@ -1,0 +1,42 @@
+"""Filters for Docker's configuration: pure functions over data, so that no JSON is pasted together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What Docker's daemon.json must contain.
+
+    settings: data_root, log_max_size, log_max_file, live_restore, mirrors, insecure_registries, nvidia_path,
+    default_runtime. facts: `ansible_facts.pai` of the machine.
+    A log driver that the admin chose stays, with its options: ours would be refused by it.
+    """
+    patch: dict[str, Any] = {
+        "data-root": settings["data_root"],
+        "exec-opts": [f"native.cgroupdriver={facts['cgroup_driver']}"],
+        "live-restore": settings["live_restore"],
+    }
+    if facts.get("docker", {}).get("log_driver", "json-file") == "json-file":
+        patch["log-driver"] = "json-file"
+        patch["log-opts"] = {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])}
+    if settings["mirrors"]:
+        patch["registry-mirrors"] = list(settings["mirrors"])
+    if settings["insecure_registries"]:
+        patch["insecure-registries"] = list(settings["insecure_registries"])
+    if facts["sys_resource"]:
+        # containerd 2.1.5 and newer start containers with 1024 open files, too few for data loaders
+        patch["default-ulimits"] = {"nofile": {"Name": "nofile", "Soft": 1048576, "Hard": 1048576}}
+    if settings["nvidia_path"]:
+        patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
+        patch["default-runtime"] = settings["default_runtime"]
+    return patch
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Any]:
+        """Filter name -> function."""
+        return {"docker_patch": docker_patch}

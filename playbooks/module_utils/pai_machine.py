@@ -1,0 +1,42 @@
+"""What files of the kernel and the distribution say of a machine: read in one way by all who observe it."""
+
+from __future__ import annotations
+
+import os
+import re
+
+CGROUP_CONTROLLERS = "/sys/fs/cgroup/cgroup.controllers"
+
+
+def read(path: str, limit: int = 1 << 20) -> str:
+    """A file's text without surrounding space, empty when it cannot be read. limit: bytes."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(limit).decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def os_release(text: str | None = None) -> dict[str, str]:
+    """/etc/os-release, names in lower case (id, version_id, version_codename, pretty_name); text: its content."""
+    pairs = re.findall(r"^([A-Z_]+)=\"?([^\"\n]*)\"?$", read("/etc/os-release") if text is None else text, re.MULTILINE)
+    return {name.lower(): value for name, value in pairs}
+
+
+def memory_bytes(text: str | None = None) -> int | None:
+    """MemTotal of /proc/meminfo, None when it is not there; text: its content."""
+    found = re.search(r"^MemTotal:\s+(\d+) kB", read("/proc/meminfo") if text is None else text, re.MULTILINE)
+    return int(found.group(1)) * 1024 if found else None
+
+
+def cgroup_version() -> int:
+    """2 when the unified hierarchy is the only one."""
+    return 2 if os.path.exists(CGROUP_CONTROLLERS) else 1
+
+
+def cgroup_driver(version: int, in_container: bool) -> str:
+    """The cgroup driver that the kubelet, containerd and Docker of a machine all use.
+
+    systemd, except on cgroup v1 in a container, where the machine's systemd does not own the hierarchies.
+    """
+    return "cgroupfs" if version == 1 and in_container else "systemd"

@@ -1,0 +1,82 @@
+"""Suites of tests: which worker runs what, in which order, and how long each took.
+
+One suite is one folder of tests/; in e2e one file, because these differ most. `pytest -n N --dist loadgroup
+--no-loadscope-reorder` gives every group below to one worker as a whole and begins with the long ones, so that the
+processor has the unit tests to do while machines of the lab are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+import pytest
+
+# fixtures that stand for the one cluster of tests/e2e: who takes one of them runs where that cluster is
+CLUSTER_FIXTURES = frozenset({"cluster", "founding"})
+# these begin at once, in this order; everything else fills the gaps
+LONG_GROUPS = ("cluster", "molecule", "e2e/test_preflight", "e2e/test_lab", "integration")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What one phase of one test took: its file, whether it was the test itself, seconds."""
+
+    path: str
+    is_call: bool
+    seconds: float
+
+
+def suite_of(path: str) -> str:
+    """The suite of a test file given relative to the checkout: `tests/unit/site/test_load.py` -> `unit`."""
+    folders = PurePath(path).parts[1:]
+    return f"e2e/{PurePath(path).stem}" if folders[0] == "e2e" else folders[0]
+
+
+def group_of(path: str, fixtures: Iterable[str]) -> str:
+    """Tests of the same group run one after another on one worker: they share machines or fixtures of a file."""
+    suite = suite_of(path)
+    if suite.startswith("e2e/") and not CLUSTER_FIXTURES.isdisjoint(fixtures):
+        return "cluster"
+    return suite if suite.startswith("e2e/") or suite in LONG_GROUPS else path
+
+
+def rank_of(group: str) -> int:
+    """Where a group stands in the queue; equal ones keep their order."""
+    return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
+
+
+def distribute(items: list[pytest.Item]) -> None:
+    """Names the group of each test for pytest-xdist, and puts the long groups first."""
+    groups = {item: group_of(path_of(item.nodeid), getattr(item, "fixturenames", ())) for item in items}
+    for item, group in groups.items():
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: rank_of(groups[item]))
+
+
+def path_of(nodeid: str) -> str:
+    """The file of a test's identifier."""
+    return nodeid.partition("::")[0]
+
+
+def table(spent: Sequence[Spent]) -> list[str]:
+    """Lines of a table: tests, minutes of preparing and of testing for each suite, the longest first."""
+    suites = {suite_of(one.path) for one in spent}
+    rows = sorted(((_row(suite, spent)) for suite in suites), key=lambda row: -(row[2] + row[3]))
+    lines = [f"{'suite':<28} {'tests':>6} {'prepare':>8} {'test':>8} {'sum':>8}   minutes:seconds"]
+    return lines + [
+        f"{suite:<28} {tests:>6} {_clock(before):>8} {_clock(during):>8} {_clock(before + during):>8}"
+        for suite, tests, before, during in rows
+    ]
+
+
+def _row(suite: str, spent: Sequence[Spent]) -> tuple[str, int, float, float]:
+    """(suite, number of tests, seconds of fixtures, seconds of tests)."""
+    own = [one for one in spent if suite_of(one.path) == suite]
+    calls = [one.seconds for one in own if one.is_call]
+    return suite, len(calls), sum(one.seconds for one in own if not one.is_call), sum(calls)
+
+
+def _clock(seconds: float) -> str:
+    return f"{round(seconds) // 60}:{round(seconds) % 60:02}"

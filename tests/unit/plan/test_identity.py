@@ -1,0 +1,89 @@
+"""Nodes of the cluster against machines of the layout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pai_install.plan.identity import identity_findings, renamed
+from pai_install.plan.observed import Membership, Observed
+from pai_install.site import Site
+
+ADDRESSES = {"master": "10.0.0.1", "worker1": "10.0.0.2", "worker2": "10.0.0.3"}
+
+
+def node(name: str, machine_id: str, address: str) -> dict[str, Any]:
+    return {"name": name, "machine_id": machine_id, "address": address}
+
+
+def observed(*nodes: dict[str, Any], **ids: str) -> dict[str, Observed]:
+    """Three machines with machine ids "id-NAME" (or `ids`); the cluster has `nodes`, or all three."""
+    listed = list(nodes) or [node(name, f"id-{name}", address) for name, address in ADDRESSES.items()]
+    seen = {name: Observed(hostname=name, machine_id=ids.get(name, f"id-{name}")) for name in ADDRESSES}
+    return {**seen, "master": seen["master"].model_copy(update={"cluster": {"error": "", "nodes": listed}})}
+
+
+def member(seen: Observed, node_name: str) -> Observed:
+    return seen.model_copy(update={"kubernetes": Membership(node=True, joined=True, node_name=node_name)})
+
+
+def test_cluster_of_the_layouts_machines_has_no_findings(site: Site) -> None:
+    assert identity_findings(site, observed()) == ()
+    assert renamed(site, observed()) == {}
+
+
+def test_node_that_the_layout_does_not_have_is_named(site: Site) -> None:
+    (found,) = identity_findings(site, observed(node("gpu9", "id-9", "10.0.0.9")))
+    assert (found.verdict, found.subject, found.value) == ("WARN", "gpu9", "10.0.0.9")
+    assert "kubectl delete node gpu9" in found.remedy
+
+
+def test_absent_machine_keeps_its_node(make_site: Any) -> None:
+    from tests.unit.plan.conftest import LAYOUT  # noqa: PLC0415
+
+    site = make_site(layout=LAYOUT.replace("hostname: worker2,", "hostname: worker2, absent: true,"))
+    seen = observed()
+    del seen["worker2"]
+    assert identity_findings(site, seen) == ()
+
+
+def test_renamed_member_is_known_by_its_kubelets_certificate(site: Site) -> None:
+    seen = observed(node("gpu-old", "id-worker1", "10.0.0.2"))
+    seen["worker1"] = member(seen["worker1"], "gpu-old")
+    assert renamed(site, seen) == {"worker1": "gpu-old"}
+    (found,) = identity_findings(site, seen)
+    assert found.subject == "gpu-old"
+    assert "layout.yaml calls worker1" in found.message
+
+
+@pytest.mark.parametrize(
+    ("machine_id", "address", "known"),
+    [
+        ("id-worker1", "10.0.0.2", "gpu-old"),
+        ("id-worker1", "10.0.0.77", ""),  # a copy of its disk
+        ("another", "10.0.0.2", ""),  # another machine took over the address
+        ("", "10.0.0.2", ""),
+    ],
+)
+def test_renamed_machine_that_was_reset_is_known_by_machine_id_and_address(
+    site: Site, machine_id: str, address: str, known: str
+) -> None:
+    seen = observed(node("gpu-old", machine_id, address), node("master", "id-master", "10.0.0.1"))
+    assert renamed(site, seen).get("worker1", "") == known
+
+
+@pytest.mark.parametrize(("joined", "word"), [(False, "apply joins it again"), (True, "restart kubelet")])
+def test_machine_with_another_id_than_its_node_is_named(site: Site, joined: bool, word: str) -> None:
+    seen = observed(worker1="fresh")
+    if joined:
+        seen["worker1"] = member(seen["worker1"], "worker1")
+    (found,) = identity_findings(site, seen)
+    assert (found.subject, found.value, found.expected) == ("worker1", "fresh", "id-worker1")
+    assert word in found.remedy
+
+
+def test_nothing_is_said_where_no_control_plane_reaches_the_api(site: Site) -> None:
+    seen = observed(node("gpu9", "id-9", "10.0.0.9"))
+    seen["master"] = seen["master"].model_copy(update={"cluster": {"error": "refused", "nodes": []}})
+    assert identity_findings(site, seen) == ()

@@ -1,0 +1,57 @@
+"""How tests are shared among workers, and the table of their times."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import suites
+from tests.suites import Spent
+
+
+@pytest.mark.parametrize(
+    ("path", "suite"),
+    [
+        ("tests/unit/site/test_load.py", "unit"),
+        ("tests/e2e/test_health.py", "e2e/test_health"),
+        ("tests/molecule/test_roles.py", "molecule"),
+    ],
+)
+def test_suite_is_a_folder_and_in_e2e_a_file(path: str, suite: str) -> None:
+    assert suites.suite_of(path) == suite
+
+
+def test_whoever_takes_the_cluster_runs_where_it_is() -> None:
+    assert suites.group_of("tests/e2e/test_health.py", ["show", "cluster"]) == "cluster"
+    assert suites.group_of("tests/e2e/test_power_off.py", ["founding"]) == "cluster"
+
+
+def test_other_machines_are_a_group_per_file() -> None:
+    assert suites.group_of("tests/e2e/test_lab.py", ["site"]) == "e2e/test_lab"
+    assert suites.group_of("tests/molecule/test_roles.py", ["scenarios"]) == "molecule"
+
+
+def test_unit_tests_stay_with_their_file() -> None:
+    path = "tests/unit/site/test_load.py"
+    assert suites.group_of(path, ["tmp_path", "cluster_report"]) == path
+
+
+def test_long_groups_begin_first() -> None:
+    groups = ["tests/unit/test_redact.py", "e2e/test_lab", "molecule", "cluster"]
+    assert sorted(groups, key=suites.rank_of) == ["cluster", "molecule", "e2e/test_lab", "tests/unit/test_redact.py"]
+
+
+def test_table_adds_up_and_begins_with_the_longest() -> None:
+    heads, *rows = suites.table(
+        [
+            Spent("tests/unit/test_redact.py", False, 1.4),
+            Spent("tests/unit/test_redact.py", True, 2.3),
+            Spent("tests/unit/site/test_load.py", True, 60),
+            Spent("tests/e2e/test_lab.py", False, 119.6),
+            Spent("tests/e2e/test_lab.py", True, 0.2),
+        ]
+    )
+    assert heads.split()[:5] == ["suite", "tests", "prepare", "test", "sum"]
+    assert [row.split() for row in rows] == [
+        ["e2e/test_lab", "1", "2:00", "0:00", "2:00"],
+        ["unit", "2", "0:01", "1:02", "1:04"],
+    ]
