@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.health.judge.evaluate import gravest
 from pai_install.health.model import Action, HealthFinding
 from pai_install.health.nodes import KubectlCall
@@ -14,7 +15,7 @@ from pai_install.health.report import UNREACHED, HealthReport
 # While these are unknown, the others say little.
 _BEARERS = frozenset({"driver-responds", "driver-status", "gpu-count", "gpu-lost", "gpu-readable"})
 _WARNS_OF_CORDONS = "kubernetes-ready"
-LABEL = "pai-install/cordoned-by-health"
+LABEL = CORDONED_BY_HEALTH
 _COLUMNS = '{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}' + "{.metadata.labels['" + LABEL + "']}"
 NODES_QUERY = KubectlCall(("get", "nodes", "-o", "jsonpath={range .items[*]}" + _COLUMNS + '{"\\n"}{end}'))
 
