@@ -10,6 +10,7 @@ from pai_install.cli._shared.act import How, act, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli.options import site_option
 from pai_install.operations.node_cordon import NodeCordon
+from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.run.environment import Environment
 from pai_install.run.request import Request
 
@@ -32,3 +33,13 @@ def cordon(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Env
     A node that is out already is left as it is. `node uncordon` takes it back; `health --act cordon` does not.
     """
     return act(Request(site_dir, NodeCordon(nodes=nodes)), environment, how)
+
+
+@command.command()
+@site_option
+@nodes_argument
+@acting_options
+@pass_environment
+def uncordon(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Environment) -> int:
+    """Put NODEs back into scheduling, whoever took them out."""
+    return act(Request(site_dir, NodeUncordon(nodes=nodes)), environment, how)

@@ -84,3 +84,9 @@ def test_one_at_a_time(site: Path, world: World) -> None:
     with site_lock(open_state(site).path, "apply"):
         assert run(["node", "cordon", "--site", str(site), "one", "--yes"]) == ExitCode.PREFLIGHT_FAILED
     assert cordoned(world) == set()
+
+
+def test_uncordon_takes_back(site: Path, world: World) -> None:
+    assert run(["node", "cordon", "--site", str(site), "one", "two", "--yes"]) == ExitCode.OK
+    assert run(["node", "uncordon", "--site", str(site), "one", "--yes"]) == ExitCode.OK
+    assert cordoned(world) == {"two"}

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.node_cordon import NodeCordon
+from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import ClusterCalls, Inventory, Plan
 from pai_install.plan.observation import Observation
@@ -62,3 +63,18 @@ def test_unknown_node_is_refused_and_the_likely_one_named(site: Site) -> None:
     assert caught.value.exit_code is ExitCode.USAGE
     with pytest.raises(ValidationError):
         NodeCordon(nodes=())
+
+
+def test_uncordon_is_planned_for_nodes_that_are_out_and_names_healths_reason(site: Site) -> None:
+    cluster = FakeCluster.of(
+        node("gpu-07", cordoned=True, labels={CORDONED_BY_HEALTH: "gpu-lost"}),
+        node("gpu-08", cordoned=True),
+        node("gpu-09"),
+    )
+    (step,) = planned(NodeUncordon(nodes=("gpu-07", "gpu-08", "gpu-09")), site, cluster).steps
+    assert step.names == ("gpu-07", "gpu-08")
+    assert step.hosts[0].remarks == ("health took it out because of gpu-lost",)
+    assert isinstance(step.action, ClusterCalls)
+    assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
+    plan = planned(NodeUncordon(nodes=("gpu-09",)), site, cluster)
+    assert (plan.empty, plan.nothing) == (True, "gpu-09: in scheduling already")
