@@ -32,17 +32,13 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_finding import finding
 
 NAMESPACE = "pai-install-verify"
 PORT = 8080
 # a static busybox cannot resolve names for wget; nc takes addresses
 GET = r"printf 'GET / HTTP/1.0\r\n\r\n' | busybox nc -w 5 {host} {port}"
 DNS_NAME = "kubernetes.default.svc.cluster.local"
-
-
-def finding(check: str, verdict: str, subject: str, message: str, **words: str) -> dict[str, str]:
-    """The plain form of a verdict."""
-    return {"id": check, "verdict": verdict, "subject": subject, "message": message, **words}
 
 
 def pod(name: str, node: str, image: str, runtime_class: str = "") -> dict[str, Any]:
