@@ -14,6 +14,10 @@ options:
   version: {description: The Kubernetes version every node must have., type: str, required: true}
   nodes: {description: Names of the nodes that must be there., type: list, elements: str, required: true}
   image: {description: An image with busybox., type: str, required: true}
+  peer:
+    description: Another node, whose Service a single one of I(nodes) asks; it is not judged itself.
+    type: str
+    default: ""
   runtime_class_nodes: {description: Nodes to try RuntimeClass nvidia on., type: list, elements: str, default: []}
   timeout: {description: Seconds until everything must run., type: int, default: 180}
 author: [pai-install]
@@ -87,12 +91,18 @@ def ring(count: int) -> dict[int, int]:
     return {index: (index + 1) % count for index in range(count)}
 
 
+def with_peer(nodes: list[str], peer: str) -> list[str]:
+    """The nodes that pods are placed on: a single node needs another one to prove the way between machines."""
+    return [*nodes, peer] if peer and len(nodes) == 1 and peer not in nodes else nodes
+
+
 class ClusterCheck:
     """The checks, through kubectl."""
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         self.nodes: list[str] = module.params["nodes"]
+        self.placed = with_peer(self.nodes, module.params["peer"])
         self.deadline = time.monotonic() + module.params["timeout"]
 
     def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
@@ -162,7 +172,7 @@ class ClusterCheck:
         """DNS, the API and a Service on another machine, asked from a pod on every node."""
         self.remove()
         status, said = self.make_namespace()
-        wanted = objects(self.nodes, self.module.params["image"], self.module.params["runtime_class_nodes"])
+        wanted = objects(self.placed, self.module.params["image"], self.module.params["runtime_class_nodes"])
         if status == 0:
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": wanted})
             status, said = self.kubectl(f"--namespace={NAMESPACE}", "apply", "--filename=-", data=text)
@@ -206,8 +216,8 @@ class ClusterCheck:
         if not pod_ready(pods.get(name, {})):
             why = why_not(pods.get(name, {}))
             return [finding("pod-start", "FAIL", node, "a test pod does not start here", value=why, expected="Running")]
-        other = ring(len(self.nodes))[index]
-        where = self.nodes[other] if other != index else "this machine, the only one"
+        other = ring(len(self.placed))[index]
+        where = self.placed[other] if other != index else "this machine, the only one"
         fetch = GET.format(host=f"$NODE_{other}_SERVICE_HOST", port="80")
         # the API server answers a request without TLS with a refusal of its own
         connect = GET.format(host="$KUBERNETES_SERVICE_HOST", port="$KUBERNETES_SERVICE_PORT")
@@ -285,6 +295,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "nodes": {"type": "list", "elements": "str", "required": True},
             "image": {"type": "str", "required": True},
+            "peer": {"type": "str", "default": ""},
             "runtime_class_nodes": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 180},
         },

@@ -33,7 +33,9 @@ def command(*, site_dir: Path, check: str | None) -> int:
         return ExitCode.OK
     find_check(check, {name: item for checks in rooms.values() for name, item in checks.items()})
     told = [
-        f"{room}\n{explain(checks[check], _limits(room, site_dir))}" for room, checks in rooms.items() if check in checks
+        f"{room}\n{explain(checks[check], _limits(room, site_dir))}"
+        for room, checks in rooms.items()
+        if check in checks
     ]
     click.echo("\n".join(told), nl=False)
     return ExitCode.OK

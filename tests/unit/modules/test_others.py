@@ -74,6 +74,15 @@ def test_every_node_asks_another_one(library: Library, count: int) -> None:
     assert count == 1 or all(asks != asked for asks, asked in ring.items())
 
 
+def test_a_single_node_asks_a_peer_that_is_not_judged(library: Library) -> None:
+    """A new machine is proven alone, and its way to another machine with it."""
+    check = library("pai_cluster_check")
+    assert check.with_peer(["new"], "master") == ["new", "master"]
+    assert check.with_peer(["master"], "master") == ["master"]
+    assert check.with_peer(["new"], "") == ["new"]
+    assert check.with_peer(["one", "two"], "master") == ["one", "two"]
+
+
 def test_pods_that_do_not_run_say_why(library: Library) -> None:
     status = {
         "phase": "Pending",
@@ -132,7 +141,7 @@ def test_test_pods_wait_for_their_account(library: Library) -> None:
         return 0, '{"items": []}', ""
 
     module = SimpleNamespace(
-        params={"nodes": [], "image": "x", "runtime_class_nodes": [], "timeout": 1}, run_command=run
+        params={"nodes": [], "image": "x", "peer": "", "runtime_class_nodes": [], "timeout": 1}, run_command=run
     )
     assert library("pai_cluster_check").ClusterCheck(module).check_from_pods() == []
     assert asked[:4] == ["delete", "create", "wait", "apply"]
