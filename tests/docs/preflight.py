@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pai_install.preflight import needs
-from pai_install.preflight.report import check_table
+from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.site.load import load_site
 from tests.docs.markdown import table, with_generated
 
 
 def with_preflight(text: str, root: Path) -> str:
     """The page with its tables made anew. Raises ValueError where it has no marks."""
-    checks = table(("Check", "What must be so"), ((f"`{name}`", title) for name, title in check_table()))
+    checks = table(("Check", "What must be so"), ((f"`{name}`", CATALOGUE[name].title) for name in sorted(CATALOGUE)))
     return with_generated(text, checks, _ports(root / "layouts" / "three-node"))
 
 

@@ -1,11 +1,14 @@
-"""What was seen on a machine before its installation, as plain values. A part that is None was not had; pure."""
+"""What was seen on a machine before its installation, as plain values; a part may be missing. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from pai_install.checks.evidence import NotObservedError, peek
+from pai_install.checks.verdict import Verdict
 
 
 class _Part(BaseModel):
@@ -241,49 +244,71 @@ class Clock(_Part):
 
 
 class Evidence(_Part):
-    """One machine. problems: part -> why it was not had. sudo_problem: why it was looked at without root."""
+    """One machine. problems: part -> why it is missing. sudo_problem: why it was looked at without root.
 
-    identity: Identity | None = None
-    system: System | None = None
-    hardware: Hardware | None = None
-    mounts: tuple[Mount, ...] | None = None
-    swap: Swap | None = None
-    time: Timekeeping | None = None
-    modules: KernelModules | None = None
-    cgroups: Cgroups | None = None
-    packages: Mapping[str, str] | None = None
-    docker: Docker | None = None
-    containerd: Containerd | None = None
-    kubernetes: Kubernetes | None = None
-    leftovers: Leftovers | None = None
-    interfaces: tuple[Interface, ...] | None = None
-    routes: tuple[Route, ...] | None = None
-    listeners: tuple[Listener, ...] | None = None
-    names: Names | None = None
-    firewall: Firewall | None = None
-    proxies: Mapping[str, str] | None = None
-    package_sources: Mapping[str, str] | None = None
-    servers: Mapping[str, str] | None = None
-    peers: Mapping[str, PeerAnswer] | None = None
-    etcd_disk: EtcdDisk | None = None
-    clock: Clock | None = None
+    Reading a part that is missing raises NotObservedError: no check can take it for a good sign.
+    """
+
+    identity: Identity
+    system: System
+    hardware: Hardware
+    mounts: tuple[Mount, ...]
+    swap: Swap
+    time: Timekeeping
+    modules: KernelModules
+    cgroups: Cgroups
+    packages: Mapping[str, str]
+    docker: Docker
+    containerd: Containerd
+    kubernetes: Kubernetes
+    leftovers: Leftovers
+    interfaces: tuple[Interface, ...]
+    routes: tuple[Route, ...]
+    listeners: tuple[Listener, ...]
+    names: Names
+    firewall: Firewall
+    proxies: Mapping[str, str]
+    package_sources: Mapping[str, str]
+    servers: Mapping[str, str]
+    peers: Mapping[str, PeerAnswer]
+    etcd_disk: EtcdDisk
+    clock: Clock
     problems: Mapping[str, str] = Field(default_factory=dict)
     sudo_problem: str = ""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            if name not in type(self).model_fields:
+                return super().__getattr__(name)
+            why = self.problems.get(name, "it was not seen")
+            raise NotObservedError(Verdict.UNKNOWN, f"no evidence of {name.replace('_', ' ')}: {why}")
+
+    def has(self, part: str) -> bool:
+        """Whether a part was seen."""
+        return part in self.model_fields_set
+
     @property
     def container(self) -> str:
-        """The kind of container that the machine is, empty when it is none or nobody knows."""
-        return self.identity.container if self.identity else ""
+        """The kind of container that it is; empty when it is none or nobody knows, which is the harsher case."""
+        return peek(self).identity.container if self.has("identity") else ""
 
     @property
     def ours(self) -> bool:
-        """Whether pai-install has worked on the machine before."""
-        return self.kubernetes is not None and self.kubernetes.ours
+        """Whether pai-install is known to have worked on the machine before."""
+        return self.has("kubernetes") and peek(self).kubernetes.ours
 
     @property
     def member(self) -> bool:
-        """Whether the machine is a node that pai-install made."""
-        return self.kubernetes is not None and self.kubernetes.member
+        """Whether the machine is known to be a node that pai-install made."""
+        return self.has("kubernetes") and peek(self).kubernetes.member
+
+
+_PARTS = {
+    name: TypeAdapter[Any](field.annotation or object)
+    for name, field in Evidence.model_fields.items()
+    if name not in ("problems", "sudo_problem")
+}
 
 
 def parse_evidence(raw: Mapping[str, Any]) -> Evidence:
@@ -291,15 +316,15 @@ def parse_evidence(raw: Mapping[str, Any]) -> Evidence:
 
     Never raises: what a machine says must not stop the judgement of the others.
     """
-    parts = {name: raw.get(name) for name in Evidence.model_fields if name not in ("problems", "sudo_problem")}
     problems = {str(key): str(value) for key, value in dict(raw.get("problems") or {}).items()}
     good: dict[str, Any] = {}
-    for name, value in parts.items():
-        if value is None:
+    for name, adapter in _PARTS.items():
+        if raw.get(name) is None:
             continue
         try:
-            good[name] = getattr(Evidence.model_validate({name: value}), name)
+            good[name] = adapter.validate_python(raw[name])
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
-            problems[name] = f"unexpected evidence: {'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return Evidence(**good, problems=problems)
+            where = ".".join(map(str, (name, *first["loc"])))
+            problems[name] = f"unexpected evidence: {where}: {first['msg']}"
+    return Evidence.model_construct(**good, problems=problems, sudo_problem="")

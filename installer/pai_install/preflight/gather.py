@@ -45,7 +45,7 @@ class _Receiver:
             self.evidence[event.host] = self._timed(parse_evidence(event.result["evidence"]), event.duration_s)
 
     def _timed(self, evidence: Evidence, duration_s: float) -> Evidence:
-        if evidence.clock is None:
+        if not evidence.has("clock"):
             return evidence
         answered = self.now()
         clock = evidence.clock.model_copy(update={"answered": answered, "asked": answered - duration_s})

@@ -1,58 +1,24 @@
-"""The words of this room: a check, what it is asked about, what it rules; pure."""
+"""What a preflight check is asked about: one machine, and what it needs to know of the others; pure."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Unpack
 
-from pai_install.checks.verdict import Verdict
-from pai_install.preflight.evidence import Evidence, Interface
+from pai_install.checks.check import Check, Words, check
+from pai_install.checks.evidence import Record, viewed
+from pai_install.checks.result import Result
+from pai_install.preflight.evidence import Evidence, Identity, Interface
+from pai_install.preflight.limits import LIMITS
 from pai_install.site import Machine, Site
 
 BOX = "this box"  # the subject of findings about the machine that pai-install runs on
-_Part = TypeVar("_Part")
 
 # interfaces that pods and containers bring along
 _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virbr", "tun", "tap", "nodelocaldns")
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """What a check concludes about one machine; the machine's name and the check's id make it a Finding."""
-
-    verdict: Verdict
-    message: str
-    value: str = ""
-    expected: str = ""
-    remedy: str = ""
-
-
-def passed(message: str, value: str = "") -> Ruling:
-    """All is well."""
-    return Ruling(Verdict.PASS, message, value)
-
-
-def skipped(reason: str) -> Ruling:
-    """The check makes no sense here."""
-    return Ruling(Verdict.SKIP, reason)
-
-
-def warned(message: str, *, value: str = "", expected: str = "", remedy: str = "") -> Ruling:
-    """Worth knowing; an installation can go on."""
-    return Ruling(Verdict.WARN, message, value, expected, remedy)
-
-
-def failed(message: str, *, value: str = "", expected: str = "", remedy: str = "") -> Ruling:
-    """An installation would fail, or the cluster would not work."""
-    return Ruling(Verdict.FAIL, message, value, expected, remedy)
-
-
-def unknown(reason: str, *, remedy: str = "") -> Ruling:
-    """The evidence is missing."""
-    return Ruling(Verdict.UNKNOWN, reason, remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -74,32 +40,37 @@ class Fleet:
     @cached_property
     def hostnames(self) -> Mapping[str, list[str]]:
         """Host name in lower case -> machines that call themselves so."""
-        return self._sharing(lambda _name, seen: [seen.identity.hostname.lower()] if seen.identity else [])
+        return self._sharing(lambda identity: identity.hostname.lower())
 
     @cached_property
     def machine_ids(self) -> Mapping[str, list[str]]:
         """Machine id -> machines that have it."""
-        return self._sharing(lambda _name, seen: [seen.identity.machine_id] if seen.identity else [])
+        return self._sharing(lambda identity: identity.machine_id)
 
     @cached_property
     def product_uuids(self) -> Mapping[str, list[str]]:
         """UUID of the hardware -> machines that have it."""
-        return self._sharing(lambda _name, seen: [seen.identity.product_uuid.lower()] if seen.identity else [])
+        return self._sharing(lambda identity: identity.product_uuid.lower())
+
+    @cached_property
+    def own_interfaces(self) -> Mapping[str, Interface]:
+        """Machine -> its interface with the site's address; machines without one are left out."""
+        return {
+            name: own
+            for name, seen in self.evidence.items()
+            if seen.has("interfaces")
+            for own in own_interfaces(self.machines[name], seen)
+        }
 
     @cached_property
     def macs(self) -> Mapping[str, list[str]]:
         """MAC address of the interface with the site's address -> machines that have it."""
-        return self._sharing(lambda name, seen: [own.mac for own in own_interfaces(self.machines[name], seen)])
+        return _grouped((own.mac, name) for name, own in self.own_interfaces.items())
 
     @cached_property
     def usual_mtu(self) -> int | None:
         """The MTU that most machines have."""
-        counted = Counter(
-            own.mtu
-            for name, seen in self.evidence.items()
-            for own in own_interfaces(self.machines[name], seen)
-            if own.mtu
-        )
+        counted = Counter(own.mtu for own in self.own_interfaces.values() if own.mtu)
         return counted.most_common(1)[0][0] if counted else None
 
     @cached_property
@@ -107,62 +78,60 @@ class Fleet:
         """The first control plane."""
         return self.site.control_planes[0].hostname
 
-    def _sharing(self, values: Callable[[str, Evidence], list[str]]) -> Mapping[str, list[str]]:
-        found: defaultdict[str, list[str]] = defaultdict(list)
-        for name, seen in self.evidence.items():
-            for value in values(name, seen):
-                if value:
-                    found[value].append(name)
-        return found
+    def _sharing(self, value: Callable[[Identity], str]) -> Mapping[str, list[str]]:
+        return _grouped((value(seen.identity), name) for name, seen in self.evidence.items() if seen.has("identity"))
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+    """Value -> machines that have it; an empty value is none."""
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for value, name in pairs:
+        if value:
+            found[value].append(name)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One machine to be judged."""
+    """One machine to be judged. evidence: a view that records what is read, see `case_of`."""
 
     site: Site
     machine: Machine
     evidence: Evidence
     fleet: Fleet
+    record: Record
 
     @property
     def name(self) -> str:
         """The machine's name in the layout."""
         return self.machine.hostname
 
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One question. title: what must be so, for the documentation.
-
-    judge: gives None where the question does not arise; raises MissingEvidenceError where it cannot tell.
-    """
-
-    id: str
-    title: str
-    judge: Callable[[Case], Ruling | None]
+    def limit(self, name: str) -> float:
+        """A threshold of preflight; recorded with whose it is."""
+        found = LIMITS.defaults[name]
+        self.record.limit(name, found.source)
+        return found.value
 
 
-class MissingEvidenceError(Exception):
-    """A check needs a part of the evidence that was not had."""
-
-    def __init__(self, part: str) -> None:
-        super().__init__(part)
-        self.part = part
+def case_of(fleet: Fleet, name: str) -> Case:
+    """The case of one machine that gave evidence."""
+    record = Record()
+    return Case(fleet.site, fleet.machines[name], viewed(fleet.evidence[name], record), fleet, record)
 
 
-def had(part: _Part | None, name: str) -> _Part:
-    """A part of the evidence. Raises MissingEvidenceError when it was not had."""
-    if part is None:
-        raise MissingEvidenceError(name)
-    return part
+MachineJudge = Callable[[Case], Result | None]
+
+
+def machine_check(**words: Unpack[Words]) -> Callable[[MachineJudge], Check[MachineJudge]]:
+    """Declares a question about one machine. Its function gives None where the question does not arise there."""
+    return check(**words)
 
 
 def own_interfaces(machine: Machine, evidence: Evidence) -> list[Interface]:
     """The interface that has the machine's address in the site, as a list of one; empty when none has."""
     return [
         interface
-        for interface in evidence.interfaces or ()
+        for interface in evidence.interfaces
         if any(address.partition("/")[0] == machine.hostip for address in interface.addresses)
     ]
 

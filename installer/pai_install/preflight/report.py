@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.checks.finding import Finding, worst
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.finding import Finding, counts, worst
+from pai_install.checks.report.text import by_subject, finding_lines, subject_lines
+from pai_install.checks.verdict import GRAVITY, OPEN, Verdict
 from pai_install.errors import ExitCode
-from pai_install.preflight.judge import check_ids
 from pai_install.preflight.model import BOX
+from pai_install.system.words import plural
 
 SCHEMA_VERSION = 1
-_SHOWN_MACHINES = 5
-_ORDER = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN, Verdict.PASS, Verdict.SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +42,7 @@ class PreflightReport:
     @property
     def subjects(self) -> dict[str, list[Finding]]:
         """Machine or this box -> its findings, in order of appearance."""
-        found: dict[str, list[Finding]] = {}
-        for finding in self.findings:
-            found.setdefault(finding.subject, []).append(finding)
-        return found
+        return by_subject(self.findings)
 
     def as_json(self) -> dict[str, Any]:
         """The published form: {schema_version, ok, exit_code, site, duration_s, forced, verdicts, machines, findings}.
@@ -68,64 +62,26 @@ class PreflightReport:
         }
 
 
-def counts(findings: Sequence[Finding]) -> dict[str, int]:
-    """Verdict -> how many; all five are always there."""
-    found = Counter(finding.verdict for finding in findings)
-    return {verdict.value: found[verdict] for verdict in _ORDER}
-
-
 def text(report: PreflightReport, *, everything: bool = False) -> str:
     """For people: one line per machine, then what is wrong, the gravest first, alike things once.
 
     everything: also what is right or was skipped.
     """
-    lines = [*_machine_lines(report)]
-    for verdict in _ORDER if everything else _ORDER[:3]:
-        lines += _verdict_lines([finding for finding in report.findings if finding.verdict is verdict])
+    lines = [*subject_lines(report.subjects)]
+    lines += finding_lines(report.findings, GRAVITY if everything else OPEN)
     if report.forced:
         lines += ["", f"forced by you, no longer in the way: {', '.join(report.forced)}"]
     return "\n".join([*lines, "", last_line(report)]) + "\n"
 
 
-def _machine_lines(report: PreflightReport) -> Iterator[str]:
-    width = max((len(name) for name in report.subjects), default=0)
-    for name, findings in report.subjects.items():
-        number = counts(findings)
-        told = ", ".join(f"{number[verdict.value]} {verdict}" for verdict in _ORDER if number[verdict.value])
-        yield f"{name:<{width}}  {worst(findings).value:<7}  {told}"
-
-
-def _verdict_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    alike: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        alike.setdefault((finding.id, finding.message, finding.remedy), []).append(finding)
-    for (check, message, remedy), group in alike.items():
-        yield ""
-        yield f"{group[0].verdict.value} {message} [{check}]"
-        for finding in group[:_SHOWN_MACHINES]:
-            seen = f": {finding.value}" if finding.value else ""
-            wanted = f" (expected: {finding.expected})" if finding.expected else ""
-            yield f"  {finding.subject}{seen}{wanted}"
-        if len(group) > _SHOWN_MACHINES:
-            yield f"  and {len(group) - _SHOWN_MACHINES} more"
-        if remedy:
-            yield f"  what to do: {remedy}"
-
-
 def last_line(report: PreflightReport) -> str:
     """The sentence that says whether the machines are ready."""
-    number = counts(report.findings)
     machines = [name for name in report.subjects if name != BOX]
-    checked = f"{len(machines)} machine{'' if len(machines) == 1 else 's'} looked at in {report.duration_s:.0f} s"
+    checked = f"{plural(len(machines), 'machine')} looked at in {report.duration_s:.0f} s"
     if report.ok:
-        return f"ready to install: {checked}, {report.warnings} warnings"
-    ids = dict.fromkeys(finding.id for finding in report.findings if finding.verdict is Verdict.FAIL)
+        return f"ready to install: {checked}, {plural(report.warnings, 'warning')}"
+    failing = [finding.id for finding in report.findings if finding.verdict is Verdict.FAIL]
     return (
-        f"not ready: {number['FAIL']} failures ({', '.join(ids)}), {checked};"
+        f"not ready: {plural(len(failing), 'failure')} ({', '.join(dict.fromkeys(failing))}), {checked};"
         " `--force-check ID` lets one pass, at your own risk"
     )
-
-
-def check_table() -> list[tuple[str, str]]:
-    """Id and meaning of every check, for --list-checks and the documentation."""
-    return sorted(check_ids().items())

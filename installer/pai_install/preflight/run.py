@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection
 from pai_install.checks.finding import Finding, parse_finding
 from pai_install.checks.runner import force, require_known
 from pai_install.engine.base import Engine
+from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.gather import gather
-from pai_install.preflight.judge import check_ids, judge
+from pai_install.preflight.judge import judge
 from pai_install.preflight.report import PreflightReport
 from pai_install.redact import Redactor, secret_values
 from pai_install.site import Site
@@ -33,7 +34,7 @@ def run(
     things than machines, for the report.
     Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.
     """
-    require_known(forced, check_ids())
+    require_known(forced, CATALOGUE)
     require_present(site, hosts)
     began = clock()
     gathered = gather(engine, site, watched(site, hosts))

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pai_install.checks.check import Check
 from pai_install.checks.finding import Finding
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.result import failed, passed
 from pai_install.components.catalogue import Catalogue, load_catalogue
 from pai_install.components.choose import choose
 from pai_install.components.fetch import cached
@@ -25,7 +26,15 @@ from pai_install.errors import PaiError
 from pai_install.preflight.model import BOX
 from pai_install.site import Site
 
-CHECK = "component-source"
+COMPONENT_SOURCE = Check(
+    id="component-source",
+    title="This box has every component in its cache, or can fetch it",
+    judge=None,
+    about="box",
+    reads="the cache of components, and a request to each server that a missing one comes from",
+    rule="FAIL when a server does not answer, or packages or disk space for making components are missing",
+    remedy="look at network and proxy of this box, or take another component_source (mirror, bundle) in config.yaml",
+)
 _TIMEOUT_S = 5.0
 Probe = Callable[[str], str]
 
@@ -58,10 +67,12 @@ def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answ
         if wanted and settings.component_source != "bundle":
             _require_means(wanted, source, cache)
     except PaiError as error:
-        return Finding(CHECK, Verdict.FAIL, BOX, error.message, error.details, "the components", error.remedy)
+        return COMPONENT_SOURCE.finding(
+            BOX, failed(error.message, error.details, "the components", remedy=error.remedy)
+        )
     if not wanted:
-        return Finding(
-            CHECK, Verdict.PASS, BOX, "every component is in the cache", f"{len(selection.picks)} components"
+        return COMPONENT_SOURCE.finding(
+            BOX, passed(f"{len(selection.picks)} components", message="every component is in the cache")
         )
     return _reachable(site, catalogue, wanted, probe)
 
@@ -83,16 +94,9 @@ def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[Pick], probe: 
         problems = {server: why for server, why in zip(servers, pool.map(probe, servers), strict=True) if why}
     missing_words = f"{len(wanted)} components to fetch from {', '.join(servers)}" if servers else "from the bundle"
     if not problems:
-        return Finding(CHECK, Verdict.PASS, BOX, "the component source answers", missing_words)
-    return Finding(
-        CHECK,
-        Verdict.FAIL,
-        BOX,
-        "the component source does not answer",
-        "; ".join(f"{server}: {why}" for server, why in problems.items()),
-        missing_words,
-        "look at network and proxy of this box, or take another component_source (mirror, bundle) in config.yaml",
-    )
+        return COMPONENT_SOURCE.finding(BOX, passed(missing_words, message="the component source answers"))
+    value = "; ".join(f"{server}: {why}" for server, why in problems.items())
+    return COMPONENT_SOURCE.finding(BOX, failed("the component source does not answer", value, missing_words))
 
 
 def _servers(site: Site, catalogue: Catalogue, wanted: Iterable[Pick]) -> Iterable[str]:

@@ -47,6 +47,8 @@ def mount(path: str, **changes: Any) -> dict[str, Any]:
         "mount_point": "/",
         "device": "1",
         "filesystem": "ext4",
+        "read_only": False,
+        "noexec": False,
         "total_bytes": 500 * GIB,
         "free_bytes": 400 * GIB,
         "inodes": 1000,
@@ -55,6 +57,14 @@ def mount(path: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+# what is known of Docker only where it runs
+RUNNING_DOCKER = {
+    "running": True,
+    "version": "26.1",
+    "data_root": "/var/lib/docker",
+    "live_restore": True,
+    "swarm": False,
+}
 PATHS = ("/", "/var/lib/containerd", "/var/lib/kubelet", "/usr/local/bin", "/var/lib/docker")
 
 
@@ -100,7 +110,16 @@ def good(name: str) -> dict[str, Any]:
         "packages": {},
         "docker": {"running": False, "snap": False, "daemon_json": "", "data_root": ""},
         "containerd": {"running": False, "config": "", "tasks": {}},
-        "kubernetes": {"marker": {}, "roles": [], "files": [], "cni": [], "other": [], "etcd_entries": 0},
+        "kubernetes": {
+            "marker": {},
+            "roles": [],
+            "files": [],
+            "authority": "",
+            "cni": [],
+            "other": [],
+            "etcd_entries": 0,
+            "kubelet_running": False,
+        },
         "leftovers": {"interfaces": [], "folders": [], "tables": [], "chains": []},
         "interfaces": [interface(f"10.0.0.{number}/24", mac=f"52:54:00:00:00:0{number}")],
         "routes": [
@@ -159,6 +178,7 @@ def installed(name: str) -> dict[str, Any]:
             "etcd_entries": 1 if master else 0,
             "cni": ["10-containerd-net.conflist"],
             "other": [],
+            "kubelet_running": True,
         },
         "leftovers": {
             "interfaces": ["cni0", "flannel.1"],
@@ -169,7 +189,7 @@ def installed(name: str) -> dict[str, Any]:
         "listeners": listeners,
         "routes": [*machine["routes"], {"network": "10.200.1.0/25", "interface": "cni0"}],
         "mounts": [mount(entry["path"], total_bytes=40 * GIB, free_bytes=8 * GIB) for entry in machine["mounts"]],
-        "docker": {"running": True, "version": "26.1", "containers": 3, "data_root": "/var/lib/docker"},
+        "docker": {**machine["docker"], **RUNNING_DOCKER, "containers": 3},
         "packages": {"docker.io": "26.1", "chrony": "4.6"},
         "peers": {other: peer(tcp={"22": "open", "6443": "open"}) for other in NAMES if other != name},
     }
@@ -177,10 +197,15 @@ def installed(name: str) -> dict[str, Any]:
 
 def timed(evidence: Evidence, *, ahead: float = 0.0, took: float = 2.6) -> Evidence:
     """With the box's own times around it: the machine's clock is `ahead` seconds, the answer took `took` seconds."""
-    assert evidence.clock is not None
     asked = evidence.clock.began - (took - 2.0) / 2 - ahead
     clock = evidence.clock.model_copy(update={"asked": asked, "answered": asked + took})
     return evidence.model_copy(update={"clock": clock})
+
+
+def without(evidence: Evidence, part: str) -> Evidence:
+    """The machine without one part of its evidence."""
+    values = {name: getattr(evidence, name) for name in evidence.model_fields_set if name != part}
+    return Evidence.model_construct(**values)
 
 
 # parts that map names to something: a test gives all of them

@@ -9,11 +9,13 @@ import pytest
 from pai_install.checks.runner import force, require_known
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.preflight.evidence import Evidence
-from pai_install.preflight.judge import CONTACT_CHECKS, check_ids, judge, no_contact
+from pai_install.preflight.catalogue import CATALOGUE
+from pai_install.preflight.contact import CONTACT_CHECKS, no_contact
+from pai_install.preflight.evidence import Evidence, parse_evidence
+from pai_install.preflight.judge import judge
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
-from tests.unit.preflight.machines import LAYOUT, NAMES, fleet, installed, read_site
+from tests.unit.preflight.machines import LAYOUT, NAMES, fleet, installed, read_site, without
 
 GOOD = {Verdict.PASS, Verdict.SKIP}
 
@@ -36,7 +38,7 @@ def test_every_check_speaks_once_per_machine_at_most(site: Site) -> None:
 
 
 def test_no_evidence_is_never_a_pass(site: Site) -> None:
-    found = judge(site, {name: Evidence(problems={"swap": "no answer within 20 s"}) for name in NAMES}, {})
+    found = judge(site, {name: parse_evidence({"problems": {"swap": "no answer within 20 s"}}) for name in NAMES}, {})
     passed = {finding.id for finding in found if finding.verdict is Verdict.PASS}
     assert passed == {"reachable"}
     swap = next(finding for finding in found if finding.id == "swap")
@@ -50,7 +52,7 @@ def test_each_missing_part_leaves_the_other_checks_alone(site: Site) -> None:
         if part in ("problems", "sudo_problem", "identity"):
             continue
         seen = fleet()
-        seen["master"] = seen["master"].model_copy(update={part: None})
+        seen["master"] = without(seen["master"], part)
         found = judge(site, seen, {})
         unknown = {finding.subject for finding in found if finding.verdict is Verdict.UNKNOWN}
         assert unknown <= {"master"}, part
@@ -119,9 +121,9 @@ def test_forcing_leaves_everything_else(site: Site) -> None:
 
 
 def test_only_known_checks_can_be_forced() -> None:
-    require_known(["swap", "reachable"], check_ids())
+    require_known(["swap", "reachable"], CATALOGUE)
     with pytest.raises(PaiError, match="nonsense") as caught:
-        require_known(["swap", "nonsense"], check_ids())
+        require_known(["swap", "nonsense"], CATALOGUE)
     assert caught.value.exit_code is ExitCode.USAGE
     assert "swap" in caught.value.remedy
 
@@ -130,4 +132,4 @@ def test_ids_are_unique_and_told() -> None:
     ids = [check.id for check in CHECKS]
     assert len(ids) == len(set(ids))
     assert set(CONTACT_CHECKS).isdisjoint(ids)
-    assert all(title for title in check_ids().values())
+    assert all(check.title and check.reads and check.rule and check.remedy for check in CATALOGUE.values())

@@ -7,7 +7,7 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.plan.observed import Observed
-from pai_install.preflight.judge import CONTACT_CHECKS
+from pai_install.preflight.contact import CONTACT_CHECKS
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.model import HostStatus
 from pai_install.run.admission import admission, against_all

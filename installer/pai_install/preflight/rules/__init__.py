@@ -1,8 +1,9 @@
-"""The checks, by subject; pure."""
+"""The checks of machines, by subject; pure. A new check is a new function in one of these files."""
 
 from __future__ import annotations
 
-from pai_install.preflight.model import Check
+from pai_install.checks.check import Check, declared
+from pai_install.preflight.model import MachineJudge
 from pai_install.preflight.rules import (
     clock,
     containers,
@@ -17,16 +18,6 @@ from pai_install.preflight.rules import (
     ports,
 )
 
-CHECKS: tuple[Check, ...] = (
-    *login.CHECKS,
-    *identity.CHECKS,
-    *hardware.CHECKS,
-    *kernel.CHECKS,
-    *disks.CHECKS,
-    *clock.CHECKS,
-    *containers.CHECKS,
-    *leftovers.CHECKS,
-    *ports.CHECKS,
-    *network.CHECKS,
-    *names.CHECKS,
+CHECKS: tuple[Check[MachineJudge], ...] = declared(
+    login, identity, hardware, kernel, disks, clock, containers, leftovers, ports, network, names
 )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pai_install.checks.evidence import peek, require
+from pai_install.checks.result import Result, failed, passed, skipped, warned
 from pai_install.preflight.evidence import Clock, Evidence
-from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed, skipped, warned
+from pai_install.preflight.model import Case, machine_check
 
-WARN_SECONDS = 1.0
-FAIL_SECONDS = 30.0
 _SLACK_SECONDS = 0.3  # events reach us a little after what they tell
 
 
@@ -45,30 +45,45 @@ def offset_to_box(clock: Clock | None) -> Offset | None:
     return Offset(min(bounds), max(bounds))
 
 
-def clock(case: Case) -> Ruling | None:
+@machine_check(
+    id="clock",
+    title="Clocks agree: WARN over 1 s, FAIL over 30 s",
+    reads="clock: its own time between our question and its answer, the same of the first control plane",
+    rule="WARN above clock-warn-seconds, FAIL above clock-fail-seconds, each only as far as the interval proves it",
+    limits=(
+        "clock-warn-seconds",
+        "clock-fail-seconds",
+    ),
+    source="own; certificates, etcd",
+    remedy="set it: sudo timedatectl set-time, or start a time service that reaches its servers; ntp_servers in "
+    "config.yaml names yours",
+)
+def clock(case: Case) -> Result | None:
     """The machine's clock agrees with that of the first control plane, and that one with this box's."""
-    own = had(offset_to_box(case.evidence.clock), "clock")
+    own, warn = require(offset_to_box(case.evidence.clock), "clock"), case.limit("clock-warn-seconds")
     first = case.fleet.evidence.get(case.fleet.first)
-    reference, other = (offset_to_box(first.clock), case.fleet.first) if first else (None, "")
+    reference, other = (offset_to_box(first.clock), case.fleet.first) if first and first.has("clock") else (None, "")
     if case.name == case.fleet.first or reference is None:
         off, other = own, "this box"
     else:
         off = own - reference
-    if off.proven <= WARN_SECONDS:
-        return passed(f"its clock agrees with that of {other}", str(off))
-    words = {
-        "value": str(off),
-        "expected": f"at most {WARN_SECONDS:g} s",
-        "remedy": "set it: sudo timedatectl set-time, or start a time service that reaches its servers;"
-        " ntp_servers in config.yaml names yours",
-    }
+    if off.proven <= warn:
+        return passed(str(off), message=f"its clock agrees with that of {other}")
     message = f"its clock is {off.proven:.0f} s or more {'ahead of' if off.low > 0 else 'behind'} that of {other}"
-    return failed(message, **words) if off.proven > FAIL_SECONDS else warned(message, **words)
+    judge = failed if off.proven > case.limit("clock-fail-seconds") else warned
+    return judge(message, off, f"at most {warn:g} s")
 
 
-def time_service(case: Case) -> Ruling | None:
+@machine_check(
+    id="time-service",
+    title="A time service runs and has synchronised the clock",
+    reads="time: services that run, chronyc tracking, the kernel",
+    rule="WARN when none runs or the clock is not synchronised; SKIP in a container",
+    remedy="see which servers answer (chronyc -n sources, timedatectl timesync-status); UDP port 123 must be open",
+)
+def time_service(case: Case) -> Result | None:
     """A time service keeps the clock right."""
-    seen = had(case.evidence.time, "time")
+    seen = case.evidence.time
     if case.evidence.container:
         return skipped("a container has its host's clock")
     running = ", ".join(seen.services)
@@ -76,18 +91,10 @@ def time_service(case: Case) -> Ruling | None:
         remedy = "nothing: apply installs chrony; set ntp_servers in config.yaml where the internet is out of reach"
         return warned("no time service runs", expected="chrony or another one", remedy=remedy)
     if _synchronised(case.evidence):
-        return passed(f"{running} keeps the clock", running)
-    remedy = "see which servers answer (chronyc -n sources, timedatectl timesync-status); UDP port 123 must be open"
-    return warned(f"{running} runs, but the clock is not synchronised", value=seen.chrony or running,
-                  expected="synchronised", remedy=remedy)  # fmt: skip
+        return passed(running, message=f"{running} keeps the clock")
+    return warned(f"{running} runs, but the clock is not synchronised", seen.chrony or running, "synchronised")
 
 
 def _synchronised(evidence: Evidence) -> bool:
-    seen = had(evidence.time, "time")
-    return seen.synchronised is True or seen.chrony == "Normal"
-
-
-CHECKS = (
-    Check("clock", "Clocks agree: WARN over 1 s, FAIL over 30 s", clock),
-    Check("time-service", "A time service runs and has synchronised the clock", time_service),
-)
+    # either of the two is enough
+    return peek(evidence.time).synchronised is True or evidence.time.chrony == "Normal"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pai_install.checks.result import Result, failed, passed, skipped, warned
 from pai_install.preflight import needs
 from pai_install.preflight.evidence import Mount
-from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed, size_text, skipped, warned
+from pai_install.preflight.model import Case, machine_check, size_text
 from pai_install.site.quantity import QuantityError, parse_bytes
 
 # what the kubelet evicts pods for when nothing else is said
@@ -19,7 +20,6 @@ _EVICTION = {
 }
 _IMAGES = "/var/lib/containerd"
 _NO_DOCKER_ROOT = ("overlay", "nfs", "nfs4", "cifs", "tmpfs", "fuse", "9p")
-_SLOW_MS, _TOO_SLOW_MS = 10.0, 100.0  # etcd's own advice for its 99th percentile; its heartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +38,27 @@ class _Disk:
         return f"{self.mount.mount_point} (with {', '.join(others)})" if others else self.mount.mount_point
 
 
-def space(case: Case) -> Ruling | None:
+@machine_check(
+    id="disk-space",
+    title="Free space for components, images, pods and etcd",
+    reads="mounts: free space below each path that the cluster uses",
+    rule="FAIL below what an installation needs, or what makes the kubelet evict pods; WARN below what images need",
+    source="own; kubelet (evictionHard)",
+    remedy="free space there, or move docker_data_root (or a mount of /var/lib) to a larger disk",
+)
+def space(case: Case) -> Result | None:
     """Free space for an installation and for images, more than what makes the kubelet evict pods."""
     disks = _disks(case)
     full = [text for disk in disks if (text := _too_full(case, disk))]
     if full:
-        remedy = "free space there, or move docker_data_root (or a mount of /var/lib) to a larger disk"
-        return failed("too little free disk space", value="; ".join(full), remedy=remedy)
+        return failed("too little free disk space", value="; ".join(full))
     shown = "; ".join(f"{disk.name}: {size_text(disk.mount.free_bytes)} free" for disk in disks)
     tight = [disk for disk in disks if disk.mount.free_bytes < disk.enough]
     if tight and not case.evidence.ours and not case.evidence.container:
         expected = "; ".join(f"{disk.name}: {size_text(disk.enough)}" for disk in tight)
         remedy = "use a larger disk before jobs with large images come"
         return warned("enough disk space to install, little for images", value=shown, expected=expected, remedy=remedy)
-    return passed("enough free disk space", shown)
+    return passed(shown, message="enough free disk space")
 
 
 def _too_full(case: Case, disk: _Disk) -> str:
@@ -64,7 +71,15 @@ def _too_full(case: Case, disk: _Disk) -> str:
     return f"{disk.name}: {size_text(disk.mount.free_bytes)} free, {size_text(needed)} needed{why}"
 
 
-def inodes(case: Case) -> Ruling | None:
+@machine_check(
+    id="inodes",
+    title="More free inodes than what makes the kubelet evict pods",
+    reads="mounts: free inodes",
+    rule="FAIL at or below the kubelet's threshold",
+    source="kubelet (evictionHard)",
+    remedy="remove many small files there (`du --inodes -x / | sort -n | tail`), or use a file system with more",
+)
+def inodes(case: Case) -> Result | None:
     """Free inodes, more than what makes the kubelet evict pods."""
     few = []
     for disk in _disks(case):
@@ -73,16 +88,23 @@ def inodes(case: Case) -> Ruling | None:
         if total and free <= limit:
             few.append(f"{disk.name}: {free} of {total} free, more than {limit} needed")
     if not few:
-        return passed("enough free inodes")
-    remedy = "remove many small files there (`du --inodes -x / | sort -n | tail`), or use a file system with more"
-    return failed("too few free inodes", value="; ".join(few), expected="more than 5 %", remedy=remedy)
+        return passed(message="enough free inodes")
+    return failed("too few free inodes", value="; ".join(few), expected="more than 5 %")
 
 
-def filesystems(case: Case) -> Ruling | None:
+@machine_check(
+    id="file-systems",
+    title="Writable local file systems, not overlay or network ones, below containers",
+    reads="mounts: type and options",
+    rule="FAIL for read-only, noexec, or a type that cannot hold container layers",
+    source="own; containerd",
+    remedy="mount a local ext4 or xfs file system there, writable, without noexec; `dmesg` says why one is read-only",
+)
+def filesystems(case: Case) -> Result | None:
     """File systems that can be written to, run programs and hold containers."""
     problems = []
     docker = str(case.site.settings.docker_data_root)
-    for mount in had(case.evidence.mounts, "mounts"):
+    for mount in case.evidence.mounts:
         if mount.read_only:
             problems.append(f"{mount.mount_point} is mounted read-only")
         if mount.noexec and mount.path != "/var/lib/etcd":
@@ -90,36 +112,45 @@ def filesystems(case: Case) -> Ruling | None:
         if mount.path in (docker, _IMAGES) and mount.filesystem.startswith(_NO_DOCKER_ROOT):
             problems.append(f"{mount.path} is on {mount.filesystem}, which cannot hold container layers")
     if not problems:
-        return passed("the file systems can hold containers")
+        return passed(message="the file systems can hold containers")
     unique = list(dict.fromkeys(problems))
-    remedy = "mount a local ext4 or xfs file system there, writable, without noexec; `dmesg` says why one is read-only"
-    return failed(unique[0], value="; ".join(unique), expected="a writable local file system", remedy=remedy)
+    return failed(unique[0], value="; ".join(unique), expected="a writable local file system")
 
 
-def etcd_disk(case: Case) -> Ruling | None:
+@machine_check(
+    id="etcd-disk",
+    title="99 % of small synchronous writes take at most 10 ms on etcd's disk",
+    reads="etcd_disk: up to 200 synchronous writes of 2300 bytes on a control plane",
+    rule="WARN when the 99th percentile is above etcd-write-p99-ms; FAIL when the median is above etcd-write-"
+    "median-ms, too",
+    limits=(
+        "etcd-write-p99-ms",
+        "etcd-write-median-ms",
+    ),
+    source="etcd",
+    remedy="put /var/lib/etcd on a local SSD or NVMe that nothing else writes to",
+)
+def etcd_disk(case: Case) -> Result | None:
     """etcd's disk confirms small writes quickly."""
     if not case.machine.control_plane:
         return None
-    seen = had(case.evidence.etcd_disk, "etcd_disk")
+    seen = case.evidence.etcd_disk
     if not seen.samples:
         return skipped(f"{seen.folder} cannot be measured without leaving a trace")
     value = f"median {seen.median_ms:g} ms, 99 % within {seen.p99_ms:g} ms, {seen.samples} writes"
-    if seen.p99_ms <= _SLOW_MS:
-        return passed("the disk is quick enough for etcd", value)
-    words = {
-        "value": value,
-        "expected": f"99 % within {_SLOW_MS:g} ms",
-        "remedy": "put /var/lib/etcd on a local SSD or NVMe that nothing else writes to",
-    }
-    if seen.median_ms > _TOO_SLOW_MS:
-        return failed("the disk is too slow for etcd: it would lose its leader again and again", **words)
-    return warned("the disk is slow for etcd", **words)
+    slow = case.limit("etcd-write-p99-ms")
+    if seen.p99_ms <= slow:
+        return passed(value, message="the disk is quick enough for etcd")
+    expected = f"99 % within {slow:g} ms"
+    if seen.median_ms > case.limit("etcd-write-median-ms"):
+        return failed("the disk is too slow for etcd: it would lose its leader again and again", value, expected)
+    return warned("the disk is slow for etcd", value, expected)
 
 
 def _disks(case: Case) -> list[_Disk]:
     wanted = needs.space(case.site, case.machine)
     groups: dict[str, list[Mount]] = {}
-    for mount in had(case.evidence.mounts, "mounts"):
+    for mount in case.evidence.mounts:
         groups.setdefault(mount.device or mount.mount_point, []).append(mount)
     return [
         _Disk(
@@ -145,11 +176,3 @@ def _limit(case: Case, signal: str, total: int) -> int:
         return int(total * float(text[:-1]) / 100) if text.endswith("%") else parse_bytes(text)
     except (QuantityError, ValueError):  # the kubelet will say so
         return 0
-
-
-CHECKS = (
-    Check("disk-space", "Free space for components, images, pods and etcd", space),
-    Check("inodes", "More free inodes than what makes the kubelet evict pods", inodes),
-    Check("file-systems", "Writable local file systems, not overlay or network ones, below containers", filesystems),
-    Check("etcd-disk", "99 % of small synchronous writes take at most 10 ms on etcd's disk", etcd_disk),
-)

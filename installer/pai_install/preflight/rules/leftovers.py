@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pai_install.checks.result import Result, failed, passed, unknown, warned
 from pai_install.preflight.evidence import Leftovers
-from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed, unknown, warned
+from pai_install.preflight.model import Case, machine_check
+from pai_install.system.words import shortened
 
 
-def leftovers(case: Case) -> Ruling | None:
+@machine_check(
+    id="leftovers",
+    title="Nothing of an earlier cluster on a machine that is no node",
+    reads="leftovers: interfaces, folders, nftables tables and iptables chains of pods; our own record",
+    rule="FAIL for interfaces of pods or /etc/kubernetes/pki, WARN for anything else; UNKNOWN without root",
+    remedy="if nothing on the machine is needed: sudo kubeadm reset --force, and reboot",
+)
+def leftovers(case: Case) -> Result | None:
     """Nothing of an earlier cluster is left on a machine that is no node."""
-    seen = had(case.evidence.leftovers, "leftovers")
+    seen = case.evidence.leftovers
     if case.evidence.ours:
-        return passed("pai-install has set up this machine: what is there belongs to it")
+        return passed(message="pai-install has set up this machine: what is there belongs to it")
     value = "; ".join(_told(seen))
     if not value and seen.tables is None:
         return unknown("only root may see the kernel's packet filters")
     if not value:
-        return passed("nothing of an earlier cluster")
+        return passed(message="nothing of an earlier cluster")
     if seen.interfaces or "/etc/kubernetes/pki" in seen.folders:
         return failed(
             "an earlier cluster left things behind that new pods or kubeadm stumble over",
@@ -35,8 +44,7 @@ def _told(seen: Leftovers) -> Iterator[str]:
     if seen.tables:
         yield f"nftables tables {', '.join(seen.tables)}"
     if seen.chains:
-        more = f" and {len(seen.chains) - 3} more" if len(seen.chains) > 3 else ""
-        yield f"iptables chains {', '.join(seen.chains[:3])}{more}"
+        yield f"iptables chains {shortened(seen.chains, 3)}"
 
 
 def clean(seen: Leftovers) -> str:
@@ -49,6 +57,3 @@ def clean(seen: Leftovers) -> str:
         *(["sudo reboot, which takes the iptables chains away"] if seen.chains else []),
     ]
     return f"if nothing on the machine is needed: {'; '.join(commands)}"
-
-
-CHECKS = (Check("leftovers", "Nothing of an earlier cluster on a machine that is no node", leftovers),)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed
+from pai_install.checks.result import Result, failed, passed
+from pai_install.preflight.model import Case, machine_check
 from pai_install.preflight.needs import SUPPORTED_SYSTEMS
 
 _OLDEST_PYTHON = (3, 9)
@@ -39,12 +40,20 @@ _SUDO = (
 )
 
 
-def sudo(case: Case) -> Ruling | None:
+@machine_check(
+    id="sudo",
+    title="The login user can become root",
+    reads="identity, and what sudo said when Ansible asked it",
+    rule="FAIL when the probe did not run as root",
+    source="Ansible",
+    remedy="allow the login user sudo, give its password in the site, or log in as root",
+)
+def sudo(case: Case) -> Result | None:
     """The login user can become root."""
     identity, problem = case.evidence.identity, case.evidence.sudo_problem
     user = case.machine.ssh.user
     if identity is not None and identity.root and not problem:
-        return passed(f"{user} can act as root")
+        return passed(message=f"{user} can act as root")
     for words, message, remedy in _SUDO:
         if re.search(words, problem, re.IGNORECASE):
             return failed(message.format(user=user), value=_last_line(problem), remedy=remedy.format(user=user))
@@ -60,53 +69,65 @@ def _last_line(text: str) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def python(case: Case) -> Ruling | None:
+@machine_check(
+    id="python",
+    title="Python 3.9 or newer",
+    reads="identity: version of the python3 that Ansible uses",
+    rule="FAIL below 3.9",
+    source="ansible-core 2.19",
+    remedy="use a supported release of the operating system, or install a newer python3",
+)
+def python(case: Case) -> Result | None:
     """Python is new enough for our modules."""
-    version = had(case.evidence.identity, "identity").python
+    version = case.evidence.identity.python
     numbers = tuple(int(word) for word in re.findall(r"\d+", version)[:2])
     if numbers >= _OLDEST_PYTHON:
-        return passed("Python is new enough", version)
+        return passed(version, message="Python is new enough")
     return failed(
         f"Python {version} is too old",
         value=version,
         expected="3.9 or newer",
-        remedy="use a supported release of the operating system, or install a newer python3",
     )
 
 
-def operating_system(case: Case) -> Ruling | None:
+@machine_check(
+    id="operating-system",
+    title="Debian 12 or 13, Ubuntu 22.04 or 24.04, with systemd",
+    reads="system: /etc/os-release, /run/systemd/system",
+    rule="FAIL for another release, or without systemd",
+    remedy="install a supported release on this machine",
+)
+def operating_system(case: Case) -> Result | None:
     """The distribution and its release are supported."""
-    system = had(case.evidence.system, "system")
+    system = case.evidence.system
     seen = system.name or f"{system.id} {system.version_id}"
     if system.version_id in SUPPORTED_SYSTEMS.get(system.id, ()) and system.systemd:
-        return passed("the operating system is supported", seen)
+        return passed(seen, message="the operating system is supported")
     if not system.systemd:
         return failed("systemd does not run here", value=seen, expected="systemd", remedy="boot the machine by systemd")
     supported = ", ".join(f"{name.capitalize()} {' and '.join(found)}" for name, found in SUPPORTED_SYSTEMS.items())
-    remedy = "install a supported release on this machine"
-    return failed(f"{seen} is not supported", value=seen, expected=supported, remedy=remedy)
+    return failed(f"{seen} is not supported", value=seen, expected=supported)
 
 
-def architecture(case: Case) -> Ruling | None:
+@machine_check(
+    id="architecture",
+    title="x86_64 or aarch64, as this box",
+    reads="system: the kernel's word for it",
+    rule="FAIL for another one than this box has",
+    remedy="run pai-install on a box with the machine's architecture; all machines of a site have one",
+)
+def architecture(case: Case) -> Result | None:
     """The programs that this box has fetched run there."""
-    seen, box = had(case.evidence.system, "system").architecture, case.fleet.architecture
+    seen, box = case.evidence.system.architecture, case.fleet.architecture
     if seen not in _ARCHITECTURES:
         expected = " or ".join(_ARCHITECTURES)
         remedy = "take the machine out of the site"
         return failed(f"{seen or 'its architecture'} is not supported", value=seen, expected=expected, remedy=remedy)
     if not box or seen == box:
-        return passed("the components run on its architecture", seen)
+        return passed(seen, message="the components run on its architecture")
     return failed(
         "components are fetched for this box's architecture, and the machine has another one",
         value=seen,
         expected=box,
         remedy=f"run pai-install on a box with {seen}; all machines of a site have one architecture",
     )
-
-
-CHECKS = (
-    Check("sudo", "The login user can become root", sudo),
-    Check("python", "Python 3.9 or newer", python),
-    Check("architecture", "x86_64 or aarch64, as this box", architecture),
-    Check("operating-system", "Debian 12 or 13, Ubuntu 22.04 or 24.04, with systemd", operating_system),
-)

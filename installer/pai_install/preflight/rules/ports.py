@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from pai_install.checks.result import Result, failed, passed, warned
 from pai_install.preflight import needs
 from pai_install.preflight.evidence import Listener
-from pai_install.preflight.model import Case, Check, Ruling, failed, had, passed, warned
+from pai_install.preflight.model import Case, machine_check
 
 _NODE_PORTS = range(30000, 32768)
 
 
-def ports(case: Case) -> Ruling | None:
+@machine_check(
+    id="ports",
+    title="Ports of Kubernetes, etcd, the component store and the pod network are free",
+    reads="listeners: every listening socket and its program",
+    rule="FAIL when another program holds one",
+    source="Kubernetes, etcd, flannel",
+    remedy="stop what holds them on this machine (`sudo ss -lntup` shows it), or give it other ports",
+)
+def ports(case: Case) -> Result | None:
     """No other program holds a port of ours."""
     wanted = needs.ports(case.site, case.machine)
     taken = [text for need in wanted if (text := _taken(case, need))]
     if not taken:
-        return passed("every port is free or ours", ", ".join(map(str, wanted)))
+        return passed(", ".join(map(str, wanted)), message="every port is free or ours")
     return failed(
         "ports that the cluster needs are taken",
         value="; ".join(taken),
         expected="free",
-        remedy="stop what holds them on this machine (`sudo ss -lntup` shows it), or give it other ports",
     )
 
 
@@ -27,12 +35,12 @@ def _taken(case: Case, need: needs.PortNeed) -> str:
     """What holds a port of ours, empty when nothing does or the right one does."""
     holders = [
         listener
-        for listener in had(case.evidence.listeners, "listeners")
+        for listener in case.evidence.listeners
         if listener.port == need.port and listener.protocol == need.protocol and not _rightful(case, need, listener)
     ]
     if not holders:
         return ""
-    root = case.evidence.identity is not None and case.evidence.identity.root
+    root = case.evidence.has("identity") and case.evidence.identity.root
     nameless = "the kernel itself" if root else "a program that only root may see"
     names = dict.fromkeys(holder.program or nameless for holder in holders)
     return f"{need} ({need.purpose}): {', '.join(names)}"
@@ -46,25 +54,26 @@ def _rightful(case: Case, need: needs.PortNeed, listener: Listener) -> bool:
     return case.evidence.ours and (not name or name in need.programs)
 
 
-def node_ports(case: Case) -> Ruling | None:
+@machine_check(
+    id="node-ports",
+    title="Nothing listens at 30000-32767",
+    reads="listeners",
+    rule="WARN when a program other than kube-proxy does",
+    source="Kubernetes",
+    remedy="give these programs other ports; a Service with the same port would take their connections",
+)
+def node_ports(case: Case) -> Result | None:
     """Nothing listens where Services of type NodePort will be."""
     strangers = [
         listener
-        for listener in had(case.evidence.listeners, "listeners")
+        for listener in case.evidence.listeners
         if listener.port in _NODE_PORTS and listener.protocol == "tcp" and listener.program_name != "kube-proxy"
     ]
     if not strangers:
-        return passed("nothing listens at ports 30000-32767")
+        return passed(message="nothing listens at ports 30000-32767")
     shown = ", ".join(dict.fromkeys(f"{one.port} {one.program}".strip() for one in strangers))
     return warned(
         "programs listen at ports that Kubernetes gives to Services",
         value=shown,
         expected="none between 30000 and 32767",
-        remedy="give these programs other ports; a Service with the same port would take their connections",
     )
-
-
-CHECKS = (
-    Check("ports", "Ports of Kubernetes, etcd, the component store and the pod network are free", ports),
-    Check("node-ports", "Nothing listens at 30000-32767", node_ports),
-)

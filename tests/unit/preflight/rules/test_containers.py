@@ -9,7 +9,7 @@ import pytest
 
 from pai_install.checks.verdict import Verdict
 from pai_install.site import Site
-from tests.unit.preflight.machines import CONFIG, findings_of, installed, read_site
+from tests.unit.preflight.machines import CONFIG, RUNNING_DOCKER, findings_of, installed, read_site
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,8 @@ def test_docker_as_a_snap(site: Site) -> None:
     ],
 )
 def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: str) -> None:
-    found = findings_of(site, "docker", {"worker1": {"docker": docker}})["worker1"]
+    known = RUNNING_DOCKER if docker.get("running") else {}
+    found = findings_of(site, "docker", {"worker1": {"docker": {**known, **docker}}})["worker1"]
     assert found.verdict == verdict
     assert word in found.message
 

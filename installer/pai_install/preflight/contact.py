@@ -1,0 +1,56 @@
+"""Machines that gave no evidence: which check says so, and why; pure."""
+
+from __future__ import annotations
+
+from pai_install.checks.check import Check
+from pai_install.checks.finding import Finding
+from pai_install.checks.result import failed
+from pai_install.preflight.rules import CHECKS
+from pai_install.report.explain import explain
+
+_SSH = "what SSH and Ansible said"
+REACHABLE = Check(
+    id="reachable",
+    title="The machine answers over SSH and gives evidence",
+    judge=None,
+    reads=_SSH,
+    rule="FAIL when it gives none, for a cause that no other check names",
+    remedy="try `ssh` to it by hand; then run the same command again",
+)
+_HOST_KEY = Check(
+    id="host-key",
+    title="Its SSH host key is the recorded one",
+    judge=None,
+    reads=_SSH,
+    rule="FAIL for another or an unknown key",
+    remedy="--accept-new records unknown keys; remove the line of a machine that was reinstalled from known_hosts",
+)
+_LOGIN = Check(
+    id="login",
+    title="It lets the site's user log in",
+    judge=None,
+    reads=_SSH,
+    rule="FAIL when user, key or password are refused",
+    remedy="try `ssh USER@MACHINE` with the same key; correct username, password or key-file in the site",
+)
+CONTACT_CHECKS = {check.id: check for check in (REACHABLE, _HOST_KEY, _LOGIN)}
+# cause, as report.explain names it -> the check that says so
+_CAUSES = {
+    "host-key-changed": "host-key",
+    "host-key-unknown": "host-key",
+    "ssh-login": "login",
+    "sudo-password": "sudo",
+    "python-missing": "python",
+    "no-space": "disk-space",
+    "read-only": "file-systems",
+}
+_CHECKS = {**CONTACT_CHECKS, **{check.id: check for check in CHECKS}}
+
+
+def no_contact(name: str, words: str) -> Finding:
+    """The finding for a machine that gave no evidence, with the cause in plain words."""
+    cause = explain(words, unreachable=True)
+    assert cause is not None  # noqa: S101 - there is always an explanation for an unreachable machine
+    check = _CHECKS[_CAUSES.get(cause.id, REACHABLE.id)]
+    value = " ".join(words.split())[:500]
+    return check.finding(name, failed(cause.cause.rstrip("."), value, "evidence over SSH", remedy=cause.remedy))
