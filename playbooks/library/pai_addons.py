@@ -45,6 +45,7 @@ import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_kubectl import ADMIN_CONF, KUBECTL, Kubectl
 from ansible.module_utils.pai_managed import ROLES_DIR, write_record
 from ansible.module_utils.pai_objects import ObjectError, Objects, expectations
 
@@ -71,18 +72,13 @@ class Addons:
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
-        self.objects = Objects(self.kubectl)
+        self.objects = Objects(Kubectl(module.params["kubeconfig"], module.params["kubectl"]))
         self.keep = {(namespace, name) for namespace, name in module.params["kept"]}
         self.applied: list[str] = []
         self.removed: list[str] = []
         self.stay: list[str] = []
         self.failures: list[str] = []
         self.evidence: dict[str, list[str]] = {}
-
-    def kubectl(self, words: list[str], data: str | None) -> tuple[int, str, str]:
-        """Status, output, errors."""
-        base = [self.module.params["kubectl"], "--kubeconfig", self.module.params["kubeconfig"]]
-        return self.module.run_command(base + words, data=data)
 
     def run(self) -> str:
         """Applies, prunes, removes; gives the difference."""
@@ -155,8 +151,8 @@ def main() -> None:
             "kept": {"type": "list", "elements": "list", "required": True},
             "settings": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 180},
-            "kubeconfig": {"type": "path", "default": "/etc/kubernetes/admin.conf"},
-            "kubectl": {"type": "path", "default": "/usr/local/bin/kubectl"},
+            "kubeconfig": {"type": "path", "default": ADMIN_CONF},
+            "kubectl": {"type": "path", "default": KUBECTL},
         },
         supports_check_mode=True,
     )

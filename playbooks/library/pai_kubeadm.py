@@ -63,23 +63,21 @@ from ansible.module_utils.pai_kubeadm_files import (
     tighten,
     written_at,
 )
+from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
 from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
 from ansible.module_utils.pai_static_pods import restart_static_pod, wait_for_restart
 
 KUBEADM = "/usr/local/bin/kubeadm"
-ADMIN_CONF = "/etc/kubernetes/admin.conf"
-KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 ETCD_DATA = "/var/lib/etcd/member"
 ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
-API_PORT = 6443
-# how long etcd may take to become whole again after another control plane was changed
-PATIENCE_S = 90
+# seconds until etcd must be healthy again after a change of another control plane
+READY_TIMEOUT_S = 90
 
 
 def asked_whether_ready(url: str) -> tuple[bool, str]:
-    """Whether the API there says that it is ready; and what it said, empty when nobody answered."""
+    """Whether the API there says that it is ready; and what it said, empty without an answer."""
     # Who answers is not the question here: no secret is sent, and a join checks the authority by its digest.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -153,7 +151,7 @@ class Member:
         if leftovers and not before:
             self.module.fail_json(
                 msg="this machine belongs to a Kubernetes cluster that pai-install did not make",
-                remedy="if nothing on it is needed any more: kubeadm reset --force, then apply again",
+                remedy="if you no longer need that cluster: kubeadm reset --force there, then apply again",
             )
         self.actions.append(f"kubeadm {state}")
         if self.module.check_mode:
@@ -205,7 +203,7 @@ class Member:
         url = self.module.params["ready_url"]
         if not url or state == "join":
             return
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + READY_TIMEOUT_S
         ready, said = asked_whether_ready(url)
         while state == "join-control-plane" and not ready and time.monotonic() < deadline:
             time.sleep(2)
@@ -217,7 +215,7 @@ class Member:
             )
         if state == "join-control-plane" and not ready:
             self.module.fail_json(
-                msg=f"the API of the control planes is not ready, so none joins: {said or 'nobody answers'}",
+                msg=f"the API of the control planes is not ready, so none joins: {said or 'no answer'}",
                 remedy="pai-install status; kubectl get --raw '/readyz?verbose' names the part that is not ready",
             )
 
@@ -300,7 +298,7 @@ class Member:
         """
         if not set(changing) & {"etcd.yaml", "kube-apiserver.yaml"}:
             return
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + READY_TIMEOUT_S
         problem = self.quorum_problem()
         while problem and time.monotonic() < deadline:
             time.sleep(2)
@@ -328,16 +326,8 @@ class Member:
     def wait_for_api(self) -> None:
         """Waits until the API server of this machine answers: its manifest may just have changed."""
         deadline = time.monotonic() + self.module.params["timeout"]
-        kubectl = [
-            "/usr/local/bin/kubectl",
-            "--kubeconfig",
-            ADMIN_CONF,
-            f"--server=https://127.0.0.1:{API_PORT}",
-            "get",
-            "--raw=/readyz",
-            "--request-timeout=5s",
-        ]
-        while self.module.run_command(kubectl)[0] != 0:
+        server = f"--server=https://127.0.0.1:{API_PORT}"
+        while not Kubectl().ask(server, "get", "--raw=/readyz", timeout_s=5).ok:
             if time.monotonic() > deadline:
                 self.module.fail_json(
                     msg="the API server does not answer",

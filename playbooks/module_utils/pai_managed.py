@@ -6,7 +6,7 @@ says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
   file:    path, sha256, mode          the file's bytes and mode; `restarts`: what restarts with it, if not a unit here
-  private: path, mode                  root's own, and open to nobody whom mode does not let in
+  private: path, mode                  owned by root, with no permission beyond mode
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
   present: path, filled                something is there; filled: a file that is not empty
@@ -31,6 +31,8 @@ import tempfile
 import time
 from collections.abc import Iterable
 from typing import Any
+
+from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
@@ -171,7 +173,7 @@ def _check_file(item: dict[str, Any]) -> str:
     except OSError:
         return f"{path} is missing"
     if not stat.S_ISREG(info.st_mode):
-        return f"{path} is no file"
+        return f"{path} is not a file"
     # A size that differs saves reading a large file.
     if info.st_size != item.get("size", info.st_size) or file_sha256(path) != item["sha256"]:
         return f"{path} was changed by hand"
@@ -216,7 +218,7 @@ def _check_present(item: dict[str, Any]) -> str:
     if not item.get("filled"):
         return ""
     if not os.path.isfile(item["path"]):
-        return f"{item['path']} is no file"
+        return f"{item['path']} is not a file"
     return "" if os.path.getsize(item["path"]) else f"{item['path']} is empty"
 
 
@@ -237,10 +239,10 @@ def _check_noswap(_item: dict[str, Any]) -> str:
 
 
 def _check_node(item: dict[str, Any]) -> str:
-    shown = _output([*KUBECTL_OF_KUBELET, "get", "node", item["name"], "--output", "json"])
-    if not shown:
+    try:
+        node = Kubectl(KUBELET_CONF).get("node", item["name"], timeout_s=10)
+    except KubectlError:
         return f"node {item['name']} cannot be seen in the cluster"
-    node = json.loads(shown)
     labels = node["metadata"].get("labels", {})
     lacking = [f"label {key}={value}" for key, value in item["labels"].items() if labels.get(key) != value]
     taints = taint_words(node["spec"].get("taints", []))
@@ -312,14 +314,6 @@ def _installed(names: list[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.endswith(" installed")}
 
 
-KUBECTL_OF_KUBELET = [
-    "/usr/local/bin/kubectl",
-    "--kubeconfig=/etc/kubernetes/kubelet.conf",
-    "--request-timeout=10s",
-]
-KUBECTL = ["/usr/local/bin/kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "--request-timeout=10s"]
-
-
 def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
     """(namespace, kind/name) -> a digest of the fields that are ours; objects that are not there are left out.
 
@@ -336,8 +330,8 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     for namespace, names in by_namespace.items():
         where = [f"--namespace={namespace}"] if namespace else []
         # two names at least: kubectl answers one with the object itself, not with a list
-        shown = _output([*KUBECTL, *where, "get", "--ignore-not-found", "--output", columns, *names, names[0]])
-        for line in shown.splitlines():
+        words = [*where, "get", "--ignore-not-found", "--output", columns, *names, names[0]]
+        for line in Kubectl().ask(*words, timeout_s=10).out.splitlines():
             name, _, fields = line.partition(" ")
             found[(namespace, name.lower())] = sha256(fields.encode())[:16] if fields else "not ours"
     return found

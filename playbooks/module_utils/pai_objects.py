@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from ansible.module_utils.pai_kubectl import Kubectl
 from ansible.module_utils.pai_managed import object_versions
 
 OURS = "app.kubernetes.io/managed-by=pai-install"
 # What others stand on comes first, and is taken away last.
 FIRST = ("Namespace", "CustomResourceDefinition")
-
-# kubectl's words and its input -> status, output, errors
-Kubectl = Callable[[list[str], "str | None"], "tuple[int, str, str]"]
 
 
 class ObjectError(Exception):
@@ -55,14 +53,14 @@ class Objects:
         """Whether any object is not as it should be, the difference, and why kubectl could not tell (else empty)."""
         if not objects:
             return False, "", ""
-        status, diff, errors = self._kubectl(["diff", *_how()], _list(objects))
+        status, diff, errors = self._kubectl.run("diff", *_how(), data=_list(objects))
         # 0: the same, 1: differs; more: it cannot tell, for example because the namespace is one of the objects
         return status != 0, diff, errors.strip() if status > 1 else ""
 
     def apply(self, objects: list[dict[str, Any]]) -> None:
         """Makes objects as they should be. Raises ObjectError with the API server's words."""
         for batch in in_order(objects):
-            status, _out, errors = self._kubectl(["apply", *_how()], _list(batch))
+            status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(batch))
             if status != 0:
                 raise ObjectError(f"kubectl apply failed: {errors.strip()}")
             if batch[0]["kind"] == "CustomResourceDefinition":
@@ -70,7 +68,7 @@ class Objects:
 
     def _wait_until_served(self, definitions: list[str]) -> None:
         words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
-        status, _out, errors = self._kubectl(words, None)
+        status, _out, errors = self._kubectl.run(*words)
         if status != 0:
             raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
 
@@ -83,7 +81,7 @@ class Objects:
         where = [f"--namespace={namespace}"] if namespace else []
         kind, _, plain = name.partition("/")
         ours = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", "--output=name"]
-        status, out, errors = self._kubectl(["get", *where, *ours], None)
+        status, out, errors = self._kubectl.ask("get", *where, *ours)
         if status != 0 and "the server doesn't have a resource type" in errors:
             return False, ""
         if status != 0:
@@ -92,7 +90,7 @@ class Objects:
             return False, ""
         if why := self._in_use(kind, plain):
             return False, why
-        status, _out, errors = self._kubectl(["delete", *where, name, "--ignore-not-found", "--wait=false"], None)
+        status, _out, errors = self._kubectl.run("delete", *where, name, "--ignore-not-found", "--wait=false")
         if status != 0:
             raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
         return True, ""
@@ -107,7 +105,7 @@ class Objects:
         return ""
 
     def _names(self, words: list[str]) -> list[str]:
-        status, out, errors = self._kubectl(["get", *words, "--output=name"], None)
+        status, out, errors = self._kubectl.ask("get", *words, "--output=name")
         if status != 0:
             raise ObjectError(f"kubectl get {words[0]} failed: {errors.strip()}")
         return out.split()
@@ -116,7 +114,7 @@ class Objects:
         """Waits for a rollout (NAMESPACE KIND/NAME). Raises ObjectError with pods and events when it does not end."""
         namespace, _, target = entry.partition(" ")
         where = ["--namespace", namespace]
-        status, out, errors = self._kubectl([*where, "rollout", "status", f"--timeout={seconds}s", target], None)
+        status, out, errors = self._kubectl.run(*where, "rollout", "status", f"--timeout={seconds}s", target)
         if status == 0:
             return
         raise ObjectError(
@@ -128,7 +126,7 @@ class Objects:
         )
 
     def _lines(self, words: list[str]) -> list[str]:
-        return self._kubectl(words, None)[1].splitlines()
+        return self._kubectl.ask(*words).out.splitlines()
 
 
 def _how() -> list[str]:

@@ -105,9 +105,10 @@ def _checkup(options: dict[str, Any]) -> Checkup:
 
 def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type
     def make() -> Any:  # noqa: ANN401
-        from pai_install.run.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
+        from pai_install.cli._shared.environment import environment_of  # noqa: PLC0415 - not needed for --from alone
 
-        return product_wiring().engine(state, state.new_run(datetime.now(UTC)), accept_new)
+        environment = environment_of(click.get_current_context())
+        return environment.engine(state, state.new_run(datetime.now(UTC)), accept_new=accept_new)
 
     return make
 
@@ -204,13 +205,14 @@ def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:
 
     CHECK may also be an Xid: 79 or xid-79.
     """
+    from pai_install.checks.explain import list_checks  # noqa: PLC0415
     from pai_install.health.checkup import site_limits  # noqa: PLC0415
     from pai_install.health.judge.catalogues import load_catalogue, load_limits  # noqa: PLC0415
-    from pai_install.health.judge.explain import all_checks  # noqa: PLC0415
     from pai_install.health.judge.explain import explain as explain_check  # noqa: PLC0415
+    from pai_install.health.judge.rules import CHECKS  # noqa: PLC0415
 
     if not check:
-        click.echo(all_checks(), nl=False)
+        click.echo(list_checks(CHECKS.values()), nl=False)
         return ExitCode.OK
     limits = site_limits(load_limits(), _own(context, **own)["site_dir"])
     click.echo(explain_check(check, limits, load_catalogue()), nl=False)

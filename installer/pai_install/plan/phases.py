@@ -30,7 +30,7 @@ TITLES: Mapping[str, str] = {
 class Phase:
     """One named step with one playbook, which runs the roles of its parts.
 
-    needs: phases that must have succeeded before this one may start.
+    needs: phases that must have succeeded on at least one of their machines before this one may start.
     """
 
     name: str

@@ -1,0 +1,24 @@
+"""What an operation plans from: everything that was seen, as plain values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pai_install.plan.model import Inventory
+from pai_install.plan.observed import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """machines: those that answered, as module pai_facts saw them. unreachable: host -> why it could not be observed.
+
+    at: when, in seconds since 1970. answers: the Kubernetes objects that each of the operation's queries gave.
+    """
+
+    inventory: Inventory
+    machines: Mapping[str, Observed]
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    at: float = 0.0
+    answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()
