@@ -8,13 +8,13 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.conditions import cluster_findings
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import proof
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASE_NAMES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan
-from pai_install.plan.standing import standing_findings
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
 
@@ -68,4 +68,4 @@ def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
     inventory = observation.inventory
     first = inventory.host_vars[site.control_planes[0].hostname]
     version = {**inventory.shared_vars, **first}["control_plane_version"]
-    return standing_findings(site, version, observation.machines, now=observation.at)
+    return cluster_findings(site, version, observation.machines, now=observation.at)
