@@ -26,7 +26,21 @@ ALLOWED = {
     "preflight": {"site", "components", "plan", "engine", "report", "checks"},
     "cluster": {"site", "plan", "checks"},
     "run": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight", "checks"},
-    "cli": {"site", "components", "lab", "plan", "engine", "report", "run", "cluster", "health", "preflight", "checks"},
+    "operations": {"site", "plan", "cluster", "checks"},
+    "cli": {
+        "operations",
+        "site",
+        "components",
+        "lab",
+        "plan",
+        "engine",
+        "report",
+        "run",
+        "cluster",
+        "health",
+        "preflight",
+        "checks",
+    },
 }
 ONLY_IMPORTER = {
     "ansible_runner": "engine/runner.py",
@@ -35,6 +49,7 @@ ONLY_IMPORTER = {
 }
 PURE = (
     "plan/",
+    "operations/",
     "checks/",
     "health/evidence/parse/",
     "health/judge/",

@@ -9,10 +9,15 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from pai_install.lab import LabSpec, spec_of
+from pai_install.lab.keys import ssh_command
+from pai_install.site import load_site
 
 from . import existing
 
@@ -51,9 +56,7 @@ class Cluster:
 
     def on(self, machine: str, command: str) -> str:
         """Runs a command as root on a machine; what it printed."""
-        done = pai_install("lab", "ssh", "--site", str(self.site), machine, "--", f"sudo sh -c {shell_word(command)}")
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        return on_machine(self.site, machine, command)
 
     def kubectl(self, *words: str) -> str:
         """Runs kubectl; what it printed."""
@@ -76,6 +79,21 @@ class Founding:
     cut: subprocess.CompletedProcess[str]
     status_off: subprocess.CompletedProcess[str]
     plan_off: subprocess.CompletedProcess[str]
+
+
+def on_machine(site: Path, machine: str, command: str) -> str:
+    """Runs a command as root on a lab machine; what it printed. Hundreds of times: without starting pai-install."""
+    spec = lab_of(site)
+    words = ssh_command(spec, spec.machine(machine), [f"sudo sh -c {shell_word(command)}"])
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@cache
+def lab_of(site: Path) -> LabSpec:
+    """The machines of a site: which they are does not change while its lab is up."""
+    return spec_of(load_site(site).site)
 
 
 def shell_word(text: str) -> str:

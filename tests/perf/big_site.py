@@ -86,8 +86,8 @@ def plan(folder: Path) -> dict[str, int]:
     return {
         "inventory_bytes": len(json.dumps(inventory.as_ansible())),
         "plan_bytes": len(json.dumps(plan_data(everything, ()))),
-        "steps": sum(len(phase.hosts) for phase in everything.phases),
-        "steps_when_converged": sum(len(phase.hosts) for phase in nothing.phases),
+        "steps": sum(len(phase.hosts) for phase in everything.steps),
+        "steps_when_converged": sum(len(phase.hosts) for phase in nothing.steps),
     }
 
 

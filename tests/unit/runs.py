@@ -6,10 +6,12 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.engine.base import Event, EventKind, RunRequest
+from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
-from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
-from pai_install.report.notices import Notice
+from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
+from pai_install.report.model import Outcome
+from pai_install.report.notices import Notice, Observer
+from pai_install.run.executor import Means, execute
 
 SECRET = "hunter22-planted"
 HOSTS = ("master", "one", "two")
@@ -17,13 +19,13 @@ HOSTS = ("master", "one", "two")
 Script = Mapping[str, Sequence[Event] | BaseException]
 
 
-def phase(name: str, *hosts: str, needs: tuple[str, ...] = ()) -> PlannedPhase:
+def phase(name: str, *hosts: str, needs: tuple[str, ...] = ()) -> Step:
     """A phase with one reason per host."""
     steps = tuple(HostStep(host, ("never installed",)) for host in hosts)
-    return PlannedPhase(name, name.capitalize(), f"{name}.yml", steps, needs)
+    return Step(name, name.capitalize(), steps, Playbook(f"{name}.yml"), needs)
 
 
-def plan_of(*phases: PlannedPhase, unreachable: Mapping[str, str] | None = None) -> Plan:
+def plan_of(*phases: Step, unreachable: Mapping[str, str] | None = None) -> Plan:
     """A plan on one control plane and two workers, with a secret in the inventory."""
     inventory = Inventory(
         groups={"control_plane": ("master",), "workers": ("one", "two")},
@@ -68,6 +70,11 @@ class ScriptedEngine:
             self.closed.append(request.playbook)
 
 
+def run_of(plan: Plan, engine: Engine, observers: Sequence[Observer], **words: Any) -> Outcome:
+    """Executes a plan that needs nothing but an engine."""
+    return execute(plan, Means(engine), observers, **words)
+
+
 @dataclass
 class Listener:
     """Keeps every notice."""
@@ -87,11 +94,12 @@ class Listener:
 class Kit:
     """What the tests build runs from."""
 
-    phase: Callable[..., PlannedPhase] = phase
+    phase: Callable[..., Step] = phase
     plan: Callable[..., Plan] = plan_of
     event: Callable[..., Event] = event
     done: Callable[..., list[Event]] = done
     engine: Callable[..., ScriptedEngine] = ScriptedEngine
+    run: Callable[..., Outcome] = run_of
     listener: Callable[[], Listener] = Listener
     secret: str = SECRET
 

@@ -105,9 +105,10 @@ def _checkup(options: dict[str, Any]) -> Checkup:
 
 def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type
     def make() -> Any:  # noqa: ANN401
-        from pai_install.run.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
+        from pai_install.cli._shared.environment import environment_of  # noqa: PLC0415 - not needed for --from alone
 
-        return product_wiring().engine(state, state.new_run(datetime.now(UTC)), accept_new)
+        environment = environment_of(click.get_current_context())
+        return environment.engine(state, state.new_run(datetime.now(UTC)), accept_new=accept_new)
 
     return make
 

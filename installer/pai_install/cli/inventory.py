@@ -7,23 +7,25 @@ from pathlib import Path
 
 import click
 
+from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode
+from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
-from pai_install.run.wiring import site_inventory
 from pai_install.site import load_site
 
 
 @click.command
 @site_option
-def command(*, site_dir: Path) -> int:
+@pass_environment
+def command(*, site_dir: Path, environment: Environment) -> int:
     """Print the Ansible inventory of the site as YAML (its JSON form): `ansible-playbook -i FILE playbooks/site.yml`.
 
     It holds the passwords of the site where the site has any: keep the file to yourself.
     """
     site = load_site(site_dir).site
     state = state_of(site_dir)
-    found = site_inventory(site, state, lambda line: click.echo(line, err=True)).as_ansible()
+    found = environment.inventory(site, state, lambda line: click.echo(line, err=True)).as_ansible()
     known_hosts = f"-o UserKnownHostsFile={state.known_hosts.resolve()}"
     found["all"]["vars"]["ansible_ssh_common_args"] = known_hosts
     click.echo(json.dumps(found, indent=2))

@@ -13,8 +13,8 @@ import click
 
 from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode, PaiError
+from pai_install.run.environment import site_components
 from pai_install.run.state import state_of
-from pai_install.run.wiring import site_components
 from pai_install.site import load_site
 
 API_PORT = 6443

@@ -10,6 +10,7 @@ import tempfile
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,6 +20,9 @@ from pai_install.cli.box import refused_by_box
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.signals import ended
 from pai_install.system.output import forget, lost, output_may_be_lost
+
+if TYPE_CHECKING:  # `--help` loads no more than it needs
+    from pai_install.run.environment import Environment
 
 # verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`;
 # it is imported only when the verb runs, so that --help stays fast.
@@ -36,6 +40,7 @@ VERBS: dict[str, str] = {
     "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
     "health": "Say which machine or GPU is sick, why, and what to do.",
+    "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",
     "lab": "Throw-away machines on this box: up, down, status, ssh.",
 }
@@ -71,11 +76,14 @@ def cli(*, debug: bool) -> None:
     del debug  # taken out of argv by run(): it must also work behind the verb and when parsing fails
 
 
-def run(argv: Sequence[str]) -> int:
-    """Runs one command line and returns its exit code; never raises, never exits."""
+def run(argv: Sequence[str], environment: Environment | None = None) -> int:
+    """Runs one command line and returns its exit code; never raises, never exits.
+
+    environment: what verbs run in; the product's own where left out.
+    """
     words = _without_debug(argv)
     try:
-        result = cli.main(args=words, prog_name="pai-install", standalone_mode=False)
+        result = cli.main(args=words, prog_name="pai-install", standalone_mode=False, obj=environment)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except BrokenPipeError:  # `pai-install ... | head`
@@ -144,8 +152,8 @@ def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> Non
         traceback.print_exception(error)
 
 
-def main() -> None:
+def main(environment: Environment | None = None) -> None:
     """Runs this process's command line and exits with its code."""
-    code = run(sys.argv[1:])
+    code = run(sys.argv[1:], environment)
     ended()
     sys.exit(code)

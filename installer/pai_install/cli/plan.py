@@ -7,14 +7,16 @@ import sys
 
 import click
 
-from pai_install.cli.apply import say, tell_beginning, tell_preflight
+from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.tell import say, tell_beginning, tell_preflight
 from pai_install.cli.options import format_option
 from pai_install.cli.run_options import run_options
 from pai_install.report.console import progress
 from pai_install.report.diffs import FileChange, changes_text
 from pai_install.report.planned import plan_data, plan_text
-from pai_install.run.pipeline import Request, admit, open_session, prepare, preview
-from pai_install.run.wiring import Wiring, product_wiring
+from pai_install.run.environment import Environment
+from pai_install.run.pipeline import admit, open_session, prepare, preview
+from pai_install.run.request import Request
 from pai_install.system.output import output_may_be_lost
 
 
@@ -22,22 +24,23 @@ from pai_install.system.output import output_may_be_lost
 @run_options
 @click.option("--no-diff", is_flag=True, help="Only phases, machines and reasons; quicker.")
 @format_option
-def command(*, request: Request, no_diff: bool, output_format: str) -> int:
+@pass_environment
+def command(*, request: Request, no_diff: bool, output_format: str, environment: Environment) -> int:
     """Show what apply would change, and why; changes nothing.
 
     Exit code 0 also when there is something to do, 6 when a machine cannot be looked at, 5 when one did not
     answer, 4 when preflight refuses one that was never touched before. The JSON form can be given to `apply --plan`.
     """
-    return plan(request, product_wiring(), diff=not no_diff, as_json=output_format == "json")
+    return plan(request, environment, diff=not no_diff, as_json=output_format == "json")
 
 
-def plan(request: Request, wiring: Wiring, *, diff: bool, as_json: bool) -> int:
+def plan(request: Request, environment: Environment, *, diff: bool, as_json: bool) -> int:
     """Runs the verb and gives its exit code."""
     changes: tuple[FileChange, ...] | None = () if diff else None
     with (
         output_may_be_lost(),
         progress(sys.stderr) as observer,
-        open_session(request, wiring, verb="plan", progress=observer, say=say) as session,
+        open_session(request, environment, verb="plan", progress=observer, say=say) as session,
     ):
         tell_beginning(session)
         prepared = prepare(session)

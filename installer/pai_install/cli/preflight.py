@@ -10,11 +10,13 @@ import click
 
 from pai_install.checks.explain import list_checks
 from pai_install.checks.runner import require_known
+from pai_install.cli._shared.environment import environment_of
 from pai_install.cli.options import accept_new_option, force_check_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.report import PreflightReport, text
 from pai_install.run.state import open_state
+from pai_install.site.load import load_site
 from pai_install.system.files import write_atomic
 
 
@@ -62,13 +64,12 @@ def _list_checks(*, as_json: bool) -> None:
 def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, accept_new: bool) -> PreflightReport:
     from pai_install.preflight.run import run  # noqa: PLC0415
     from pai_install.preflight.source import source_finding  # noqa: PLC0415
-    from pai_install.run.wiring import product_wiring  # noqa: PLC0415 - Ansible loads only when needed
 
-    wiring = product_wiring()
-    site = wiring.load(site_dir).site
+    site = load_site(site_dir).site
     state = open_state(site_dir)
     folder = state.new_run(datetime.now(UTC))
-    with wiring.engine(state, folder, accept_new) as engine:
+    environment = environment_of(click.get_current_context())
+    with environment.engine(state, folder, accept_new=accept_new) as engine:
         report = run(engine, site, hosts=limit, forced=forced, more=(source_finding(site),))
     write_atomic(folder.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
     return report

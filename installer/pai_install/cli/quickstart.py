@@ -9,13 +9,15 @@ from pathlib import Path
 import click
 
 from pai_install import lab
-from pai_install.cli.apply import apply
+from pai_install.cli._shared.act import How, act
+from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli.options import yes_option
 from pai_install.components.requirements import install
 from pai_install.engine.content import content_dir
 from pai_install.errors import ExitCode, PaiError
-from pai_install.run.pipeline import Request
-from pai_install.run.wiring import component_requirements, product_wiring, site_components
+from pai_install.operations.install import Install
+from pai_install.run.environment import Environment, component_requirements, site_components
+from pai_install.run.request import Request
 from pai_install.site import Site, load_site
 
 
@@ -27,7 +29,8 @@ from pai_install.site import Site, load_site
     help="Site to bring up in the lab.  [default: layouts/lab]",
 )
 @yes_option
-def command(*, site_dir: Path | None, yes: bool) -> int:
+@pass_environment
+def command(*, site_dir: Path | None, yes: bool, environment: Environment) -> int:
     """Bring up the lab's machines, get every component, install, verify. Run it again to continue or to check."""
     began = time.monotonic()
     folder = site_dir or _lab_site()
@@ -39,7 +42,7 @@ def command(*, site_dir: Path | None, yes: bool) -> int:
     _step(3, "components (the first time they are built: about a quarter of an hour on 2 cores)")
     site_components(site, _say)
     _step(4, "the cluster")
-    code = apply(Request(folder), product_wiring(), yes=True, check=False, plan_file=None, as_json=False)
+    code = act(Request(folder, Install()), environment, How(yes=True))
     if code == ExitCode.OK:
         click.echo(_summary(site, folder, time.monotonic() - began))
     return code

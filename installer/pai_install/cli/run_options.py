@@ -16,8 +16,9 @@ from pai_install.cli.options import (
     site_option,
 )
 from pai_install.errors import PaiError
+from pai_install.operations.install import Install
 from pai_install.plan.phases import PHASE_NAMES, require_phases
-from pai_install.run.pipeline import Request
+from pai_install.run.request import Request
 
 
 def _phases(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -55,7 +56,8 @@ def run_options(verb: Callable[..., int]) -> Callable[..., int]:
         accept_new: bool,
         **others: object,
     ) -> int:
-        return verb(request=Request(site_dir, phases, limit, accept_new, _known(forced)), **others)
+        install = Install(phases=phases, limit=limit)
+        return verb(request=Request(site_dir, install, accept_new, _known(forced)), **others)
 
     options = (site_option, limit_option, phase_option, force_check_option, accept_new_option)
     command: Callable[..., int] = gathered

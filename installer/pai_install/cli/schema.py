@@ -10,6 +10,7 @@ import click
 
 from pai_install.cli import failure
 from pai_install.engine.content import content_dir
+from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
@@ -28,6 +29,7 @@ def _health() -> dict[str, Any]:
 SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     **{name: lambda name=name: site_schema(name) for name in SITE},  # type: ignore[misc]
     **{name: lambda name=name: report_schema(name) for name in REPORTS},  # type: ignore[misc]
+    "operations": operations_schema,
     "preflight": preflight_schema,
     "health": _health,
     "error": failure.schema,

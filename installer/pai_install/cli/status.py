@@ -8,62 +8,67 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli.apply import say
+from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.tell import say
 from pai_install.cli.options import format_option, site_option
+from pai_install.operations.install import Install, standing
+from pai_install.operations.look import Look
 from pai_install.plan.standing import versions
 from pai_install.report.console import progress
 from pai_install.report.standing import LastRun, Standing, last_run_of, status_data, status_text
+from pai_install.run.environment import Environment
 from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder
-from pai_install.run.pipeline import Request, open_session, prepare
+from pai_install.run.pipeline import open_session, prepare
+from pai_install.run.request import Request
 from pai_install.run.state import StateFolder, state_of
-from pai_install.run.wiring import Wiring, product_wiring, without_components
+from pai_install.site.load import load_site
 
 
 @click.command
 @site_option
 @click.option("--offline", is_flag=True, help="Only what this box knows; no machine is asked.")
 @format_option
-def command(*, site_dir: Path, offline: bool, output_format: str) -> int:
+@pass_environment
+def command(*, site_dir: Path, offline: bool, output_format: str, environment: Environment) -> int:
     """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
 
     Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well.
     While another run works on the site, only what this box knows is shown. Nothing is fetched: without the site's
     components on this box it does not look for what is not as the site says.
     """
-    standing = status(Request(site_dir), product_wiring(), offline=offline)
+    found = status(site_dir, environment, offline=offline)
     if output_format == "json":
-        click.echo(json.dumps(status_data(standing), indent=2))
+        click.echo(json.dumps(status_data(found), indent=2))
     else:
-        click.echo(status_text(standing), nl=False)
-    return standing.exit_code
+        click.echo(status_text(found), nl=False)
+    return found.exit_code
 
 
-def status(request: Request, wiring: Wiring, *, offline: bool) -> Standing:
+def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standing:
     """Collects everything; asks the machines unless `offline` or another run is at work."""
-    site = wiring.load(request.site_dir).site
-    state = state_of(request.site_dir)
+    site = load_site(site_dir).site
+    state = state_of(site_dir)
     running = holder(state.path)
     last_run = _last_run(state)
     interrupted = None if running else interrupted_run(state.journal)
     cut_off = interrupted.run if interrupted else ""
     if offline or running:
         return Standing(site, last_run=last_run, running=str(running or ""), interrupted=cut_off)
-    compared = wiring.stocked(site)
-    parts = wiring if compared else without_components(wiring)
+    compared = environment.stocked(site)
+    request = Request(site_dir, Install() if compared else Look())
     with (
         progress(sys.stderr) as observer,
-        open_session(request, parts, verb="status", progress=observer, say=say) as session,
+        open_session(request, environment, verb="status", progress=observer, say=say) as session,
     ):
         prepared = prepare(session)
-    seen = versions(prepared.observed)
     return Standing(
         site,
         prepared.plan,
-        prepared.standing,
+        standing(site, prepared.observation),
         last_run,
         interrupted=cut_off,
-        versions=seen,
+        versions=versions(prepared.observation.machines),
         compared=compared,
         look=prepared.exit_code,
     )

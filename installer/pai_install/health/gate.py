@@ -13,7 +13,7 @@ from pai_install.site.model import Site
 
 
 def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[str]], tuple[Finding, ...]]:
-    """A gate for `apply`: GPU checks where there are GPUs, machine checks everywhere, on an engine that is open.
+    """The last step of `apply`: GPU checks where there are GPUs, machine checks everywhere, on an engine that is open.
 
     folder: where history and baselines of the site are. Called with machines, it gives every FAIL, WARN and UNKNOWN,
     and one PASS per machine without any. It changes nothing on the machines. Raises PaiError when the engine cannot

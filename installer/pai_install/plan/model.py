@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
+
+from pai_install.redact import Redactor, secret_values
 
 Vars = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class HostStep:
-    """One host of a phase, and why the phase runs there.
+    """One host of a step, and why the step runs there.
 
     reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
     effects: what it does to what runs there, e.g. "restarts docker.service". remarks: what that means for others.
@@ -24,21 +27,68 @@ class HostStep:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedPhase:
-    """One phase with the hosts it has work on; `hosts` is never empty.
+class Playbook:
+    """Ansible runs a playbook on the step's hosts. playbook: a name below playbooks/; variables: extra variables."""
 
-    needs: names of earlier phases that must have succeeded on at least one control plane, where they have
-    work there; a phase that is not in the plan is already done.
+    playbook: str
+    variables: Vars = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCall:
+    """One kubectl command on behalf of one host of the step. words: what follows `kubectl`."""
+
+    host: str
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterCalls:
+    """Calls to the Kubernetes API, in order; a failed one ends its host's turn, never that of the others."""
+
+    calls: tuple[ClusterCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWork:
+    """Work on this box. name: one that the run's environment knows; it is given the step's hosts, gives findings."""
+
+    name: str
+    arguments: Vars = field(default_factory=dict)
+
+
+Action = Playbook | ClusterCalls | LocalWork
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of an operation, such as a phase of an installation; `hosts`, on which it has work, is never empty.
+
+    needs: names of earlier steps that must have succeeded on at least one of the machines that they have work on; a
+    step that is not in the plan is already done. undo: what takes it back. proves: it changes nothing that lasts, it
+    shows that what the other steps made works; there is nothing to show in check mode.
     """
 
     name: str
     title: str
-    playbook: str
     hosts: tuple[HostStep, ...]
+    action: Action
     needs: tuple[str, ...] = ()
+    undo: Action | None = None
+    proves: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its hosts' names."""
+        return tuple(step.host for step in self.hosts)
+
+    @property
+    def previewed(self) -> bool:
+        """Whether check mode can show what it would change."""
+        return isinstance(self.action, Playbook) and not self.proves
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Inventory:
     """What Ansible is given: groups of host names, variables of all hosts and of each."""
 
@@ -56,25 +106,49 @@ class Inventory:
             }
         }
 
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Masks every secret of the inventory; made once, since it is asked for at every task."""
+        return Redactor(secret_values(self.as_ansible()))
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Plan:
-    """Ordered phases with work, and the hosts that could not be observed.
+    """Ordered steps with work, and the hosts that could not be observed.
 
     unreachable: host -> why; nothing is planned for these. lead: the control plane that the others join through.
+    operation: which one this is the plan of, with its arguments as plain data.
     """
 
-    phases: tuple[PlannedPhase, ...]
+    steps: tuple[Step, ...]
     inventory: Inventory
     unreachable: Mapping[str, str] = field(default_factory=dict)
     lead: str = ""
+    operation: str = ""
+    arguments: Vars = field(default_factory=dict)
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts with work, in the order in which phases name them."""
-        return tuple(dict.fromkeys(step.host for phase in self.phases for step in phase.hosts))
+        """The hosts with work, in the order in which steps name them."""
+        return tuple(dict.fromkeys(host for step in self.steps for host in step.names))
 
     @property
     def empty(self) -> bool:
-        """Whether every reachable machine already is what the site says."""
-        return not self.phases
+        """Whether there is nothing to do on any machine that answered."""
+        return not self.steps
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Masks every secret of the inventory and of the steps' own variables."""
+        own = secret_values([_variables(action) for step in self.steps for action in (step.action, step.undo)])
+        return Redactor({*secret_values(self.inventory.as_ansible()), *own}) if own else self.inventory.redactor
+
+
+def _variables(action: Action | None) -> Vars:
+    match action:
+        case Playbook(variables=variables):
+            return variables
+        case LocalWork(arguments=arguments):
+            return arguments
+        case _:
+            return {}

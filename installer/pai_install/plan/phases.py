@@ -15,7 +15,7 @@ class Phase:
     """One named step with one playbook.
 
     roles: whose records say whether there is work. machines: where the phase applies.
-    needs: phases that must have succeeded on a control plane before this one may start.
+    needs: phases that must have succeeded on at least one of their machines before this one may start.
     """
 
     name: str

@@ -7,9 +7,9 @@ from typing import Any
 
 from pai_install.plan.effects import effects, remarks
 from pai_install.plan.lead import lead_of, led_by
-from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
+from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.observed import Observed
-from pai_install.plan.phases import PHASES, VERIFY, Phase, require_phases
+from pai_install.plan.phases import PHASES, Phase
 from pai_install.site import Site
 
 
@@ -26,26 +26,21 @@ def make_plan(
 
     observed: the machines that answered. phases, limit: only these, where given; a phase that was asked for
     by name runs on its machines even when there seems to be nothing to do.
-    Raises PaiError for a name that no phase has.
     """
-    require_phases(phases)
     planned = [
         step
         for phase in PHASES
         if not phases or phase.name in phases
         if (step := _planned(phase, site, inventory, observed, limit, forced=phase.name in phases)) is not None
     ]
-    if VERIFY.name in phases or (planned and not phases):
-        hosts = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
-        why = "asked for" if not planned else "after a change"
-        planned.append(_phase(VERIFY, [HostStep(host, (why,)) for host in hosts]))
     lead = lead_of(site, observed)
     return Plan(tuple(planned), led_by(inventory, lead), dict(unreachable or {}), lead)
 
 
 def newcomers(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
-    """The hosts with work on which no role has ever come to its end: they were never touched before."""
-    return tuple(host for host in plan.hosts if host in observed and not observed[host].roles)
+    """The hosts that a playbook would touch and on which no role has ever come to its end."""
+    touched = dict.fromkeys(host for step in plan.steps if isinstance(step.action, Playbook) for host in step.names)
+    return tuple(host for host in touched if host in observed and not observed[host].roles)
 
 
 def _planned(
@@ -56,7 +51,7 @@ def _planned(
     limit: Collection[str],
     *,
     forced: bool,
-) -> PlannedPhase | None:
+) -> Step | None:
     steps = []
     for machine in phase.machines(site):
         host = machine.hostname
@@ -68,11 +63,9 @@ def _planned(
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
             touched = effects(phase.roles, wanted, observed[host])
             steps.append(HostStep(host, found, touched, remarks(touched, variables, observed[host])))
-    return _phase(phase, steps) if steps else None
-
-
-def _phase(phase: Phase, steps: list[HostStep]) -> PlannedPhase:
-    return PlannedPhase(phase.name, phase.title, phase.playbook, tuple(steps), phase.needs)
+    if not steps:
+        return None
+    return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)
 
 
 def _settings(inventory: Inventory, host: str) -> Mapping[str, Any]:

@@ -11,10 +11,11 @@ from pai_install.report.model import HostStatus, Outcome, PhaseResult
 
 @dataclass(frozen=True, slots=True)
 class RunStarted:
-    """phases: (name, hosts) in order."""
+    """phases: (name, hosts) of the steps in order. operation: which one this is a run of."""
 
     phases: tuple[tuple[str, tuple[str, ...]], ...]
     check: bool = False
+    operation: str = ""
 
 
 @dataclass(frozen=True, slots=True)

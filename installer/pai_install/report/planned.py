@@ -7,34 +7,37 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pai_install.plan.model import HostStep, Plan
-from pai_install.redact import Redactor, secret_values
+from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook
+from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
 
-PLAN_SCHEMA_VERSION = 1
+PLAN_SCHEMA_VERSION = 2
 _SHOWN_HOSTS = 10
 
 
 def plan_data(
     plan: Plan, changes: tuple[FileChange, ...] | None = None, refused: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The published form of a plan; it holds no secret.
+    """The published form of a plan; it holds no secret. A phase is a step of the operation.
 
     changes: what would change; None where nobody looked. refused: machine -> why preflight keeps it out.
     inventory_digest: tells whether what Ansible would be given is still the same.
     """
     return {
         "schema_version": PLAN_SCHEMA_VERSION,
+        "operation": plan.operation,
+        "arguments": plan.redactor.mapping(plan.arguments),
         "empty": plan.empty,
         "phases": [
             {
-                "name": phase.name,
-                "title": phase.title,
-                "playbook": phase.playbook,
-                "needs": list(phase.needs),
-                "hosts": [_step(step) for step in phase.hosts],
+                "name": step.name,
+                "title": step.title,
+                "action": _action(step.action, plan.redactor),
+                "undo": _action(step.undo, plan.redactor) if step.undo else None,
+                "needs": list(step.needs),
+                "hosts": [_host(host) for host in step.hosts],
             }
-            for phase in plan.phases
+            for step in plan.steps
         ],
         "unreachable": dict(plan.unreachable),
         "refused": dict(refused or {}),
@@ -44,7 +47,18 @@ def plan_data(
     }
 
 
-def _step(step: HostStep) -> dict[str, Any]:
+def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
+    match action:
+        case Playbook(playbook=playbook, variables=variables):
+            return {"kind": "playbook", "playbook": playbook, "variables": redactor.mapping(variables)}
+        case ClusterCalls(calls=calls):
+            made = [{"host": call.host, "words": list(call.words)} for call in calls]
+            return {"kind": "cluster-calls", "calls": made}
+        case LocalWork(name=name, arguments=arguments):
+            return {"kind": "local-work", "name": name, "arguments": redactor.mapping(arguments)}
+
+
+def _host(step: HostStep) -> dict[str, Any]:
     return {
         "host": step.host,
         "reasons": list(step.reasons),
@@ -60,7 +74,8 @@ def plan_text(plan: Plan) -> str:
 
 def moved(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     """What is different between a saved plan and the present one, as sentences; empty when nothing is."""
-    before, after = _steps(saved), _steps(plan_data(plan))
+    present = plan_data(plan)
+    before, after = _steps(saved), _steps(present)
     sentences = [f"{phase} on {host}: not needed any more" for phase, host in before if (phase, host) not in after]
     for (phase, host), reasons in after.items():
         if (phase, host) not in before:
@@ -69,8 +84,9 @@ def moved(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
             sentences.append(
                 f"{phase} on {host}: now because {'; '.join(reasons)}, before because {'; '.join(before[phase, host])}"
             )
-    sentences += _other_effects(saved, plan_data(plan))
-    if saved.get("inventory_digest") != _digest(plan):
+    sentences += _other_effects(saved, present)
+    sentences += _other_actions(saved, present)
+    if saved.get("inventory_digest") != present["inventory_digest"]:
         sentences.append("the site's settings or its components are not those of the saved plan")
     return tuple(sentences)
 
@@ -86,15 +102,23 @@ def _other_effects(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
                 yield f"{phase['name']} on {step['host']}: now also {'; '.join(new)}"
 
 
+def _other_actions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[str]:
+    """Steps that would do something else to the same hosts for the same reasons."""
+    known = {step["name"]: step["action"] for step in before.get("phases", ())}
+    for step in after["phases"]:
+        if known.get(step["name"], step["action"]) != step["action"]:
+            yield f"{step['name']}: it would do something else"
+
+
 def _lines(plan: Plan) -> Iterator[str]:
     for host, why in plan.unreachable.items():
         yield f"{host} could not be looked at: {why}"
     if plan.empty:
         yield "nothing to do: every machine that answered is what the site says"
         return
-    for number, phase in enumerate(plan.phases, start=1):
-        yield f"{number}. {phase.title} ({phase.name})"
-        for (reasons, effects, remarks), hosts in _alike(phase.hosts).items():
+    for number, step in enumerate(plan.steps, start=1):
+        yield f"{number}. {step.title} ({step.name})"
+        for (reasons, effects, remarks), hosts in _alike(step.hosts).items():
             yield f"   {_names(hosts)}: {'; '.join(reasons) or 'always'}"
             if effects:
                 yield f"      {'; '.join((*effects, *remarks))}"
@@ -123,5 +147,5 @@ def _steps(data: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, ...]]:
 def _digest(plan: Plan) -> str:
     data = plan.inventory.as_ansible()
     # with the secrets masked: a digest over a short password would be an oracle for guessing it
-    masked = Redactor(secret_values(data)).mapping(data)
+    masked = plan.inventory.redactor.mapping(data)
     return hashlib.sha256(json.dumps(masked, sort_keys=True, default=str).encode()).hexdigest()

@@ -72,11 +72,32 @@ def _report() -> _Schema:
     )
 
 
+def _action() -> _Schema:
+    call = closed_object(host=_TEXT, words=_list(_TEXT))
+    anything: _Schema = {"type": "object"}
+    return {
+        "anyOf": [
+            closed_object(kind={"const": "playbook"}, playbook=_TEXT, variables=anything),
+            closed_object(kind={"const": "cluster-calls"}, calls=_list(call)),
+            closed_object(kind={"const": "local-work"}, name=_TEXT, arguments=anything),
+        ]
+    }
+
+
 def _plan() -> _Schema:
     step = closed_object(host=_TEXT, reasons=_list(_TEXT), effects=_list(_TEXT), remarks=_list(_TEXT))
-    phase = closed_object(name=_TEXT, title=_TEXT, playbook=_TEXT, needs=_list(_TEXT), hosts=_list(step))
+    phase = closed_object(
+        name=_TEXT,
+        title=_TEXT,
+        action=_action(),
+        undo=_or_null(_action()),
+        needs=_list(_TEXT),
+        hosts=_list(step),
+    )
     return closed_object(
         schema_version={"const": PLAN_SCHEMA_VERSION},
+        operation=_TEXT,
+        arguments={"type": "object"},
         empty=_YES,
         phases=_list(phase),
         unreachable=_by_host(_TEXT),

@@ -57,9 +57,9 @@ class Standing:
     def drift(self) -> dict[str, tuple[str, ...]]:
         """Host -> "PHASE: reason" for all that apply would do there; empty when nothing, or not looked at."""
         found: dict[str, list[str]] = {}
-        for phase in self.plan.phases if self.plan else ():
-            for step in phase.hosts:
-                found.setdefault(step.host, []).extend(f"{phase.name}: {reason}" for reason in step.reasons)
+        for step in self.plan.steps if self.plan else ():
+            for host in step.hosts:
+                found.setdefault(host.host, []).extend(f"{step.name}: {reason}" for reason in host.reasons)
         return {host: tuple(reasons) for host, reasons in found.items()}
 
 

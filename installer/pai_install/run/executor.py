@@ -1,4 +1,4 @@
-"""Runs a plan phase by phase; a host that drops out never stops the others."""
+"""Runs a plan step by step; a host that drops out never stops the others."""
 
 from __future__ import annotations
 
@@ -6,81 +6,75 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.checks.finding import Finding, worst
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine, RunRequest
-from pai_install.errors import PaiError
-from pai_install.plan.model import Plan, PlannedPhase
-from pai_install.redact import Redactor, secret_values
-from pai_install.report.model import (
-    OBSERVE,
-    Counts,
-    Failure,
-    HostResult,
-    HostStatus,
-    Outcome,
-    PhaseResult,
-)
+from pai_install.plan.model import ClusterCalls, LocalWork, Plan, Playbook, Step
+from pai_install.report.model import Failure, HostResult, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, RunFinished, RunStarted
-from pai_install.run.phase import PhaseEnd, Stage, engine_failure, run_phase
-
-CONTROL_PLANE_GROUP = "control_plane"
+from pai_install.run.actions import (
+    Cluster,
+    LocalWorker,
+    Stage,
+    StepEnd,
+    failure_of_step,
+    run_calls,
+    run_local,
+    run_playbook,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
-    """A look from this box after a phase. check: is given the hosts for which the phase ended well; gives findings."""
+class Means:
+    """What steps are run with. cluster and local: None and empty where no step of the plan needs them."""
 
-    name: str
-    title: str
-    check: Callable[[Sequence[str]], Sequence[Finding]]
+    engine: Engine
+    cluster: Cluster | None = None
+    local: Mapping[str, LocalWorker] = field(default_factory=dict)
 
 
 def execute(
     plan: Plan,
-    engine: Engine,
+    means: Means,
     observers: Sequence[Observer],
     *,
     check: bool = False,
     before: Sequence[PhaseResult] = (),
-    gates: Mapping[str, Gate] | None = None,
     findings: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
     """Runs the plan and says what came of it; a Ctrl-C is reported in the Outcome, not raised.
 
     check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
-    what an earlier phase would have made. before: the phases that only looked, the observation that the plan was
+    what an earlier step would have made. before: the phases that only looked, the observation that the plan was
     made from and preflight, so that the outcome counts their tasks and names the hosts that did not answer or were
-    refused. gates: phase name -> the look after it; a FAIL there holds back the phases that need this one.
-    findings: what is known already.
+    refused. findings: what is known already.
     """
-    redactor = Redactor(secret_values(plan.inventory.as_ansible()))
-    stage = Stage(engine, tuple(observers), redactor, clock)
-    run = _Run(plan, stage, check=check, gates=gates or {}, findings=list(findings))
+    stage = Stage(means.engine, tuple(observers), plan.redactor, clock)
+    run = _Run(plan, means, stage, check=check, findings=list(findings))
     run.begin_after(before)
-    return run.all_phases()
+    return run.all_steps()
 
 
 @dataclass
 class _Run:
-    """One execution: what has ended so far, and which hosts are out, with the reason."""
+    """One execution: what has ended so far, and which hosts are out, with the reason.
+
+    stopped: why no further step may start; empty while one may.
+    """
 
     plan: Plan
+    means: Means
     stage: Stage
     check: bool
-    gates: Mapping[str, Gate]
     phases: list[PhaseResult] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     dropped: dict[str, str] = field(default_factory=dict)
-    gate_failed: set[str] = field(default_factory=set)
     interrupted: bool = False
-    engine_failed: bool = False
+    stopped: str = ""
     looking_s: float = 0.0
-    number: int = 0
 
     def begin_after(self, before: Sequence[PhaseResult]) -> None:
-        """Leaves out the hosts that did not answer or were refused; names the former where no observation does."""
+        """Leaves out the hosts that did not answer or were refused."""
         self.phases.extend(before)
         self.looking_s = sum(phase.duration_s for phase in before)
         self.dropped.update({host: f"not reached: {why}" for host, why in self.plan.unreachable.items()})
@@ -91,20 +85,13 @@ class _Run:
             if result.status is HostStatus.REFUSED
         }
         self.dropped.update(refused)
-        if not before and self.plan.unreachable:
-            self.phases.append(unreachable_hosts(self.plan.unreachable))
 
-    @property
-    def total(self) -> int:
-        """How many phases and gates there are to go through."""
-        return len(self.plan.phases) + (0 if self.check else sum(p.name in self.gates for p in self.plan.phases))
-
-    def all_phases(self) -> Outcome:
+    def all_steps(self) -> Outcome:
         began = self.stage.clock()
-        planned = tuple((phase.name, _hosts(phase)) for phase in self.plan.phases)
-        self.stage.tell(RunStarted(planned, check=self.check))
-        for phase in self.plan.phases:
-            self._phase(phase)
+        planned = tuple((step.name, step.names) for step in self.plan.steps)
+        self.stage.tell(RunStarted(planned, check=self.check, operation=self.plan.operation))
+        for number, step in enumerate(self.plan.steps, start=1):
+            self._step(number, step)
         outcome = Outcome(
             duration_s=round(self.stage.clock() - began + self.looking_s, 3),
             phases=tuple(self.phases),
@@ -115,55 +102,45 @@ class _Run:
         self.stage.tell(RunFinished(outcome))
         return outcome
 
-    def _phase(self, phase: PlannedPhase) -> None:
-        self.number += 1
-        blocked = self._blocked(phase)
-        hosts = tuple(host for host in _hosts(phase) if host not in self.dropped)
+    def _step(self, number: int, step: Step) -> None:
+        blocked = self._blocked(step)
+        hosts = tuple(host for host in step.names if host not in self.dropped)
         if blocked or not hosts:
-            self._finish(phase, {}, blocked=blocked)
+            self._finish(step, {}, blocked=blocked)
             return
-        self.stage.tell(PhaseStarted(phase.name, phase.title, hosts, self.number, self.total))
-        request = RunRequest(phase.playbook, self.plan.inventory, limit=hosts, check=self.check)
-        self._take(phase, run_phase(phase, request, self.stage))
-        self._judge(phase)
+        self.stage.tell(PhaseStarted(step.name, step.title, hosts, number, len(self.plan.steps)))
+        self._take(step, self._run(step, hosts))
 
-    def _take(self, phase: PlannedPhase, end: PhaseEnd) -> None:
-        self.interrupted = self.interrupted or end.interrupted
-        failure = engine_failure(phase.title, end.problem, self.stage.redactor) if end.problem else None
-        self.engine_failed = self.engine_failed or failure is not None
+    def _run(self, step: Step, hosts: tuple[str, ...]) -> StepEnd:
+        match step.action:
+            case Playbook(playbook=playbook, variables=variables):
+                request = RunRequest(playbook, self.plan.inventory, limit=hosts, check=self.check, extra_vars=variables)
+                return run_playbook(step, request, self.stage)
+            case ClusterCalls() as calls:
+                assert self.means.cluster is not None  # noqa: S101 - the environment has one
+                return run_calls(step, calls, hosts, self.stage, self.means.cluster)
+            case LocalWork() as work:
+                return run_local(step, work, hosts, self.stage, self.means.local)
+
+    def _take(self, step: Step, end: StepEnd) -> None:
+        failure = failure_of_step(step.title, end.problem, self.stage.redactor) if end.problem else None
+        if end.interrupted:
+            self.interrupted, self.stopped = True, "the run was interrupted"
+        elif failure is not None and not self.stopped:
+            self.stopped = (
+                "Ansible itself failed in an earlier step"
+                if isinstance(step.action, Playbook)
+                else f"{step.title} failed"
+            )
         self.findings.extend(end.findings)
-        self._finish(phase, end.result.hosts, duration_s=end.result.duration_s, failure=failure)
+        self._finish(step, end.result.hosts, duration_s=end.result.duration_s, failure=failure)
         for host, result in end.result.hosts.items():
             if result.status is HostStatus.UNREACHABLE or not (self.check or result.status.good):
-                self.dropped.setdefault(host, f"{result.status.value} in phase {phase.name}")
-
-    def _judge(self, phase: PlannedPhase) -> None:
-        gate = self.gates.get(phase.name)
-        hosts = tuple(host for host, result in self.phases[-1].hosts.items() if result.status.good)
-        if gate is None or self.check or self.interrupted or self.engine_failed or not hosts:
-            return
-        self.number += 1
-        self.stage.tell(PhaseStarted(gate.name, gate.title, hosts, self.number, self.total))
-        began, result, failure = self.stage.clock(), HostResult(HostStatus.OK), None
-        found: tuple[Finding, ...] = ()
-        try:
-            found = tuple(gate.check(hosts))
-        except KeyboardInterrupt:
-            self.interrupted, result = True, HostResult(HostStatus.INTERRUPTED)
-        except PaiError as problem:  # what was installed before must still be reported
-            failure = engine_failure(gate.title, problem, self.stage.redactor)
-            self.engine_failed, result = True, HostResult(HostStatus.LEFT, why=failure.message)
-        duration_s = round(self.stage.clock() - began, 3)
-        looked = PhaseResult(gate.name, gate.title, duration_s, dict.fromkeys(hosts, result), failure)
-        self.phases.append(looked)
-        self.stage.tell(PhaseFinished(looked))
-        self.findings.extend(found)
-        if worst(found) is Verdict.FAIL:
-            self.gate_failed.add(phase.name)
+                self.dropped.setdefault(host, f"{result.status.value} in step {step.name}")
 
     def _finish(
         self,
-        phase: PlannedPhase,
+        step: Step,
         ran: Mapping[str, HostResult],
         *,
         duration_s: float = 0.0,
@@ -172,46 +149,23 @@ class _Run:
     ) -> None:
         left = {
             host: HostResult(HostStatus.LEFT, why=self.dropped.get(host) or blocked)
-            for host in _hosts(phase)
+            for host in step.names
             if host not in ran
         }
-        result = PhaseResult(phase.name, phase.title, duration_s, {**ran, **left}, failure)
+        result = PhaseResult(step.name, step.title, duration_s, {**ran, **left}, failure)
         self.phases.append(result)
         self.stage.tell(PhaseFinished(result))
 
-    def _blocked(self, phase: PlannedPhase) -> str:
-        """Why the phase may not start at all; empty when it may."""
-        if self.interrupted:
-            return "the run was interrupted"
-        if self.engine_failed:
-            return "Ansible itself failed in an earlier phase"
-        if failed := self.gate_failed.intersection(phase.needs):
-            return f"a check after phase {', '.join(sorted(failed))} failed"
-        masters = self.plan.inventory.groups.get(CONTROL_PLANE_GROUP, ())
+    def _blocked(self, step: Step) -> str:
+        """Why the step may not start at all; empty when it may."""
+        if self.stopped:
+            return self.stopped
         for done in self.phases:
-            if done.name in phase.needs and not self.check and not _served(done, masters):
-                return f"phase {done.name} succeeded on no control plane"
+            if done.name in step.needs and not self.check and not _succeeded_somewhere(done):
+                return f"step {done.name} succeeded on no machine"
         return ""
 
 
-def unreachable_hosts(unreachable: Mapping[str, str]) -> PhaseResult:
-    """The observation of hosts that did not answer, where no fuller account of it exists."""
-    return PhaseResult(
-        name=OBSERVE,
-        title="Look at the machines",
-        duration_s=0.0,
-        hosts={
-            host: HostResult(HostStatus.UNREACHABLE, Counts(unreachable=1), Failure(host, message=why))
-            for host, why in unreachable.items()
-        },
-    )
-
-
-def _served(done: PhaseResult, masters: Sequence[str]) -> bool:
-    """Whether a phase did its work on at least one of the control planes that it had work on."""
-    planned = [result for host, result in done.hosts.items() if host in masters]
-    return not planned or any(result.status.good for result in planned)
-
-
-def _hosts(phase: PlannedPhase) -> tuple[str, ...]:
-    return tuple(step.host for step in phase.hosts)
+def _succeeded_somewhere(done: PhaseResult) -> bool:
+    """Whether a step did its work on at least one of the machines that it had work on."""
+    return any(result.status.good for result in done.hosts.values())

@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -32,13 +32,15 @@ _LONGEST_BYTES = 8 << 20
 class Interrupted:
     """A run without an end: when it began, the phase it was in, the hosts that had not finished it.
 
-    phases_done: names of the phases that had ended. phase is empty when the run stopped between two.
+    operation: what it was a run of. phases_done: names of the phases that had ended. phase is empty when the run
+    stopped between two.
     """
 
     run: str
     phase: str = ""
     hosts: tuple[str, ...] = ()
     phases_done: tuple[str, ...] = ()
+    operation: str = ""
 
 
 def _now() -> datetime:
@@ -76,8 +78,8 @@ class Journal:
     def notice(self, notice: Notice) -> None:
         """Writes down a notice that begins or ends something."""
         match notice:
-            case RunStarted(phases=phases):
-                self._write("run_started", phases=[name for name, _ in phases])
+            case RunStarted(phases=phases, operation=operation):
+                self._write("run_started", operation=operation, phases=[name for name, _ in phases])
             case PhaseStarted():
                 self._write("phase_started", phase=notice.name, hosts=list(notice.hosts))
             case HostFinished():
@@ -129,17 +131,17 @@ def interrupted_run(path: Path) -> Interrupted | None:
 def _advance(state: Interrupted | None, line: Mapping[str, Any]) -> Interrupted | None:
     what = line.get("what")
     if what == "run_started":
-        return Interrupted(run=str(line.get("run", "")))
+        return Interrupted(run=str(line.get("run", "")), operation=str(line.get("operation", "")))
     if what == "run_finished" or state is None:
         return None
     phase = str(line.get("phase", ""))
     if what == "phase_started":
-        return Interrupted(state.run, phase, tuple(map(str, line.get("hosts", ()))), state.phases_done)
+        return replace(state, phase=phase, hosts=tuple(map(str, line.get("hosts", ()))))
     if what == "host_finished":
         left = tuple(host for host in state.hosts if host != line.get("host"))
-        return Interrupted(state.run, state.phase, left, state.phases_done)
+        return replace(state, hosts=left)
     if what == "phase_finished":
-        return Interrupted(state.run, phases_done=(*state.phases_done, phase))
+        return replace(state, phase="", hosts=(), phases_done=(*state.phases_done, phase))
     return state
 
 

@@ -119,6 +119,6 @@ def _refuse_foreign(card: Path) -> None:
 def _refusal(holder: Holder | None) -> PaiError:
     return PaiError(
         f"the site is in use: {holder or 'a run has just begun'}",
-        remedy="wait until it ends, or stop it with Ctrl-C there; the next apply continues",
+        remedy="wait until it ends, or stop it with Ctrl-C there; the same command continues",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

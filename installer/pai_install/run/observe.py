@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pai_install.engine.base import Event, RunRequest
-from pai_install.plan.model import HostStep, Inventory, PlannedPhase
+from pai_install.plan.model import HostStep, Inventory, Playbook, Step
 from pai_install.report.model import OBSERVE, PhaseResult
 from pai_install.report.notices import PhaseFinished, PhaseStarted
-from pai_install.run.phase import Stage, run_phase
+from pai_install.run.actions import Stage, run_playbook
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class Look:
     """What was seen. results: host -> the result of the fact module; hosts without one are in `missed`.
 
     missed: host -> why.
@@ -33,7 +33,7 @@ class Observation:
         }
 
 
-def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Observation:
+def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Look:
     """Runs observe.yml on the hosts.
 
     Raises PaiError when Ansible cannot run it at all, KeyboardInterrupt on Ctrl-C.
@@ -44,12 +44,13 @@ def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Observa
         if event.host and "ansible_facts" in event.result:
             results[event.host] = event.result
 
-    phase = PlannedPhase(OBSERVE, "Look at the machines", "observe.yml", tuple(HostStep(host, ()) for host in hosts))
-    stage.tell(PhaseStarted(phase.name, phase.title, tuple(hosts), 1, 1))
-    end = run_phase(phase, RunRequest(phase.playbook, inventory, limit=tuple(hosts)), replace(stage, keep=keep))
+    steps = tuple(HostStep(host, ()) for host in hosts)
+    step = Step(OBSERVE, "Look at the machines", steps, Playbook("observe.yml"))
+    stage.tell(PhaseStarted(step.name, step.title, tuple(hosts), 1, 1))
+    end = run_playbook(step, RunRequest("observe.yml", inventory, limit=tuple(hosts)), replace(stage, keep=keep))
     stage.tell(PhaseFinished(end.result))
     if end.interrupted:
         raise KeyboardInterrupt
     if end.problem is not None:
         raise end.problem
-    return Observation(end.result, results)
+    return Look(end.result, results)

@@ -1,25 +1,25 @@
-"""The way of `apply`: read the site, look at the machines, plan; then, unless only asked, do it.
+"""The way of every verb that acts: read the site, observe, plan; then, unless only asked, do it.
 
-`plan` goes the same way and stops earlier; there is no second implementation.
+Nothing here knows one operation from another. `plan` goes the same way and stops earlier.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
-from pai_install.plan.model import Plan
-from pai_install.plan.phases import VERIFY
+from pai_install.plan.model import Inventory, Plan
+from pai_install.plan.observation import Observation
+from pai_install.plan.observed import parse_observed
+from pai_install.plan.planner import newcomers
 from pai_install.preflight.report import PreflightReport
-from pai_install.redact import Redactor, secret_values
 from pai_install.report.data import report_data
 from pai_install.report.diffs import ChangeCollector, FileChange
 from pai_install.report.html import html
@@ -27,34 +27,20 @@ from pai_install.report.markdown import markdown
 from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
+from pai_install.run.actions import Stage
 from pai_install.run.admission import TITLE, Admission, admission, against_all
+from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
-from pai_install.run.executor import execute
+from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
 from pai_install.run.lock import site_lock
-from pai_install.run.observe import Observation, observe
-from pai_install.run.phase import Stage
+from pai_install.run.observe import observe
+from pai_install.run.request import Request
 from pai_install.run.signals import ending_like_ctrl_c, finishing
 from pai_install.run.state import RunFolder, StateFolder, open_state
-from pai_install.run.wiring import Wiring
-from pai_install.site.load import LoadedSite
+from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
-from pai_install.site.selection import require_present, watched
 from pai_install.system.files import write_atomic
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What was asked for. phases and limit narrow it; empty means everything.
-
-    forced_checks: ids of preflight checks that must not stop anything.
-    """
-
-    site_dir: Path
-    phases: tuple[str, ...] = ()
-    limit: tuple[str, ...] = ()
-    accept_new_host_keys: bool = False
-    forced_checks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +52,7 @@ class Session:
 
     request: Request
     loaded: LoadedSite
-    wiring: Wiring
+    environment: Environment
     state: StateFolder
     run: RunFolder
     engine: Engine
@@ -90,21 +76,20 @@ class Session:
 class Prepared:
     """The plan and the observation that it was made from.
 
-    standing: what that observation says of the cluster. preflight: of the machines that were never touched before,
-    and admission which of them may be; both None where there are none.
+    look: how the observation went. preflight: what it says of the machines that were never touched before, and
+    admission which of them may be; both None where there are none.
     """
 
     plan: Plan
     observation: Observation
-    observed: Mapping[str, Any]
-    standing: tuple[Finding, ...] = ()
+    look: PhaseResult
     preflight: PreflightReport | None = None
     admission: Admission | None = None
 
     @property
     def looked(self) -> tuple[PhaseResult, ...]:
         """The phases that have only looked so far."""
-        return (self.observation.phase, *((self.admission.phase,) if self.admission else ()))
+        return (self.look, *((self.admission.phase,) if self.admission else ()))
 
     @property
     def exit_code(self) -> ExitCode:
@@ -118,49 +103,63 @@ class Prepared:
         """Machine -> why preflight refuses it."""
         return self.admission.refused if self.admission else {}
 
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts with work that preflight lets in."""
+        return tuple(host for host in self.plan.hosts if host not in self.refused)
+
 
 @contextmanager
 def open_session(
     request: Request,
-    wiring: Wiring,
+    environment: Environment,
     *,
-    verb: str,
     progress: Observer,
     say: Callable[[str], None],
+    verb: str = "",
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Iterator[Session]:
     """Reads the site, takes its lock and starts the engine; SIGTERM counts as Ctrl-C inside.
 
+    verb: who holds the lock, where that is not the operation itself.
+
     Raises SiteInvalid, and PaiError when another run holds the site.
     """
-    loaded = wiring.load(request.site_dir)
-    require_present(loaded.site, request.limit)
+    loaded = load_site(request.site_dir)
+    request.operation.require(loaded.site)
     state = open_state(request.site_dir)
-    with ending_like_ctrl_c(), site_lock(state.path, verb):
+    with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):
         interrupted = interrupted_run(state.journal)
         run = state.new_run(now())
-        with EventLog(run.events) as events, wiring.engine(state, run, request.accept_new_host_keys) as engine:
-            yield Session(request, loaded, wiring, state, run, engine, progress, events, interrupted, say)
+        opened = environment.engine(state, run, accept_new=request.accept_new_host_keys)
+        with EventLog(run.events) as events, opened as engine:
+            yield Session(request, loaded, environment, state, run, engine, progress, events, interrupted, say)
 
 
 def prepare(session: Session) -> Prepared:
-    """Looks at the machines and plans; writes plan.json into the run's folder. Changes nothing on machines."""
-    site, wiring, request = session.site, session.wiring, session.request
-    inventory = wiring.inventory(site, session.state, session.say)
-    redactor = Redactor(secret_values(inventory.as_ansible()))
-    stage = Stage(session.engine, session.observers, redactor)
-    observation = observe(inventory, watched(site, request.limit), stage)
-    observed = {host: wiring.parse(result) for host, result in observation.results.items()}
-    plan = wiring.plan(
-        site,
-        inventory,
-        observed,
-        unreachable=observation.missed,
-        phases=request.phases,
-        limit=request.limit,
+    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines."""
+    site, operation = session.site, session.request.operation
+    inventory = (
+        session.environment.inventory(site, session.state, session.say)
+        if operation.configures
+        else session.environment.connections(site)
     )
+    stage = Stage(session.engine, session.observers, inventory.redactor)
+    look = observe(inventory, operation.watched(site), stage)
+    machines = {host: parse_observed(result) for host, result in look.results.items()}
+    answers = _answers(session, inventory)
+    observation = Observation(inventory, machines, look.missed, time.time(), answers)
+    plan = replace(operation.plan(site, observation), operation=operation.name, arguments=dict(operation.arguments))
     save_plan(session, plan)
-    return Prepared(plan, observation, observed, wiring.judge(site, inventory, observed))
+    return Prepared(plan, observation, look.phase)
+
+
+def _answers(session: Session, inventory: Inventory) -> tuple[str, ...]:
+    queries = session.request.operation.queries
+    if not queries:
+        return ()
+    cluster = session.environment.cluster(session.engine, inventory)
+    return tuple(cluster.kubectl(words) for words in queries)
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -168,13 +167,14 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
 
     Writes preflight.json into the run's folder. Raises PaiError for an unknown check, KeyboardInterrupt on Ctrl-C.
     """
-    looked_at = session.wiring.newcomers(prepared.plan, prepared.observed)
+    machines = prepared.observation.machines
+    looked_at = newcomers(prepared.plan, machines)
     if not looked_at:
         return prepared
     stage = Stage(session.engine, session.observers)
     stage.tell(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
-    report = session.wiring.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
-    report = against_all(report, looked_at, prepared.observed)
+    report = session.environment.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
+    report = against_all(report, looked_at, machines)
     found = admission(report, looked_at=looked_at, planned=prepared.plan.hosts, lead=prepared.plan.lead)
     stage.tell(PhaseFinished(found.phase))
     write_atomic(session.run.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
@@ -182,17 +182,16 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
 
 
 def preview(session: Session, prepared: Prepared, *, log: bool = True) -> tuple[Outcome, tuple[FileChange, ...]]:
-    """Runs the plan in check mode: what each phase would change, with differences; changes nothing.
+    """Runs the plan in check mode: what each step would change, with differences; changes nothing.
 
     log: whether its tasks belong into the run's events, as they do where nothing else follows.
 
-    Phase verify is left out: it has nothing to prove before the others have run.
+    Steps that check mode cannot show anything of are left out.
     """
     collector = ChangeCollector()
-    changing = tuple(phase for phase in prepared.plan.phases if phase.name != VERIFY.name)
     outcome = execute(
-        replace(prepared.plan, phases=changing),
-        session.engine,
+        replace(prepared.plan, steps=tuple(step for step in prepared.plan.steps if step.previewed)),
+        Means(session.engine),
         (*(session.observers if log else (session.progress,)), collector),
         check=True,
         before=prepared.looked,
@@ -206,24 +205,29 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
-            session.engine,
+            _means(session, prepared),
             (*session.observers, journal),
             before=prepared.looked,
-            gates=session.wiring.gates(session.site, session.state, session.engine),
-            findings=_known(prepared),
+            findings=_known(session, prepared),
         )
     with finishing():
         write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
     return outcome
 
 
-def _known(prepared: Prepared) -> tuple[Finding, ...]:
-    """What is to be said before anything ran: a run with work to do proves the cluster at its end, one without
-    says how the cluster stands.
-    """
-    if prepared.plan.empty:
-        return prepared.standing
-    return prepared.admission.findings if prepared.admission else ()
+def _means(session: Session, prepared: Prepared) -> Means:
+    environment, engine = session.environment, session.engine
+    return Means(
+        engine,
+        environment.cluster(engine, prepared.plan.inventory),
+        environment.local_work(session.site, session.state, engine),
+    )
+
+
+def _known(session: Session, prepared: Prepared) -> tuple[Finding, ...]:
+    """Findings known before the run: what the operation says of the observation, and why machines were refused."""
+    own = session.request.operation.known(session.site, prepared.observation, prepared.plan)
+    return (*own, *(prepared.admission.findings if prepared.admission else ()))
 
 
 def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:

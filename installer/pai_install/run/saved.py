@@ -30,6 +30,7 @@ class SavedPlan:
     def require_unmoved(self, plan: Plan) -> None:
         """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
         try:
+            self._require_operation(plan)
             self._refuse(moved(self.data, plan))
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise _no_plan(self.path, error) from error
@@ -40,6 +41,16 @@ class SavedPlan:
             self._refuse(other_changes(self.data["changes"], changes))
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise _no_plan(self.path, error) from error
+
+    def _require_operation(self, plan: Plan) -> None:
+        asked = {"operation": plan.operation, "arguments": plan.redactor.mapping(plan.arguments)}
+        kept = {name: self.data[name] for name in asked}
+        if kept != asked:
+            raise PaiError(
+                f"{self.path} is a plan of another command: {_in_words(kept)}; this one is {_in_words(asked)}",
+                remedy="give the verb and the arguments that it was made with",
+                exit_code=ExitCode.USAGE,
+            )
 
     def _refuse(self, differences: tuple[str, ...]) -> None:
         if differences:
@@ -68,6 +79,11 @@ def read_plan(path: Path) -> SavedPlan:
             exit_code=ExitCode.USAGE,
         )
     return saved
+
+
+def _in_words(command: dict[str, Any]) -> str:
+    given = [f"{name}={value}" for name, value in command["arguments"].items() if value]
+    return " ".join([str(command["operation"]), *given])
 
 
 def _no_plan(path: Path, error: Exception) -> PaiError:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pai_install.engine.runner import RunnerEngine
-from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
+from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Bench:
 def plan_of(inventory: Inventory, *playbooks: str, hosts: tuple[str, ...]) -> Plan:
     """A plan with one phase per playbook, named like it, on the same hosts."""
     steps = tuple(HostStep(host, ("asked for",)) for host in hosts)
-    return Plan(tuple(PlannedPhase(name, name.capitalize(), f"{name}.yml", steps) for name in playbooks), inventory)
+    return Plan(tuple(Step(name, name.capitalize(), steps, Playbook(f"{name}.yml")) for name in playbooks), inventory)
 
 
 @pytest.fixture

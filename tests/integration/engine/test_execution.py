@@ -15,12 +15,12 @@ from pai_install.engine.processes import orphans
 from pai_install.errors import ExitCode
 from pai_install.report.diffs import ChangeCollector
 from pai_install.report.model import HostStatus
+from pai_install.run.actions import Stage
 from pai_install.run.eventlog import EventLog
-from pai_install.run.executor import execute
+from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Journal, interrupted_run
 from pai_install.run.lock import site_lock
 from pai_install.run.observe import observe
-from pai_install.run.phase import Stage
 from pai_install.run.pipeline import write_reports
 from pai_install.run.state import RunFolder, open_state
 
@@ -31,7 +31,7 @@ def test_one_fails_one_is_away_the_third_gets_everything(bench: Any, make_plan: 
     inventory = bench.inventory("a", "b", "c", a=AWAY)
     plan = make_plan(inventory, "failed", "ok", "findings", hosts=("a", "b", "c"))
     with bench.engine() as engine:
-        outcome = execute(plan, engine, [])
+        outcome = execute(plan, Means(engine), [])
     result = {phase.name: {host: r.status.value for host, r in phase.hosts.items()} for phase in outcome.phases}
     assert result == {
         "failed": {"a": "unreachable", "b": "failed", "c": "ok"},
@@ -52,8 +52,8 @@ def test_no_artefact_of_a_run_holds_a_secret(bench: Any, make_plan: Any) -> None
     collector = ChangeCollector()
     (bench.folder / "a.conf").write_text("password = old\n")
     with bench.engine() as engine, EventLog(folder.events) as events, Journal(bench.folder / "j", "r") as journal:
-        execute(plan, engine, [collector], check=True)
-        outcomes = [execute(make_plan(plan.inventory, name, hosts=("a",)), engine, [events, journal])
+        execute(plan, Means(engine), [collector], check=True)
+        outcomes = [execute(make_plan(plan.inventory, name, hosts=("a",)), Means(engine), [events, journal])
                     for name in ("ok", "no_log", "loud")]  # fmt: skip
     assert [outcome.exit_code for outcome in outcomes] == [0, 6, 6]
     for number, outcome in enumerate(outcomes):
@@ -79,21 +79,21 @@ def test_observation_gives_facts_and_reasons(bench: Any) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from pai_install.run.executor import execute
+from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Journal
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from pai_install.engine.runner import RunnerEngine
-from pai_install.plan.model import HostStep, Inventory, Plan, PlannedPhase
+from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 content, site = map(Path, sys.argv[1:])
 shared = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
 inventory = Inventory({}, shared, {"a": {}, "b": {}})
 steps = tuple(HostStep(host, ()) for host in "ab")
-phases = tuple(PlannedPhase(name, name, f"{name}.yml", steps) for name in ("facts", "slow"))
+phases = tuple(Step(name, name, steps, Playbook(f"{name}.yml")) for name in ("facts", "slow"))
 state = open_state(site)
 with site_lock(state.path, "apply"), Journal(state.journal, "r1") as journal:
     with RunnerEngine(content, state.work, state.known_hosts) as engine:
-        execute(Plan(phases, inventory), engine, [journal])
+        execute(Plan(phases, inventory), Means(engine), [journal])
 """
 
 
@@ -117,7 +117,7 @@ def test_run_that_was_killed_is_told_cleared_and_followed_by_another(bench: Any,
     plan = make_plan(bench.inventory("a", "b"), "facts", "use_facts", hosts=("a", "b"))
     with site_lock(state.path, "apply"), Journal(state.journal, "r2") as journal, bench.engine() as engine:
         assert orphans() == frozenset()
-        assert execute(plan, engine, [journal]).ok
+        assert execute(plan, Means(engine), [journal]).ok
     assert interrupted_run(state.journal) is None
 
 

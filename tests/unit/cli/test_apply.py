@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.cli.main import run
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
-from tests.unit.cli.stub_wiring import World, write_site
+from tests.unit.cli.stub_environment import World, facts, run, write_site
 from tests.unit.runs import SECRET, done, event, phase
 
 WORK = (phase("base", "master", "one", "two"), phase("workers", "one", "two", needs=("base",)))
@@ -30,16 +30,6 @@ def site(tmp_path: Path) -> Path:
     return write_site(tmp_path / "cluster")
 
 
-@pytest.fixture
-def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def put(world: World) -> World:
-        monkeypatch.setattr("pai_install.cli.apply.product_wiring", world.wiring)
-        monkeypatch.setattr("pai_install.cli.plan.product_wiring", world.wiring)
-        return world
-
-    return put
-
-
 def last_run(site: Path) -> Path:
     return open_state(site).all_runs()[-1].path
 
@@ -47,7 +37,7 @@ def last_run(site: Path) -> Path:
 def test_apply_does_the_plan_and_reports(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World(WORK, dict(FINE)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
-    assert [request.playbook for request in world.engine.requests] == ["observe.yml", "base.yml", "workers.yml"]
+    assert [request.playbook for request in world.ansible.requests] == ["observe.yml", "base.yml", "workers.yml"]
     out, err = capsys.readouterr()
     assert "[1/2] Base (3 machines)" in err
     assert "1. Base (base)\n   master, one, two: never installed" in err
@@ -87,7 +77,7 @@ def test_nothing_to_do_judges_the_standing(site: Path, in_world: Any, capsys: An
     sick = Finding("node-ready", Verdict.FAIL, "one", "is not Ready", remedy="look")
     world = in_world(World(standing=(sick,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.VERIFICATION_FAILED
-    assert len(world.engine.requests) == 1
+    assert len(world.ansible.requests) == 1
     out, err = capsys.readouterr()
     assert "nothing to do" in err
     assert "FAIL one: is not Ready [node-ready]" in out
@@ -98,12 +88,12 @@ def test_nothing_to_do_judges_the_standing(site: Path, in_world: Any, capsys: An
 
 
 def test_dead_machine_is_named_and_the_others_are_done(site: Path, in_world: Any, capsys: Any) -> None:
-    seen = [event("ok", name, ansible_facts={"pai": {}}) for name in ("master", "one")]
+    seen = [event("ok", name, ansible_facts=facts(name)) for name in ("master", "one")]
     observe = done(*seen, event("unreachable", "two", msg="No route to host"), dark=["two"], rc=4)
     world = in_world(World(WORK, {**FINE, "observe.yml": observe}))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.UNREACHABLE
     assert world.asked[-1]["unreachable"] == {"two": "No route to host"}
-    assert world.engine.requests[-1].limit == ("one",)
+    assert world.ansible.requests[-1].limit == ("one",)
     out, err = capsys.readouterr()
     assert "two could not be looked at: No route to host" in err
     assert "two did not answer" in out
@@ -117,7 +107,7 @@ LOST = Finding("reachable", Verdict.FAIL, "one", "it did not answer")
 def test_refused_machine_is_left_as_it_is_and_the_others_are_done(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World(WORK, dict(FINE), newcomers=("one", "two"), in_the_way=(SWAP, LOST)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
-    touched = {host for request in world.engine.requests[1:] for host in request.limit}
+    touched = {host for request in world.ansible.requests[1:] for host in request.limit}
     assert "two" not in touched
     assert "one" in touched, "preflight's trouble to reach a machine must not keep it out"
     out, err = capsys.readouterr()
@@ -139,7 +129,7 @@ def test_refused_lead_refuses_everybody(site: Path, in_world: Any, capsys: Any) 
     swap = SWAP._replace(subject="master")
     world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
-    assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+    assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
     assert "master, which the others need, was refused" in (last_run(site) / "report.json").read_text()
     del capsys
 
@@ -157,7 +147,7 @@ def test_without_a_terminal_yes_is_needed_before_any_machine_is_looked_at(
     world = in_world(World(WORK, dict(FINE)))
     assert run(["apply", "--site", str(site)]) == ExitCode.USAGE
     assert "--yes" in capsys.readouterr().err
-    assert world.engine.requests == []
+    assert world.ansible.requests == []
     assert run(["apply", "--site", str(site), "--check"]) == ExitCode.OK
 
 
@@ -179,7 +169,7 @@ def test_no_and_the_end_of_input_do_nothing_and_say_so(
     at_a_terminal(monkeypatch, answer)
     assert run(["apply", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     assert "nothing was done" in capsys.readouterr().err
-    assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+    assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
 
 
 @pytest.mark.parametrize(("answer", "code"), [("y", ExitCode.OK), (KeyboardInterrupt(), ExitCode.INTERRUPTED)])
@@ -201,12 +191,11 @@ def test_nothing_to_do_asks_nothing(site: Path, in_world: Any, monkeypatch: pyte
 @pytest.mark.parametrize("work", [WORK, ()])
 @pytest.mark.parametrize(("kind", "where", "code"), [("failed", "failures", 6), ("unreachable", "dark", 5)], ids=str)
 def test_every_verb_has_one_code_for_one_state(
-    site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch, work: Any, kind: str, where: str, code: int
+    site: Path, in_world: Any, work: Any, kind: str, where: str, code: int
 ) -> None:
-    seen = [event("ok", name, ansible_facts={"pai": {}}) for name in ("master", "one")]
+    seen = [event("ok", name, ansible_facts=facts(name)) for name in ("master", "one")]
     observe = done(*seen, event(kind, "two", msg="no python"), **{where: ["two"]}, rc=2)
-    world = in_world(World(work, {**FINE, "observe.yml": observe}))
-    monkeypatch.setattr("pai_install.cli.status.product_wiring", world.wiring)
+    in_world(World(work, {**FINE, "observe.yml": observe}))
     for words in (["plan"], ["plan", "--no-diff"], ["status"], ["apply", "--check"], ["apply", "--yes"]):
         assert run([*words, "--site", str(site)]) == code, words
 
@@ -218,16 +207,16 @@ def test_limit_and_phase_narrow_the_plan_and_the_look(site: Path, in_world: Any)
     assert world.asked[0] == {"accept_new": True}
     assert world.asked[1]["limit"] == ("two", "one")
     assert world.asked[1]["phases"] == ("base",)
-    assert world.engine.requests[0].limit == ("master", "one", "two")
+    assert world.ansible.requests[0].limit == ("master", "one", "two")
     run(["apply", "--site", str(site), "--yes", "--limit", "two"])
-    assert world.engine.requests[1].limit == ("master", "two")
+    assert world.ansible.requests[1].limit == ("master", "two")
 
 
 def test_unknown_machine_is_refused_before_anything(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World())
     assert run(["apply", "--site", str(site), "--yes", "--limit", "three"]) == ExitCode.USAGE
     assert "three" in capsys.readouterr().err
-    assert world.engine.requests == []
+    assert world.ansible.requests == []
     assert not (site / ".pai").exists()
 
 
@@ -244,7 +233,7 @@ def test_second_run_at_the_same_time_is_refused(site: Path, in_world: Any, capsy
         for words in (["apply", "--yes"], ["plan"]):
             assert run([*words, "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     assert "the site is in use: `apply` by" in capsys.readouterr().err
-    assert world.engine.requests == []
+    assert world.ansible.requests == []
 
 
 def test_interrupted_run_is_told_and_done_again(site: Path, in_world: Any, capsys: Any) -> None:
@@ -262,7 +251,7 @@ def test_interrupted_run_is_told_and_done_again(site: Path, in_world: Any, capsy
 def test_ctrl_c_anywhere_is_130(site: Path, in_world: Any, playbook: str) -> None:
     world = in_world(World(WORK, {**FINE, playbook: [KeyboardInterrupt()]}))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.INTERRUPTED
-    assert len(world.engine.closed) == len(world.engine.requests)
+    assert len(world.ansible.closed) == len(world.ansible.requests)
     with site_lock(open_state(site).path, "apply"):
         pass
 
@@ -272,7 +261,7 @@ def test_plan_shows_reasons_and_differences_and_does_nothing(site: Path, in_worl
     check = done(*(event("changed", host, "Write x", diff=diff) for host in ("master", "one")))
     world = in_world(World(WORK, {**FINE, "base.yml": check}))
     assert run(["plan", "--site", str(site)]) == ExitCode.OK
-    assert [request.check for request in world.engine.requests] == [False, True, True]
+    assert [request.check for request in world.ansible.requests] == [False, True, True]
     out = capsys.readouterr().out
     assert "   one, two: never installed" in out
     assert "base: Write x on master, one\n" in out
@@ -283,15 +272,15 @@ def test_plan_shows_reasons_and_differences_and_does_nothing(site: Path, in_worl
 
 
 def test_plan_does_not_verify(site: Path, in_world: Any) -> None:
-    world = in_world(World((*WORK, phase("verify", "master")), dict(FINE)))
+    world = in_world(World((*WORK, replace(phase("verify", "master"), proves=True)), dict(FINE)))
     assert run(["plan", "--site", str(site)]) == ExitCode.OK
-    assert [request.playbook for request in world.engine.requests] == ["observe.yml", "base.yml", "workers.yml"]
+    assert [request.playbook for request in world.ansible.requests] == ["observe.yml", "base.yml", "workers.yml"]
 
 
 def test_plan_without_differences_runs_the_observation_only(site: Path, in_world: Any) -> None:
     world = in_world(World(WORK, {}))
     assert run(["plan", "--site", str(site), "--no-diff"]) == ExitCode.OK
-    assert len(world.engine.requests) == 1
+    assert len(world.ansible.requests) == 1
 
 
 def test_plan_names_an_unreachable_machine(site: Path, in_world: Any, capsys: Any) -> None:
@@ -304,7 +293,7 @@ def test_check_run_of_a_fresh_machine_is_no_failure(site: Path, in_world: Any, c
     missing = done(event("failed", "one", msg="kubeadm: not found"), failures=["one"], rc=2)
     world = in_world(World(WORK, {**FINE, "workers.yml": missing}))
     assert run(["apply", "--site", str(site), "--check"]) == ExitCode.OK
-    assert all(request.check for request in world.engine.requests[1:])
+    assert all(request.check for request in world.ansible.requests[1:])
     assert "nothing was changed" in capsys.readouterr().out
     assert not (last_run(site) / "report.json").exists()
 
@@ -321,7 +310,7 @@ def save_plan(site: Path, path: Path, capsys: Any) -> dict[str, Any]:
 def test_saved_plan_is_applied_while_it_holds(site: Path, in_world: Any, capsys: Any, tmp_path: Path) -> None:
     in_world(World(WORK, dict(FINE)))
     data = save_plan(site, tmp_path / "plan.json", capsys)
-    assert (data["schema_version"], data["empty"]) == (1, False)
+    assert (data["schema_version"], data["operation"], data["empty"]) == (2, "apply", False)
     steps = [(step["host"], step["reasons"]) for step in data["phases"][1]["hosts"]]
     assert steps == [(name, ["never installed"]) for name in ("one", "two")]
     assert SECRET not in json.dumps(data)
@@ -340,7 +329,7 @@ def test_saved_plan_that_does_not_hold_any_more_says_what_moved(
     assert "workers on one: not needed any more" in err
     assert "network on one: new (never installed)" in err
     assert "base on master" not in err.partition("error:")[2]
-    assert len(world.engine.requests) == 1
+    assert len(world.ansible.requests) == 1
 
 
 def test_saved_plan_does_not_hold_when_a_file_was_edited_since(
@@ -363,10 +352,10 @@ def test_saved_plan_does_not_hold_when_a_file_was_edited_since(
     world = edited("by hand, once more\n")
     assert run(command) == ExitCode.PREFLIGHT_FAILED
     assert "base on one: task Write x would change something else" in capsys.readouterr().err
-    assert all(request.check for request in world.engine.requests[1:])
+    assert all(request.check for request in world.ansible.requests[1:])
     world = edited("by hand\n")
     assert run(command) == ExitCode.OK
-    assert [request.check for request in world.engine.requests] == [False, True, True, False, False]
+    assert [request.check for request in world.ansible.requests] == [False, True, True, False, False]
     events = (last_run(site) / "events.jsonl").read_text().splitlines()
     assert len(events) == 3 + 3 + 2, "what would be done is not what was done"
 

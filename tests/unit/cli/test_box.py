@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from pai_install.cli.box import refused_by_box
-from pai_install.cli.main import run
 from pai_install.errors import ExitCode
 from pai_install.run.state import open_state
 from pai_install.system.files import naming
-from tests.unit.cli.stub_wiring import World, write_site
+from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.runs import done, event, phase
 
 WORK = (phase("base", "master", "one", "two"),)
@@ -25,13 +24,8 @@ SCRIPT = {"base.yml": done(*(event("ok", host) for host in ("master", "one", "tw
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World(WORK, dict(SCRIPT))
-    for verb in ("apply", "plan", "status"):
-        monkeypatch.setattr(f"pai_install.cli.{verb}.product_wiring", world.wiring)
-    monkeypatch.setattr("pai_install.run.wiring.product_wiring", world.wiring)
-    monkeypatch.setattr("pai_install.cli.inventory.site_inventory", lambda *_: world.inventory())
-    return world
+def world(in_world: Callable[[World], World]) -> World:
+    return in_world(World(WORK, dict(SCRIPT)))
 
 
 @pytest.fixture

@@ -11,22 +11,20 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from pai_install.cli import failure
-from pai_install.cli.main import VERBS, run
+from pai_install.cli.main import VERBS
 from pai_install.cli.schema import SCHEMAS
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.report import HealthReport
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
-from tests.unit.cli.stub_wiring import World, write_site
+from tests.unit.cli.stub_environment import World, run, write_site
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    world = World()
-    for verb in ("apply", "plan", "status"):
-        monkeypatch.setattr(f"pai_install.cli.{verb}.product_wiring", world.wiring)
+def site(tmp_path: Path, in_world: Any) -> Path:
+    in_world(World())
     return write_site(tmp_path / "site")
 
 

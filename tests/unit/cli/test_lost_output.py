@@ -16,16 +16,16 @@ import pytest
 
 from pai_install.errors import ExitCode
 from pai_install.run.state import open_state
-from tests.unit.cli.stub_wiring import write_site
+from tests.unit.cli.stub_environment import write_site
 
 # argv: the site. The stand-in engine says that phase `slow` began, in a file, and takes its time.
 RUN = """
 import signal, sys, time
 from pathlib import Path
-from tests.unit.cli.stub_wiring import World
+from tests.unit.cli.stub_environment import World
 from tests.unit.runs import done, event, phase
-import pai_install.cli.apply as verb
 from pai_install.cli.main import main
+from pai_install.operations.install import Install
 
 # a shell that runs the tests in the background, or nohup, has them ignored
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -43,9 +43,10 @@ hosts = ("master", "one", "two")
 plan = tuple(phase(name, *hosts) for name in ("base", "slow", "workers"))
 fine = lambda kind=list: kind(done(*(event("changed", host) for host in hosts)))
 script = {"base.yml": fine(), "slow.yml": fine(Slow), "workers.yml": fine()}
-verb.product_wiring = World(plan, script).wiring
+world = World(plan, script)
+Install.plan = lambda self, _site, observation: world.install_plan(self, observation)
 sys.argv[1:] = ["apply", "--site", site, "--yes"]
-main()
+main(world)
 """
 
 

@@ -12,10 +12,9 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.cli.main import run
 from pai_install.engine.base import Event
 from pai_install.errors import ExitCode
-from tests.unit.cli.stub_wiring import World
+from tests.unit.cli.stub_environment import World, run
 from tests.unit.preflight.machines import NAMES, good, write_site
 from tests.unit.runs import done, event
 
@@ -27,11 +26,10 @@ def site(tmp_path: Path) -> Path:
     return write_site(tmp_path / "cluster")
 
 
-@pytest.fixture
-def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
+@pytest.fixture(name="in_world")
+def _in_world(in_world: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     def put(*events: Event) -> World:
-        world = World(script={"preflight.yml": done(*events)})
-        monkeypatch.setattr("pai_install.run.wiring.product_wiring", world.wiring)
+        world: World = in_world(World(script={"preflight.yml": done(*events)}))
         monkeypatch.setattr("pai_install.preflight.source.source_finding", lambda _site: SOURCE)
         return world
 
@@ -94,7 +92,7 @@ def test_a_machine_that_is_off(site: Path, in_world: Any, capsys: Any) -> None:
 def test_limit_and_all(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(*answers(worker2="other"))
     assert run(["preflight", "--site", str(site), "--limit", "worker1", "--all"]) == ExitCode.OK
-    assert world.engine.requests[0].limit == ("master", "worker1")
+    assert world.ansible.requests[0].limit == ("master", "worker1")
     assert "PASS it calls itself as the layout does [hostname]" in capsys.readouterr().out
 
 
@@ -103,7 +101,7 @@ def test_wrong_words(site: Path, in_world: Any, capsys: Any, words: list[str]) -
     world = in_world()
     assert run(["preflight", "--site", str(site), *words]) == ExitCode.USAGE
     assert words[1] in capsys.readouterr().err
-    assert world.engine.requests == []
+    assert world.ansible.requests == []
 
 
 def test_checks_are_listed_without_a_site(capsys: Any) -> None:

@@ -10,13 +10,12 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.cli.main import run
 from pai_install.errors import ExitCode
+from pai_install.run.environment import Product
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
-from pai_install.run.wiring import product_wiring, without_components
 from pai_install.site.load import load_site
-from tests.unit.cli.stub_wiring import World, write_site
+from tests.unit.cli.stub_environment import World, facts, run, write_site
 from tests.unit.runs import done, event, phase
 
 READY = tuple(
@@ -29,16 +28,6 @@ PODS = Finding("system-pods", Verdict.PASS, "cluster", "all 9 pods of the system
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     return write_site(tmp_path / "cluster")
-
-
-@pytest.fixture
-def in_world(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def put(world: World) -> World:
-        for verb in ("apply", "status"):
-            monkeypatch.setattr(f"pai_install.cli.{verb}.product_wiring", world.wiring)
-        return world
-
-    return put
 
 
 def test_cluster_that_is_well(site: Path, in_world: Any, capsys: Any) -> None:
@@ -65,7 +54,7 @@ def test_sick_node_and_drift_are_named(site: Path, in_world: Any, capsys: Any) -
 
 def test_silent_machine_is_named_with_the_reason(site: Path, in_world: Any, capsys: Any) -> None:
     seen = done(
-        *(event("ok", name, ansible_facts={"pai": {}}) for name in ("master", "one")),
+        *(event("ok", name, ansible_facts=facts(name)) for name in ("master", "one")),
         event("unreachable", "two", msg="timed out"),
         dark=["two"],
         rc=4,
@@ -99,10 +88,10 @@ def test_last_run_and_what_it_left(site: Path, in_world: Any, capsys: Any) -> No
 def test_offline_asks_nobody_and_tells_of_a_cut_off_run(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World((phase("base", "one"),), {"base.yml": [ZeroDivisionError()]}))
     run(["apply", "--site", str(site), "--yes"])
-    asked = len(world.engine.requests)
+    asked = len(world.ansible.requests)
     capsys.readouterr()
     assert run(["status", "--site", str(site), "--offline"]) == ExitCode.OK
-    assert len(world.engine.requests) == asked
+    assert len(world.ansible.requests) == asked
     assert "was cut off; apply continues" in capsys.readouterr().out
 
 
@@ -110,15 +99,15 @@ def test_while_another_run_works_it_is_named_and_left_alone(site: Path, in_world
     world = in_world(World())
     with site_lock(open_state(site).path, "apply"):
         assert run(["status", "--site", str(site)]) == ExitCode.OK
-    assert world.engine.requests == []
+    assert world.ansible.requests == []
     assert "running now: `apply` by" in capsys.readouterr().out
 
 
 def test_without_components_nothing_is_fetched_or_compared(site: Path, in_world: Any, capsys: Any) -> None:
-    world = in_world(World((phase("base", "one"),), standing=(*READY, PODS), stocked=False))
-    world.inventory = lambda: pytest.fail("components were fetched")
+    world = in_world(World((phase("base", "one"),), standing=(*READY, PODS), stocked_up=False))
+    world.settings = lambda: pytest.fail("components were fetched")
     assert run(["status", "--site", str(site)]) == ExitCode.OK
-    assert [request.playbook for request in world.engine.requests] == ["observe.yml"]
+    assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
     out = capsys.readouterr().out
     assert "is Ready at 1.36.3" in out
     assert "not compared with the site: its components are not on this box; pai-install components fetch" in out
@@ -128,14 +117,13 @@ def test_without_components_nothing_is_fetched_or_compared(site: Path, in_world:
     assert (data["looked"], data["compared"]) == (True, False)
 
 
-def test_machines_alone_know_how_they_are_reached(site: Path, tmp_path: Path) -> None:
-    parts = without_components(World().wiring())
-    inventory = parts.inventory(load_site(site).site, open_state(site), print)
+def test_connections_need_no_components(site: Path) -> None:
+    inventory = Product().connections(load_site(site).site)
     assert inventory.host_vars["one"]["ansible_host"] == "10.0.0.2"
     assert inventory.shared_vars["control_plane_version"].startswith("1.36.")
 
 
 def test_an_empty_cache_is_seen_without_filling_it(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert not product_wiring().stocked(load_site(site).site)
+    assert not Product().stocked(load_site(site).site)
     assert not (tmp_path / "cache").exists()

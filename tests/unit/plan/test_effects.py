@@ -75,7 +75,7 @@ def test_no_remark_where_docker_is_left_alone() -> None:
 def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> None:
     seen = converged(inventory)
     seen["worker1"] = BUSY
-    runtime = next(phase for phase in make_plan(site, inventory, seen).phases if phase.name == "runtime")
+    runtime = next(phase for phase in make_plan(site, inventory, seen).steps if phase.name == "runtime")
     assert [step.host for step in runtime.hosts] == ["worker1"]
     assert runtime.hosts[0].effects == ("restarts containerd.service", "restarts docker.service")
     assert runtime.hosts[0].remarks == ("2 running containers of Docker run on: live-restore is turned on first",)
@@ -83,5 +83,5 @@ def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> N
 
 def test_converged_machines_have_no_effects(site: Site, inventory: Inventory) -> None:
     plan = make_plan(site, inventory, converged(inventory), phases=("runtime",))
-    assert [step for phase in plan.phases for step in phase.hosts if step.effects] == []
-    assert isinstance(plan.phases[0].hosts[0], HostStep)
+    assert [step for phase in plan.steps for step in phase.hosts if step.effects] == []
+    assert isinstance(plan.steps[0].hosts[0], HostStep)

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.components.model import ComponentSet
-from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.desired import Desired
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observed import Membership, Observed, RoleRecord
-from pai_install.plan.phases import PHASE_NAMES, PHASES
+from pai_install.plan.phases import PHASES
 from pai_install.plan.planner import make_plan, newcomers
 from pai_install.site import Site
 
@@ -29,18 +27,18 @@ def bare(site: Site) -> dict[str, Observed]:
 
 def names(plan: Plan) -> list[str]:
     """The planned phases."""
-    return [phase.name for phase in plan.phases]
+    return [phase.name for phase in plan.steps]
 
 
 def test_bare_machines_get_every_phase_in_order(site: Site, inventory: Inventory) -> None:
     plan = make_plan(site, inventory, bare(site))
-    assert names(plan) == list(PHASE_NAMES)
-    hosts = {phase.name: [step.host for step in phase.hosts] for phase in plan.phases}
+    assert names(plan) == [phase.name for phase in PHASES]
+    hosts = {phase.name: [step.host for step in phase.hosts] for phase in plan.steps}
     assert hosts["base"] == ["master", "worker1", "worker2"]
     assert hosts["components"] == ["master"]
     assert hosts["control-plane"] == ["master"]
     assert hosts["workers"] == ["worker1", "worker2"]
-    assert plan.phases[0].hosts[0].reasons == ("base was never installed here",)
+    assert plan.steps[0].hosts[0].reasons == ("base was never installed here",)
 
 
 def test_converged_machines_get_nothing(site: Site, inventory: Inventory) -> None:
@@ -56,12 +54,12 @@ def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no
     assert make_plan(labelled, inventory, seen).empty
     without = {role: record for role, record in seen["worker2"].roles.items() if role != "node_labels"}
     bare_node = {**seen, "worker2": seen["worker2"].model_copy(update={"roles": without})}
-    step = make_plan(labelled, inventory, bare_node).phases[0]
+    step = make_plan(labelled, inventory, bare_node).steps[0]
     assert (step.name, [host.host for host in step.hosts]) == ("labels", ["worker2"])
     site = make_site()
-    step = make_plan(
-        site, build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1")), seen
-    ).phases[0]
+    step = make_plan(site, build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1")), seen).steps[
+        0
+    ]
     assert (step.name, step.hosts[0].reasons) == ("labels", ("node_labels is no longer asked for",))
 
 
@@ -71,7 +69,7 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
     site = make_site(config=CONFIG + "nvidia_device_plugin: false\n")
     off = build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
     plan = make_plan(site, off, converged(inventory))
-    steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.phases[:-1]}
+    steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.steps}
     assert steps == {
         "labels": [("worker1", ("node_labels is no longer asked for",))],
         "devices": [("master", ("device_plugin is no longer asked for",))],
@@ -86,14 +84,14 @@ def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inv
     assert newcomers(make_plan(site, inventory, seen), seen) == ("worker2",)
 
 
-def test_drift_brings_one_phase_on_one_machine_and_the_proof(site: Site, inventory: Inventory) -> None:
+def test_drift_brings_one_phase_on_one_machine(site: Site, inventory: Inventory) -> None:
     seen = converged(inventory)
     roles = dict(seen["worker1"].roles)
     drifted = RoleRecord(settings=roles["base"].settings, drift=("/etc/sysctl.d/zz-pai-install.conf is missing",))
     seen["worker1"] = seen["worker1"].model_copy(update={"roles": {**roles, "base": drifted}})
     plan = make_plan(site, inventory, seen)
-    assert names(plan) == ["base", "verify"]
-    assert [(step.host, step.reasons) for step in plan.phases[0].hosts] == [
+    assert names(plan) == ["base"]
+    assert [(step.host, step.reasons) for step in plan.steps[0].hosts] == [
         ("worker1", ("/etc/sysctl.d/zz-pai-install.conf is missing",))
     ]
 
@@ -105,48 +103,44 @@ def test_changed_setting_is_named(
     digests = dict.fromkeys(ROLES, "1")
     after = build_inventory(Desired(changed, components, tmp_path / ".pai"), digests)
     plan = make_plan(changed, after, converged(inventory))
-    assert names(plan) == ["runtime", "verify"]
-    reasons = {step.reasons for step in plan.phases[0].hosts}
+    assert names(plan) == ["runtime"]
+    reasons = {step.reasons for step in plan.steps[0].hosts}
     assert reasons == {("settings changed: container_runtime_log_max_size",)}
 
 
 def test_new_version_of_a_role_runs_again(site: Site, desired: Desired, inventory: Inventory) -> None:
     newer = build_inventory(desired, {**dict.fromkeys(ROLES, "1"), "time_sync": "2"})
     plan = make_plan(site, newer, converged(inventory))
-    assert names(plan) == ["time", "verify"]
-    assert plan.phases[0].hosts[0].reasons == ("this version of pai-install does it differently",)
+    assert names(plan) == ["time"]
+    assert plan.steps[0].hosts[0].reasons == ("this version of pai-install does it differently",)
 
 
 def test_machine_that_left_the_cluster_joins_again(site: Site, inventory: Inventory) -> None:
     seen = converged(inventory)
     seen["worker2"] = seen["worker2"].model_copy(update={"kubernetes": Membership(node=False)})
     plan = make_plan(site, inventory, seen)
-    assert names(plan) == ["workers", "verify"]
-    assert [step.host for step in plan.phases[0].hosts] == ["worker2"]
+    assert names(plan) == ["workers"]
+    assert [step.host for step in plan.steps[0].hosts] == ["worker2"]
 
 
 def test_unreachable_machine_has_no_work_and_is_named(site: Site, inventory: Inventory) -> None:
     seen = bare(site)
     del seen["worker1"]
     plan = make_plan(site, inventory, seen, unreachable={"worker1": "no route"})
-    assert all(step.host != "worker1" for phase in plan.phases for step in phase.hosts)
+    assert all(step.host != "worker1" for phase in plan.steps for step in phase.hosts)
     assert plan.unreachable == {"worker1": "no route"}
 
 
 def test_limit_touches_no_other_machine(site: Site, inventory: Inventory) -> None:
     plan = make_plan(site, inventory, bare(site), limit=["worker2"])
-    work = {step.host for phase in plan.phases if phase.name != "verify" for step in phase.hosts}
+    work = {step.host for phase in plan.steps for step in phase.hosts}
     assert work == {"worker2"}
 
 
 def test_phase_by_name_runs_on_its_machines_anyway(site: Site, inventory: Inventory) -> None:
     plan = make_plan(site, inventory, converged(inventory), phases=["time"])
     assert names(plan) == ["time"]
-    assert {step.reasons for step in plan.phases[0].hosts} == {("asked for",)}
-
-
-def test_verify_alone(site: Site, inventory: Inventory) -> None:
-    assert names(make_plan(site, inventory, converged(inventory), phases=["verify"])) == ["verify"]
+    assert {step.reasons for step in plan.steps[0].hosts} == {("asked for",)}
 
 
 def test_absent_machine_is_left_out(make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path) -> None:
@@ -163,7 +157,7 @@ machine-list:
     assert "worker2" not in inventory.host_vars
     assert "10.0.0.3" not in inventory.shared_vars["base_hosts"]
     plan = make_plan(site, inventory, bare(site))
-    assert all(step.host != "worker2" for phase in plan.phases for step in phase.hosts)
+    assert all(step.host != "worker2" for phase in plan.steps for step in phase.hosts)
 
 
 @given(data=st.data())
@@ -186,17 +180,9 @@ def test_plan_holds_exactly_the_work_that_was_seen(data: st.DataObject, site: Si
         )
         for phase in PHASES
     ]
-    planned = [(phase.name, [step.host for step in phase.hosts]) for phase in plan.phases if phase.name != "verify"]
+    planned = [(phase.name, [step.host for step in phase.hosts]) for phase in plan.steps]
     assert planned == [(name, hosts) for name, hosts in expected if hosts]
-    assert ("verify" in names(plan)) is bool(planned)
 
 
 def _any(host: str, roles: tuple[str, ...], broken: set[tuple[str, str]]) -> bool:
     return any((host, role) in broken for role in roles)
-
-
-def test_phase_that_there_is_not_is_refused_and_the_likely_one_named(site: Site, inventory: Inventory) -> None:
-    with pytest.raises(PaiError, match="no phase 'runtme'") as caught:
-        make_plan(site, inventory, bare(site), phases=("base", "runtme"))
-    assert "perhaps runtime is meant" in caught.value.remedy
-    assert caught.value.exit_code is ExitCode.USAGE

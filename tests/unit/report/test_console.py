@@ -10,7 +10,6 @@ from rich.console import Console
 
 from pai_install.report.console import LineProgress, LiveProgress, progress
 from pai_install.report.notices import PhaseStarted, TaskFinished, TaskStarted
-from pai_install.run.executor import execute
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -30,7 +29,7 @@ def a_run(kit: Any, observer: Any) -> None:
         failures=["two"],
     )
     plan = kit.plan(kit.phase("base", "one", "two"), kit.phase("workers", "two"))
-    execute(plan, kit.engine({"base.yml": base}), [observer])
+    kit.run(plan, kit.engine({"base.yml": base}), [observer])
 
 
 def test_lines_without_a_terminal(kit: Any) -> None:
@@ -40,7 +39,7 @@ def test_lines_without_a_terminal(kit: Any) -> None:
     assert lines[0] == "[1/2] Base (2 machines)"
     assert lines[1] == "      two: failed: Break [/x]"
     assert lines[2].startswith("      1 ok, 1 failed, 2 tasks, ")
-    assert lines[3] == "      left out: failed in phase base"
+    assert lines[3] == "      left out: failed in step base"
     assert len(lines) == 4
     assert "\x1b" not in stream.getvalue()
 
@@ -50,7 +49,7 @@ def test_live_line_ends_as_one_line_per_phase(kit: Any) -> None:
     console = Console(file=stream, force_terminal=True, width=100, highlight=False, color_system=None)
     a_run(kit, LiveProgress(console))
     kept = stream.getvalue().split("\r")[-1]
-    assert "✗ Workers: left out: failed in phase base" in kept
+    assert "✗ Workers: left out: failed in step base" in kept
     assert "✗ two: Break [/x]" in stream.getvalue()
     assert "✗ Base: 1 ok, 1 failed, 2 tasks" in stream.getvalue()
 

@@ -6,14 +6,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from pai_install.plan.model import HostStep, Inventory, PlannedPhase
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Inventory, LocalWork, Playbook, Step
 from pai_install.report.diffs import FileChange
 from pai_install.report.planned import moved, plan_data, plan_text
 
 
 def test_text_groups_machines_by_reason(kit: Any) -> None:
     steps = (HostStep("a", ("x was deleted", "y changed")), HostStep("b", ("new",)), HostStep("c", ("new",)))
-    plan = kit.plan(PlannedPhase("base", "Prepare", "base.yml", steps), unreachable={"d": "no route"})
+    plan = kit.plan(Step("base", "Prepare", steps, Playbook("base.yml")), unreachable={"d": "no route"})
     assert plan_text(plan) == (
         "d could not be looked at: no route\n"
         "1. Prepare (base)\n"
@@ -25,7 +25,7 @@ def test_text_groups_machines_by_reason(kit: Any) -> None:
 def test_text_names_restarts_below_the_reasons(kit: Any) -> None:
     effects, remarks = ("restarts docker.service",), ("1 running container of Docker runs on",)
     steps = (HostStep("a", ("new",), effects, remarks), HostStep("b", ("new",)))
-    plan = kit.plan(PlannedPhase("runtime", "Install", "runtime.yml", steps))
+    plan = kit.plan(Step("runtime", "Install", steps, Playbook("runtime.yml")))
     assert plan_text(plan) == (
         "1. Install (runtime)\n"
         "   a: new\n"
@@ -37,7 +37,7 @@ def test_text_names_restarts_below_the_reasons(kit: Any) -> None:
 def test_a_restart_that_the_saved_plan_did_not_name_is_a_move(kit: Any) -> None:
     saved = plan_data(kit.plan(kit.phase("base", "one")))
     step = HostStep("one", ("never installed",), ("restarts docker.service",), ("3 running containers",))
-    now = kit.plan(PlannedPhase("base", "Base", "base.yml", (step,)))
+    now = kit.plan(Step("base", "Base", (step,), Playbook("base.yml")))
     assert moved(saved, now) == ("base on one: now also restarts docker.service",)
     assert moved(plan_data(now), kit.plan(kit.phase("base", "one"))) == ()
 
@@ -55,7 +55,8 @@ def test_json_holds_everything_but_secrets(kit: Any) -> None:
         {
             "name": "base",
             "title": "Base",
-            "playbook": "base.yml",
+            "action": {"kind": "playbook", "playbook": "base.yml", "variables": {}},
+            "undo": None,
             "needs": ["time"],
             "hosts": [{"host": "one", "reasons": ["never installed"], "effects": [], "remarks": []}],
         }
@@ -65,6 +66,31 @@ def test_json_holds_everything_but_secrets(kit: Any) -> None:
     assert kit.secret not in json.dumps(data)
 
 
+def test_every_kind_of_action_is_plain_data_without_secrets(kit: Any) -> None:
+    calls = ClusterCalls((ClusterCall("one", ("drain", "one")),))
+    steps = (HostStep("one", ("asked for",)),)
+    plan = kit.plan(
+        Step("turn", "Turn", steps, Playbook("turn.yml", {"new_password": "fresh-secret", "port": 5})),
+        Step("drain", "Drain", steps, calls, undo=ClusterCalls((ClusterCall("one", ("uncordon", "one")),))),
+        Step("tell", "Tell", steps, LocalWork("tell", {"title": kit.secret})),
+    )
+    data = plan_data(plan)
+    assert [step["action"] for step in data["phases"]] == [
+        {"kind": "playbook", "playbook": "turn.yml", "variables": {"new_password": "********", "port": 5}},
+        {"kind": "cluster-calls", "calls": [{"host": "one", "words": ["drain", "one"]}]},
+        {"kind": "local-work", "name": "tell", "arguments": {"title": "********"}},
+    ]
+    assert data["phases"][1]["undo"]["calls"] == [{"host": "one", "words": ["uncordon", "one"]}]
+    json.dumps(data)
+
+
+def test_other_work_for_the_same_reason_is_a_move(kit: Any) -> None:
+    steps = (HostStep("one", ("asked for",)),)
+    saved = plan_data(kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 5}))))
+    now = kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 0})))
+    assert moved(saved, now) == ("drain: it would do something else",)
+
+
 def test_plan_did_not_move_when_nothing_did(kit: Any) -> None:
     plan = kit.plan(kit.phase("base", "one", "two"))
     assert moved(json.loads(json.dumps(plan_data(plan))), plan) == ()
@@ -72,7 +98,7 @@ def test_plan_did_not_move_when_nothing_did(kit: Any) -> None:
 
 def test_every_kind_of_move_is_said(kit: Any) -> None:
     saved = plan_data(kit.plan(kit.phase("base", "one", "two")))
-    changed = PlannedPhase("base", "Base", "base.yml", (HostStep("one", ("a file was deleted",)),))
+    changed = Step("base", "Base", (HostStep("one", ("a file was deleted",)),), Playbook("base.yml"))
     assert moved(saved, kit.plan(changed, kit.phase("time", "two"))) == (
         "base on two: not needed any more",
         "base on one: now because a file was deleted, before because never installed",

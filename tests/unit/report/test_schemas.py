@@ -16,7 +16,7 @@ from pai_install.report.planned import plan_data
 from pai_install.report.schemas import NAMES, schema
 from pai_install.report.standing import Standing, last_run_of, status_data
 from pai_install.site.load import load_site
-from tests.unit.cli.stub_wiring import write_site
+from tests.unit.cli.stub_environment import write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"

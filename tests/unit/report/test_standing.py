@@ -13,7 +13,7 @@ from pai_install.errors import ExitCode
 from pai_install.report.data import report_data
 from pai_install.report.standing import LastRun, Standing, last_run_of, roles, state_of, status_data, status_text
 from pai_install.site.load import load_site
-from tests.unit.cli.stub_wiring import LAYOUT, write_site
+from tests.unit.cli.stub_environment import LAYOUT, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 
 

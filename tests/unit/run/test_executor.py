@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.model import ClusterCall, ClusterCalls, LocalWork, Playbook, Step
 from pai_install.report.model import Counts, HostResult, HostStatus, PhaseResult
 from pai_install.report.notices import PhaseStarted, RunFinished, RunStarted, TaskFinished
-from pai_install.run.executor import Gate, execute
+from pai_install.run.executor import Means, execute
+from tests.unit.runs import SECRET
 
 ALL = ("master", "one", "two")
 
@@ -24,7 +27,7 @@ def statuses(outcome: Any) -> dict[str, dict[str, str]]:
 def test_everything_fine(kit: Any) -> None:
     engine = kit.engine({"base.yml": kit.fine(*ALL), "workers.yml": kit.fine("one", "two")})
     plan = kit.plan(kit.phase("base", *ALL), kit.phase("workers", "one", "two", needs=("base",)))
-    outcome = execute(plan, engine, [])
+    outcome = kit.run(plan, engine, [])
     assert outcome.exit_code is ExitCode.OK
     assert outcome.ok
     assert outcome.counts["one"] == Counts(ok=4, changed=2, tasks=4)
@@ -36,7 +39,7 @@ def test_everything_fine(kit: Any) -> None:
 
 def test_empty_plan_starts_no_engine(kit: Any) -> None:
     engine, listener = kit.engine({}), kit.listener()
-    outcome = execute(kit.plan(), engine, [listener])
+    outcome = kit.run(kit.plan(), engine, [listener])
     assert (outcome.exit_code, engine.requests, outcome.counts) == (ExitCode.OK, [], {})
     assert [type(notice) for notice in listener.notices] == [RunStarted, RunFinished]
 
@@ -46,7 +49,7 @@ def test_dead_host_is_dropped_named_and_stops_nobody(kit: Any) -> None:
                     kit.event("unreachable", "two", msg="No route to host"), dark=["two"], rc=4)  # fmt: skip
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("one", "two"), "verify.yml": kit.fine(*ALL)})
     plan = kit.plan(kit.phase("base", *ALL), kit.phase("workers", "one", "two"), kit.phase("verify", *ALL))
-    outcome = execute(plan, engine, [])
+    outcome = kit.run(plan, engine, [])
     assert statuses(outcome) == {
         "base": {"master": "ok", "one": "ok", "two": "unreachable"},
         "workers": {"one": "changed", "two": "left"},
@@ -55,7 +58,7 @@ def test_dead_host_is_dropped_named_and_stops_nobody(kit: Any) -> None:
     assert [request.limit for request in engine.requests] == [ALL, ("one",), ("master", "one")]
     assert outcome.exit_code is ExitCode.UNREACHABLE
     assert outcome.left == {"two": ("Base", "Workers", "Verify")}
-    assert outcome.phases[1].hosts["two"].why == "unreachable in phase base"
+    assert outcome.phases[1].hosts["two"].why == "unreachable in step base"
     assert outcome.counts["two"] == Counts(unreachable=1, tasks=1)
     (failure,) = outcome.failures
     assert (failure.host, failure.message) == ("two", "No route to host")
@@ -66,7 +69,7 @@ def test_failed_host_beats_an_unreachable_one(kit: Any) -> None:
     base = kit.done(kit.event("ok", "master"), kit.event("failed", "one", msg="no"),
                     kit.event("unreachable", "two", msg="gone"),
                     failures=["one"], dark=["two"], rc=2)  # fmt: skip
-    outcome = execute(kit.plan(kit.phase("base", *ALL)), kit.engine({"base.yml": base}), [])
+    outcome = kit.run(kit.plan(kit.phase("base", *ALL)), kit.engine({"base.yml": base}), [])
     assert statuses(outcome)["base"] == {"master": "ok", "one": "failed", "two": "unreachable"}
     assert outcome.exit_code is ExitCode.STEP_FAILED
 
@@ -79,10 +82,10 @@ def test_failing_control_plane_stops_what_needs_it_and_nothing_else(kit: Any) ->
         kit.phase("workers", "one", "two", needs=("control",)),
         kit.phase("time", *ALL),
     )
-    outcome = execute(plan, engine, [])
+    outcome = kit.run(plan, engine, [])
     assert [request.playbook for request in engine.requests] == ["control.yml", "time.yml"]
     assert statuses(outcome)["workers"] == {"one": "left", "two": "left"}
-    assert outcome.phases[1].hosts["one"].why == "phase control succeeded on no control plane"
+    assert outcome.phases[1].hosts["one"].why == "step control succeeded on no machine"
     assert statuses(outcome)["time"] == {"master": "left", "one": "changed", "two": "changed"}
     assert outcome.left == {
         "master": ("Control", "Time"),
@@ -99,20 +102,30 @@ def test_what_was_left_out_holds_back_what_needs_it_in_turn(kit: Any) -> None:
         kit.phase("workers", "one", needs=("control",)),
     )
     engine = kit.engine({"runtime.yml": broken})
-    assert statuses(execute(plan, engine, []))["workers"] == {"one": "left"}
+    assert statuses(kit.run(plan, engine, []))["workers"] == {"one": "left"}
     assert len(engine.requests) == 1
 
 
 def test_need_that_is_not_in_the_plan_is_already_done(kit: Any) -> None:
     engine = kit.engine({"workers.yml": kit.fine("one")})
-    assert execute(kit.plan(kit.phase("workers", "one", needs=("control",))), engine, []).ok
+    assert kit.run(kit.plan(kit.phase("workers", "one", needs=("control",))), engine, []).ok
 
 
 def test_need_that_had_no_work_on_a_control_plane_holds_nothing_back(kit: Any) -> None:
     base = kit.done(kit.event("ok", "two"), kit.event("failed", "one", msg="no"), failures=["one"], rc=2)
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("base", "one", "two"), kit.phase("workers", "one", "two", needs=("base",)))
-    assert statuses(execute(plan, engine, []))["workers"] == {"one": "left", "two": "changed"}
+    assert statuses(kit.run(plan, engine, []))["workers"] == {"one": "left", "two": "changed"}
+
+
+def test_need_that_failed_wherever_it_had_work_holds_back_what_needs_it(kit: Any) -> None:
+    """A storage server is no control plane; what mounts its shares must wait for it all the same."""
+    broken = kit.done(kit.event("failed", "one", msg="no"), failures=["one"], rc=2)
+    engine = kit.engine({"storage.yml": broken, "mounts.yml": kit.fine("two")})
+    plan = kit.plan(kit.phase("storage", "one"), kit.phase("mounts", "two", needs=("storage",)))
+    outcome = kit.run(plan, engine, [])
+    assert [request.playbook for request in engine.requests] == ["storage.yml"]
+    assert outcome.phases[1].hosts["two"].why == "step storage succeeded on no machine"
 
 
 def test_one_of_two_control_planes_is_enough(kit: Any) -> None:
@@ -126,28 +139,28 @@ def test_one_of_two_control_planes_is_enough(kit: Any) -> None:
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("base", *ALL), kit.phase("workers", "two", needs=("base",)))
     plan.inventory.groups["control_plane"] = ("master", "one")
-    assert statuses(execute(plan, engine, []))["workers"] == {"two": "changed"}
+    assert statuses(kit.run(plan, engine, []))["workers"] == {"two": "changed"}
 
 
 def test_ctrl_c_closes_the_engine_and_leaves_the_rest(kit: Any) -> None:
     engine = kit.engine({"base.yml": [kit.event("changed", "one"), KeyboardInterrupt()]})
     listener = kit.listener()
     plan = kit.plan(kit.phase("base", *ALL), kit.phase("workers", "one", "two"))
-    outcome = execute(plan, engine, [listener])
+    outcome = kit.run(plan, engine, [listener])
     assert outcome.exit_code is ExitCode.INTERRUPTED
     assert statuses(outcome) == {
         "base": dict.fromkeys(ALL, "interrupted"),
         "workers": {"one": "left", "two": "left"},
     }
     assert engine.closed == ["base.yml"]
-    assert outcome.phases[1].hosts["one"].why == "interrupted in phase base"
+    assert outcome.phases[1].hosts["one"].why == "interrupted in step base"
     assert isinstance(listener.notices[-1], RunFinished)
     assert outcome.counts["one"].changed == 1
 
 
 def test_failure_before_a_ctrl_c_is_still_told(kit: Any) -> None:
     engine = kit.engine({"base.yml": [kit.event("failed", "one", msg="no"), KeyboardInterrupt()]})
-    outcome = execute(kit.plan(kit.phase("base", *ALL)), engine, [])
+    outcome = kit.run(kit.plan(kit.phase("base", *ALL)), engine, [])
     assert statuses(outcome)["base"] == {"master": "interrupted", "one": "failed", "two": "interrupted"}
     assert outcome.exit_code is ExitCode.INTERRUPTED
 
@@ -155,7 +168,7 @@ def test_failure_before_a_ctrl_c_is_still_told(kit: Any) -> None:
 def test_ansible_itself_failing_ends_the_run_with_its_words(kit: Any) -> None:
     error = PaiError(f"could not parse, {kit.secret}", details=f"line 3: {kit.secret}", remedy="mend it")
     engine = kit.engine({"base.yml": [error]})
-    outcome = execute(kit.plan(kit.phase("base", *ALL), kit.phase("time", "one")), engine, [])
+    outcome = kit.run(kit.plan(kit.phase("base", *ALL), kit.phase("time", "one")), engine, [])
     assert outcome.exit_code is ExitCode.STEP_FAILED
     assert outcome.error is not None
     assert (outcome.error.message, outcome.error.remedy) == ("could not parse, ********", "mend it")
@@ -168,13 +181,13 @@ def test_ansible_itself_failing_ends_the_run_with_its_words(kit: Any) -> None:
 def test_bug_in_the_engine_is_not_swallowed(kit: Any) -> None:
     engine = kit.engine({"base.yml": [kit.event("ok", "one"), ZeroDivisionError()]})
     with pytest.raises(ZeroDivisionError):
-        execute(kit.plan(kit.phase("base", *ALL)), engine, [])
+        kit.run(kit.plan(kit.phase("base", *ALL)), engine, [])
     assert engine.closed == ["base.yml"]
 
 
 def test_rescued_failure_is_none(kit: Any) -> None:
     events = kit.done(kit.event("failed", "one", msg="tried"), kit.event("ok", "one", "mend"))
-    outcome = execute(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [])
+    outcome = kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [])
     assert outcome.ok
     assert outcome.counts["one"] == Counts(ok=2, tasks=2)
     assert outcome.failures == ()
@@ -182,14 +195,14 @@ def test_rescued_failure_is_none(kit: Any) -> None:
 
 def test_skipped_and_ignored_are_counted_as_what_they_are(kit: Any) -> None:
     events = kit.done(*(kit.event(kind, "one") for kind in ("skipped", "ignored", "ok", "skipped")))
-    outcome = execute(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [])
+    outcome = kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [])
     assert outcome.counts["one"] == Counts(ok=2, skipped=2, tasks=2)
     assert outcome.phases[0].hosts["one"].status is HostStatus.OK
 
 
 def test_changes_are_listed_with_their_place(kit: Any) -> None:
     events = kit.done(kit.event("changed", "one", "Write a file"), kit.event("ok", "one"))
-    outcome = execute(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [])
+    outcome = kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [])
     (change,) = outcome.phases[0].hosts["one"].changes
     assert (change.task, change.task_path, change.duration_s) == ("Write a file", "/roles/x.yml:12", 1.5)
 
@@ -197,7 +210,8 @@ def test_changes_are_listed_with_their_place(kit: Any) -> None:
 def test_unobserved_hosts_are_unreachable_and_left_out(kit: Any) -> None:
     engine = kit.engine({"base.yml": kit.fine("master", "one")})
     plan = kit.plan(kit.phase("base", *ALL), unreachable={"two": "no route"})
-    outcome = execute(plan, engine, [])
+    seen = PhaseResult("observe", "Look", 1.0, {"two": HostResult(HostStatus.UNREACHABLE, Counts(unreachable=1))})
+    outcome = kit.run(plan, engine, [], before=[seen])
     assert engine.requests[0].limit == ("master", "one")
     assert outcome.exit_code is ExitCode.UNREACHABLE
     assert statuses(outcome) == {
@@ -211,7 +225,7 @@ def test_observation_counts_once(kit: Any) -> None:
     seen = PhaseResult("observe", "Look", 2.0, {"one": HostResult(HostStatus.OK, Counts(ok=1, tasks=1))})
     engine = kit.engine({"base.yml": kit.fine("one")})
     ticks = iter([10.0, 11.0, 14.0, 15.0])
-    outcome = execute(kit.plan(kit.phase("base", "one")), engine, [], before=[seen], clock=lambda: next(ticks))
+    outcome = kit.run(kit.plan(kit.phase("base", "one")), engine, [], before=[seen], clock=lambda: next(ticks))
     assert outcome.counts["one"].tasks == 3
     assert outcome.duration_s == 7.0
     assert outcome.phases[1].duration_s == 3.0
@@ -221,7 +235,7 @@ def test_check_run_says_so_and_drops_no_failing_host(kit: Any) -> None:
     base = kit.done(kit.event("failed", "master", msg="no kubeadm yet"), failures=["master"], rc=2)
     engine = kit.engine({"base.yml": base, "workers.yml": kit.fine("master", "one")})
     plan = kit.plan(kit.phase("base", "master"), kit.phase("workers", "master", "one", needs=("base",)))
-    outcome = execute(plan, engine, [], check=True)
+    outcome = kit.run(plan, engine, [], check=True)
     assert all(request.check for request in engine.requests)
     assert engine.requests[1].limit == ("master", "one")
     assert outcome.exit_code is ExitCode.OK
@@ -231,7 +245,7 @@ def test_check_run_drops_an_unreachable_host(kit: Any) -> None:
     base = kit.done(kit.event("unreachable", "one", msg="gone"), dark=["one"], rc=4)
     engine = kit.engine({"base.yml": base, "time.yml": kit.fine("two")})
     plan = kit.plan(kit.phase("base", "one"), kit.phase("time", "one", "two"))
-    outcome = execute(plan, engine, [], check=True)
+    outcome = kit.run(plan, engine, [], check=True)
     assert engine.requests[1].limit == ("two",)
     assert outcome.exit_code is ExitCode.UNREACHABLE
 
@@ -242,7 +256,7 @@ def test_findings_of_a_phase_decide_the_exit_code(kit: Any) -> None:
         {"id": "time", "verdict": "PASS", "subject": "two", "message": "in sync"},
     ]
     events = kit.done(kit.event("ok", "one", findings=raw))
-    outcome = execute(kit.plan(kit.phase("verify", "one")), kit.engine({"verify.yml": events}), [])
+    outcome = kit.run(kit.plan(kit.phase("verify", "one")), kit.engine({"verify.yml": events}), [])
     assert outcome.exit_code is ExitCode.VERIFICATION_FAILED
     assert outcome.findings[0] == Finding("dns", Verdict.FAIL, "one", "no answer, ********", remedy="look")
     assert outcome.findings[1].subject == "two"
@@ -251,75 +265,131 @@ def test_findings_of_a_phase_decide_the_exit_code(kit: Any) -> None:
 @pytest.mark.parametrize("verdict", [Verdict.WARN, Verdict.UNKNOWN, Verdict.SKIP, Verdict.PASS])
 def test_only_fail_fails(kit: Any, verdict: Verdict) -> None:
     events = kit.done(kit.event("ok", "one", findings=[{"id": "x", "verdict": verdict.value}, "not a finding"]))
-    outcome = execute(kit.plan(kit.phase("verify", "one")), kit.engine({"verify.yml": events}), [])
+    outcome = kit.run(kit.plan(kit.phase("verify", "one")), kit.engine({"verify.yml": events}), [])
     assert outcome.exit_code is ExitCode.OK
     assert [finding.verdict for finding in outcome.findings] == [verdict]
 
 
-def test_gate_holds_back_what_needs_its_phase(kit: Any) -> None:
-    engine = kit.engine({name: kit.fine(*ALL) for name in ("control.yml", "time.yml", "workers.yml")})
-    plan = kit.plan(
-        kit.phase("control", "master"), kit.phase("time", "one"), kit.phase("workers", "one", needs=("control",))
-    )
-    sick = Finding("api", Verdict.FAIL, "cluster", "does not answer")
-    outcome = execute(plan, engine, [], gates={"control": Gate("look", "Look at it", lambda _hosts: [sick])})
-    assert [request.playbook for request in engine.requests] == ["control.yml", "time.yml"]
-    assert [phase.name for phase in outcome.phases] == ["control", "look", "time", "workers"]
-    assert outcome.phases[3].hosts["one"].why == "a check after phase control failed"
-    assert outcome.findings == (sick,)
+def local(step: Step) -> Step:
+    """The same step, done on this box."""
+    return replace(step, action=LocalWork(step.name, {"deep": True}))
 
 
-def test_gate_is_not_asked_in_check_mode_and_ctrl_c_in_it_counts(kit: Any) -> None:
-    def interrupted(hosts: Sequence[str]) -> list[Finding]:
-        raise KeyboardInterrupt
+def test_work_on_this_box_is_given_the_hosts_that_came_through(kit: Any) -> None:
+    seen: list[Any] = []
 
-    gate = Gate("look", "Look at it", interrupted)
-
-    script = {"control.yml": kit.fine("master")}
-    plan = kit.plan(kit.phase("control", "master"))
-    assert execute(plan, kit.engine(script), [], check=True, gates={"control": gate}).ok
-    outcome = execute(plan, kit.engine(script), [], gates={"control": gate})
-    assert outcome.exit_code is ExitCode.INTERRUPTED
-    assert outcome.phases[-1].hosts["master"].status is HostStatus.INTERRUPTED
-
-
-def test_gate_looks_at_the_hosts_that_came_through_and_is_told_like_a_phase(kit: Any) -> None:
-    seen: list[Sequence[str]] = []
-
-    def look(hosts: Sequence[str]) -> list[Finding]:
-        seen.append(hosts)
-        return []
+    def look(hosts: Sequence[str], arguments: Mapping[str, Any]) -> list[Finding]:
+        seen.append((hosts, arguments))
+        return [Finding("gpu-lost", Verdict.FAIL, "one", "it is gone")]
 
     script = {"verify.yml": kit.done(*kit.fine("one")[:-1], kit.event("failed", "two"), failures=["two"], rc=2)}
     listener = kit.listener()
-    plan = kit.plan(kit.phase("verify", "one", "two"))
-    execute(plan, kit.engine(script), [listener], gates={"verify": Gate("health", "Check the health", look)})
-    assert seen == [("one",)]
+    plan = kit.plan(kit.phase("verify", "one", "two"), local(kit.phase("health", "one", "two", needs=("verify",))))
+    outcome = execute(plan, Means(kit.engine(script), local={"health": look}), [listener])
+    assert seen == [(("one",), {"deep": True})]
     assert [(notice.name, notice.number, notice.total) for notice in listener.of(PhaseStarted)] == [
         ("verify", 1, 2),
         ("health", 2, 2),
     ]
+    assert statuses(outcome)["health"] == {"one": "ok", "two": "left"}
+    assert [finding.id for finding in outcome.findings] == ["gpu-lost"]
 
 
-def test_gate_that_cannot_look_is_a_failure_in_the_report_of_what_was_done(kit: Any) -> None:
-    def broken(hosts: Sequence[str]) -> list[Finding]:
+def test_ctrl_c_in_work_on_this_box_counts(kit: Any) -> None:
+    def interrupted(_hosts: Sequence[str], _arguments: Mapping[str, Any]) -> list[Finding]:
+        raise KeyboardInterrupt
+
+    plan = kit.plan(local(kit.phase("look", "master")), kit.phase("time", "master"))
+    outcome = execute(plan, Means(kit.engine({}), local={"look": interrupted}), [])
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+    assert statuses(outcome) == {"look": {"master": "interrupted"}, "time": {"master": "left"}}
+
+
+def test_work_on_this_box_that_cannot_be_done_is_a_failure_in_the_report_of_what_was(kit: Any) -> None:
+    def broken(_hosts: Sequence[str], _arguments: Mapping[str, Any]) -> list[Finding]:
         raise PaiError(f"Ansible could not run health.yml with {kit.secret}")
 
-    plan = kit.plan(kit.phase("verify", "one"))
-    gates = {"verify": Gate("health", "Check the health", broken)}
-    outcome = execute(plan, kit.engine({"verify.yml": kit.fine("one")}), [], gates=gates)
+    plan = kit.plan(kit.phase("verify", "one"), local(kit.phase("health", "one")), kit.phase("time", "two"))
+    outcome = execute(plan, Means(kit.engine({"verify.yml": kit.fine("one")}), local={"health": broken}), [])
     assert outcome.exit_code is ExitCode.STEP_FAILED
     assert outcome.phases[0].hosts["one"].status.good
     assert outcome.error is not None
     assert outcome.error.message == "Ansible could not run health.yml with ********"
-    assert outcome.left == {"one": ("Check the health",)}
+    assert outcome.left == {"one": ("Health",), "two": ("Time",)}
+    assert outcome.phases[2].hosts["two"].why == "Health failed"
+
+
+@dataclass
+class Api:
+    """Answers kubectl. refuses: the last word of commands that fail; stops: the one at which Ctrl-C comes."""
+
+    refuses: str = ""
+    stops: str = ""
+    asked: list[str] = field(default_factory=list)
+
+    def kubectl(self, words: Sequence[str]) -> str:
+        self.asked.append(" ".join(words))
+        if words[-1] == self.stops:
+            raise KeyboardInterrupt
+        if words[-1] == self.refuses:
+            raise PaiError("kubectl failed", details=f"forbidden {SECRET}", remedy="look")
+        return f"done {SECRET}"
+
+
+def calls(step: Step, *verbs: str) -> Step:
+    """The same step as calls to the cluster: each verb for each host."""
+    made = tuple(ClusterCall(host, (verb, host)) for host in step.names for verb in verbs)
+    return replace(step, action=ClusterCalls(made))
+
+
+def test_calls_are_made_host_by_host_and_counted_as_tasks(kit: Any) -> None:
+    api, listener = Api(), kit.listener()
+    plan = kit.plan(calls(kit.phase("drain", "one", "two"), "cordon", "drain"))
+    outcome = execute(plan, Means(kit.engine({}), api), [listener])
+    assert api.asked == ["cordon one", "drain one", "cordon two", "drain two"]
+    assert outcome.counts["two"] == Counts(ok=2, changed=2, tasks=2)
+    assert [change.task for change in outcome.phases[0].hosts["one"].changes] == [
+        "kubectl cordon one",
+        "kubectl drain one",
+    ]
+    assert SECRET not in repr(listener.notices)
+
+
+def test_refused_call_ends_the_turn_of_its_host_only(kit: Any) -> None:
+    api = Api(refuses="one")
+    plan = kit.plan(calls(kit.phase("drain", "one", "two"), "cordon", "drain"))
+    outcome = execute(plan, Means(kit.engine({}), api), [])
+    assert api.asked == ["cordon one", "cordon two", "drain two"]
+    assert statuses(outcome)["drain"] == {"one": "failed", "two": "changed"}
+    (failure,) = outcome.failures
+    assert (failure.task, failure.evidence, failure.remedy) == ("kubectl cordon one", "forbidden ********", "look")
+    assert outcome.exit_code is ExitCode.STEP_FAILED
+
+
+def test_ctrl_c_between_calls_leaves_the_other_hosts_alone(kit: Any) -> None:
+    api = Api(stops="one")
+    plan = kit.plan(calls(kit.phase("drain", "one", "two"), "drain"))
+    outcome = execute(plan, Means(kit.engine({}), api), [])
+    assert api.asked == ["drain one"]
+    assert statuses(outcome)["drain"] == {"one": "interrupted", "two": "interrupted"}
+    assert outcome.exit_code is ExitCode.INTERRUPTED
+
+
+def test_playbook_is_given_the_variables_of_its_step_and_their_secrets_are_masked(kit: Any) -> None:
+    engine = kit.engine(
+        {"base.yml": kit.done(kit.event("failed", "one", msg="not new-secret"), failures=["one"], rc=2)}
+    )
+    step = replace(kit.phase("base", "one"), action=Playbook("base.yml", {"registry_password": "new-secret"}))
+    outcome = kit.run(kit.plan(step), engine, [])
+    assert engine.requests[0].extra_vars == {"registry_password": "new-secret"}
+    assert outcome.failures[0].message == "not ********"
 
 
 def test_refused_host_is_never_touched(kit: Any) -> None:
     hosts = {"one": HostResult(HostStatus.REFUSED, why="swap is on [swap]"), "two": HostResult(HostStatus.OK)}
     looked = PhaseResult("preflight", "Look", 1.0, hosts)
     engine = kit.engine({"base.yml": kit.fine("two")})
-    outcome = execute(kit.plan(kit.phase("base", "one", "two")), engine, [], before=[looked])
+    outcome = kit.run(kit.plan(kit.phase("base", "one", "two")), engine, [], before=[looked])
     assert engine.requests[0].limit == ("two",)
     assert outcome.phases[1].hosts["one"].why == "refused: swap is on [swap]"
     assert outcome.exit_code is ExitCode.PREFLIGHT_FAILED
@@ -330,7 +400,7 @@ def test_observers_are_told_in_order_and_without_secrets(kit: Any) -> None:
         kit.event("ok", "one", f"Log in with {kit.secret}", stdout=[{"deep": f"x{kit.secret}y"}]),
     )
     listener = kit.listener()
-    execute(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [listener])
+    kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": events}), [listener])
     assert [type(notice).__name__ for notice in listener.notices] == [
         "RunStarted", "PhaseStarted", "TaskFinished", "HostFinished", "PhaseFinished", "RunFinished",
     ]  # fmt: skip

@@ -15,8 +15,7 @@ from pai_install.report.markdown import markdown
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.notices import HostFinished, PhaseFinished, RunFinished
 from pai_install.report.words import headline
-from pai_install.run.executor import execute
-from tests.unit.runs import SECRET, Listener, ScriptedEngine, done, event, phase, plan_of
+from tests.unit.runs import SECRET, Listener, ScriptedEngine, done, event, phase, plan_of, run_of
 
 HOSTS = ("master", "one", "two")
 NAMES = ("base", "time", "runtime", "workers")
@@ -71,7 +70,7 @@ def stories(draw: st.DrawFn) -> Story:
 
 def executed(story: Story, *, check: bool = False) -> tuple[Outcome, ScriptedEngine, Listener]:
     engine, listener = story.engine, Listener()
-    return execute(story.plan, engine, [listener], check=check), engine, listener
+    return run_of(story.plan, engine, [listener], check=check), engine, listener
 
 
 @given(stories())

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from typing import Any
 import pytest
 
 from pai_install.report.notices import RunStarted
-from pai_install.run.executor import execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
 
 
@@ -29,16 +29,19 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def test_run_that_ended_leaves_nothing_open(tmp_path: Path, kit: Any) -> None:
     path = tmp_path / "state" / "journal.jsonl"
-    plan = kit.plan(kit.phase("base", "one", "two"))
+    plan = replace(kit.plan(kit.phase("base", "one", "two")), operation="node drain")
     with Journal(path, "r1", clock) as journal:
-        execute(plan, kit.engine({"base.yml": kit.fine("one", "two")}), [journal])
+        kit.run(plan, kit.engine({"base.yml": kit.fine("one", "two")}), [journal])
     assert interrupted_run(path) is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     told = lines(path)
     assert [line["what"] for line in told] == [
         "run_started", "phase_started", "host_finished", "host_finished", "phase_finished", "run_finished",
     ]  # fmt: skip
-    assert told[0] == {"at": "2026-03-01T12:00:00+00:00", "run": "r1", "what": "run_started", "phases": ["base"]}
+    assert told[0] == {
+        "at": "2026-03-01T12:00:00+00:00", "run": "r1", "what": "run_started", "operation": "node drain",
+        "phases": ["base"],
+    }  # fmt: skip
     assert told[2]["status"] == "changed"
     assert told[-1]["exit_code"] == 0
 
@@ -46,7 +49,7 @@ def test_run_that_ended_leaves_nothing_open(tmp_path: Path, kit: Any) -> None:
 def test_ctrl_c_is_an_end_that_was_told(tmp_path: Path, kit: Any) -> None:
     path = tmp_path / "journal.jsonl"
     with Journal(path, "r1") as journal:
-        execute(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": [KeyboardInterrupt()]}), [journal])
+        kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": [KeyboardInterrupt()]}), [journal])
     assert interrupted_run(path) is None
     assert lines(path)[-1]["exit_code"] == 130
 
@@ -104,7 +107,7 @@ def test_new_run_after_a_torn_line_is_read(tmp_path: Path, kit: Any) -> None:
     with Journal(path, "r2") as journal:
         journal.notice(RunStarted(()))
         assert interrupted_run(path) == Interrupted("r2")
-        execute(kit.plan(), kit.engine({}), [journal])
+        kit.run(kit.plan(), kit.engine({}), [journal])
     assert interrupted_run(path) is None
 
 
@@ -113,14 +116,14 @@ def test_journal_does_not_grow_for_ever(tmp_path: Path, kit: Any, monkeypatch: p
     path = tmp_path / "journal.jsonl"
     for number in range(20):
         with Journal(path, f"r{number}") as journal:
-            execute(kit.plan(), kit.engine({}), [journal])
+            kit.run(kit.plan(), kit.engine({}), [journal])
     assert path.stat().st_size < 1500
     assert lines(path)[-1]["run"] == "r19"
 
 
 def test_journal_outside_its_context_is_a_bug(tmp_path: Path, kit: Any) -> None:
     with pytest.raises(RuntimeError, match="context manager"):
-        execute(kit.plan(), kit.engine({}), [Journal(tmp_path / "j", "r1")])
+        kit.run(kit.plan(), kit.engine({}), [Journal(tmp_path / "j", "r1")])
 
 
 KILLED = """

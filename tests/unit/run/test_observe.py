@@ -8,8 +8,8 @@ import pytest
 
 from pai_install.errors import PaiError
 from pai_install.redact import Redactor
+from pai_install.run.actions import Stage
 from pai_install.run.observe import observe
-from pai_install.run.phase import Stage
 
 FACTS = {"ansible_facts": {"pai": {"hostname": "one", "note": "hunter22-planted"}}}
 

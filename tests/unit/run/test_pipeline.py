@@ -7,18 +7,26 @@ import os
 import signal
 import stat
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.run.executor import Gate
+from pai_install.plan.model import LocalWork, Plan
+from pai_install.plan.observation import Observation
 from pai_install.run.lock import holder, site_lock
-from pai_install.run.pipeline import Request, open_session, perform, prepare, preview, write_reports
+from pai_install.run.pipeline import open_session, perform, prepare, preview, write_reports
+from pai_install.run.request import Request
 from pai_install.run.state import open_state
-from tests.unit.cli.stub_wiring import World, write_site
+from pai_install.site.model import Site
+from pai_install.site.selection import require_present, watched
+from tests.unit.cli.stub_environment import World, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 from tests.unit.runs import done, event, phase
 
@@ -31,16 +39,48 @@ def site(tmp_path: Path) -> Path:
 
 
 def session_of(site: Path, world: World, kit: Any, **words: Any) -> Any:
-    return open_session(
-        Request(site, **words), world.wiring(), verb="apply", progress=kit.listener(), say=print, now=lambda: NOON
-    )
+    request = Request(site, Scripted(world, **words))
+    return open_session(request, world, progress=kit.listener(), say=print, now=lambda: NOON)
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """An operation that plans what the world says; its phases prove nothing."""
+
+    world: World
+    limit: tuple[str, ...] = ()
+    sure: tuple[Finding, ...] = ()
+    queries: tuple[tuple[str, ...], ...] = ()
+    name: str = "scripted"
+    configures: bool = True
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        return {"limit": list(self.limit)}
+
+    def require(self, site: Site) -> None:
+        require_present(site, self.limit)
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        return watched(site, self.limit)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        del site
+        return Plan(self.world.phases, observation.inventory, observation.unreachable, "master")
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        del site, observation, plan
+        return self.sure
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        raise AssertionError((plan, hosts))
 
 
 def test_session_holds_the_site_and_lets_go(site: Path, kit: Any) -> None:
     with session_of(site, World(), kit) as session:
         seen = holder(session.state.path)
         assert seen is not None
-        assert (seen.pid, seen.verb) == (os.getpid(), "apply")
+        assert (seen.pid, seen.verb) == (os.getpid(), "scripted")
         assert session.run.name == "20260301T120000Z"
     assert holder(open_state(site).path) is None
 
@@ -67,31 +107,35 @@ def test_plan_is_saved_before_and_after_the_preview(site: Path, kit: Any) -> Non
     assert stat.S_IMODE(session.run.plan.stat().st_mode) == 0o600
 
 
-def test_gates_of_the_wiring_are_asked(site: Path, kit: Any) -> None:
-    from dataclasses import replace  # noqa: PLC0415
-
-    from pai_install.checks.finding import Finding  # noqa: PLC0415
-    from pai_install.checks.verdict import Verdict  # noqa: PLC0415
-
-    world = World((phase("base", "one"),), {"base.yml": done(event("ok", "one"))})
+def test_work_on_this_box_is_the_environments(site: Path, kit: Any) -> None:
     sick = Finding("api", Verdict.FAIL, "cluster", "silent")
-    wiring = replace(world.wiring(), gates=lambda *_: {"base": Gate("look", "Look", lambda _: [sick])})
-    with open_session(Request(site), wiring, verb="apply", progress=kit.listener(), say=print) as session:
+    world = World((replace(phase("look", "one"), action=LocalWork("health")),), sick=(sick,))
+    with session_of(site, world, kit) as session:
         outcome = perform(session, prepare(session))
     assert outcome.findings == (sick,)
     assert outcome.exit_code is ExitCode.VERIFICATION_FAILED
 
 
-def test_standing_is_reported_only_where_nothing_else_proves_the_cluster(site: Path, kit: Any) -> None:
-    from pai_install.checks.finding import Finding  # noqa: PLC0415
-    from pai_install.checks.verdict import Verdict  # noqa: PLC0415
-
+def test_report_begins_with_what_the_operation_knows(site: Path, kit: Any) -> None:
     stale = (Finding("node-ready", Verdict.FAIL, "one", "is not in the cluster"),)
-    busy = World((phase("base", "one"),), {"base.yml": done(event("ok", "one"))}, standing=stale)
-    with session_of(site, busy, kit) as session:
-        assert perform(session, prepare(session)).findings == ()
-    with session_of(site, World(standing=stale), kit) as session:
+    with session_of(site, World(), kit, sure=stale) as session:
         assert perform(session, prepare(session)).findings == stale
+
+
+def test_queries_are_answered_before_the_plan(site: Path, kit: Any) -> None:
+    class Api:
+        def kubectl(self, words: Sequence[str]) -> str:
+            return f"answer to {words[0]}"
+
+    with session_of(site, World(api=Api()), kit, queries=(("get",), ("top",))) as session:
+        assert prepare(session).observation.answers == ("answer to get", "answer to top")
+
+
+def test_plan_names_its_operation_and_arguments(site: Path, kit: Any) -> None:
+    with session_of(site, World(), kit, limit=("one",)) as session:
+        prepare(session)
+        saved = json.loads(session.run.plan.read_text())
+    assert (saved["operation"], saved["arguments"]) == ("scripted", {"limit": ["one"]})
 
 
 def test_absent_machines_are_not_looked_at(site: Path, kit: Any) -> None:
@@ -100,7 +144,7 @@ def test_absent_machines_are_not_looked_at(site: Path, kit: Any) -> None:
     world = World()
     with session_of(site, world, kit) as session:
         prepare(session)
-    assert world.engine.requests[0].limit == ("master", "one")
+    assert world.ansible.requests[0].limit == ("master", "one")
     with pytest.raises(PaiError, match="two"):
         session_of(site, world, kit, limit=("two",)).__enter__()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,20 @@ def test_other_changes_than_those_that_were_shown_are_refused(
     assert (caught.value.details, caught.value.exit_code) == (sentence, ExitCode.PREFLIGHT_FAILED)
 
 
+def test_plan_of_another_operation_or_other_arguments_is_refused(kit: Any, tmp_path: Path) -> None:
+    plan = replace(kit.plan(kit.phase("base", "one")), operation="node drain", arguments={"nodes": ("one",)})
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan_data(plan)))
+    read_plan(path).require_unmoved(plan)
+    for other in (replace(plan, operation="apply"), replace(plan, arguments={"nodes": ("two",)})):
+        with pytest.raises(PaiError, match=r"another command: node drain nodes=\['one'\]; this one is") as caught:
+            read_plan(path).require_unmoved(other)
+        assert caught.value.exit_code is ExitCode.USAGE
+
+
 def test_plan_of_another_release_is_refused_with_its_form(kit: Any, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**plan_data(kit.plan()), "schema_version": 99}))
-    with pytest.raises(PaiError, match="a plan in form 99 of another release; this one reads form 1") as caught:
+    with pytest.raises(PaiError, match="a plan in form 99 of another release; this one reads form 2") as caught:
         read_plan(path)
     assert caught.value.exit_code is ExitCode.USAGE

@@ -10,10 +10,11 @@ import pytest
 from pai_install.components.model import ComponentSet
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
-from pai_install.run import wiring
+from pai_install.run import environment
+from pai_install.run.environment import Product
 from pai_install.run.state import open_state, state_of
 from pai_install.site.load import load_site
-from tests.unit.cli.stub_wiring import write_site
+from tests.unit.cli.stub_environment import write_site
 
 
 @pytest.fixture
@@ -21,17 +22,12 @@ def site(tmp_path: Path) -> Any:
     return load_site(write_site(tmp_path / "site")).site
 
 
-def test_every_part_is_there() -> None:
-    made = wiring.product_wiring()
-    assert all(callable(getattr(made, name)) for name in wiring.Wiring.__slots__)
-
-
 def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
     from datetime import UTC, datetime  # noqa: PLC0415
 
     state = open_state(tmp_path)
     run = state.new_run(datetime(2026, 3, 1, tzinfo=UTC))
-    with wiring.product_wiring().engine(state, run, True) as engine:
+    with Product().engine(state, run, accept_new=True) as engine:
         assert isinstance(engine, RunnerEngine)
         assert engine._known_hosts == state.known_hosts
         assert engine._log == run.log
@@ -44,7 +40,7 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
 def test_bundle_needs_a_file(site: Any) -> None:
     settings = site.settings.model_copy(update={"component_source": "bundle"})
     with pytest.raises(PaiError, match="bundle"):
-        wiring.site_components(site.model_copy(update={"settings": settings}), print)
+        environment.site_components(site.model_copy(update={"settings": settings}), print)
 
 
 def test_components_are_those_the_site_chooses(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +52,7 @@ def test_components_are_those_the_site_chooses(site: Any, monkeypatch: pytest.Mo
 
     monkeypatch.setattr("pai_install.components.fetch.fetch", fetch)
     settings = site.settings.model_copy(update={"component_source": "modules", "kubernetes_version": "1.35"})
-    components = wiring.site_components(site.model_copy(update={"settings": settings}), print)
+    components = environment.site_components(site.model_copy(update={"settings": settings}), print)
     assert components.kubernetes_version.startswith("1.35.")
     assert asked == [("modules", "modules", print)]
 
@@ -67,6 +63,6 @@ def test_password_that_is_not_there_is_told_before_anything_is_fetched(
     monkeypatch.delenv("PAI_TEST_UNSET", raising=False)
     folder = write_site(tmp_path / "site")
     (folder / "config.yaml").write_text("user: admin\npassword: {env: PAI_TEST_UNSET}\n")
-    monkeypatch.setattr(wiring, "site_components", lambda *_: pytest.fail("components were fetched"))
+    monkeypatch.setattr(environment, "site_components", lambda *_: pytest.fail("components were fetched"))
     with pytest.raises(PaiError, match="PAI_TEST_UNSET is not set"):
-        wiring.site_inventory(load_site(folder).site, state_of(folder), print)
+        Product().inventory(load_site(folder).site, state_of(folder), print)

@@ -1,0 +1,40 @@
+"""What verbs tell the user beside their result."""
+
+from __future__ import annotations
+
+import click
+
+from pai_install.preflight.report import last_line
+from pai_install.preflight.report import text as preflight_text
+from pai_install.run.pipeline import Prepared, Session
+from pai_install.site.pending import pending
+from pai_install.site.problem import text_lines
+
+
+def say(line: str) -> None:
+    """Tells the user something while the verb runs; stdout is for its result."""
+    click.echo(line, err=True)
+
+
+def tell_beginning(session: Session) -> None:
+    """Says what is worth knowing first: the site's warnings, and a run that never ended."""
+    for line in text_lines(session.loaded.problems):
+        say(line)
+    for line in pending(session.site):
+        say(f"not yet: {line}")
+    before = session.interrupted
+    if before is not None:
+        where = f" in phase {before.phase} ({', '.join(before.hosts)})" if before.phase else ""
+        what = f"{before.run} ({before.operation})" if before.operation else before.run
+        say(f"the run {what} was cut off{where}; looking at the machines again")
+
+
+def tell_preflight(prepared: Prepared) -> None:
+    """Says what preflight found: all of it where a machine is refused, else one line."""
+    report = prepared.preflight
+    if report is None:
+        return
+    if not report.ok:
+        say(preflight_text(report))
+    else:
+        say(f"{last_line(report)}{'; `pai-install preflight` shows them' if report.warnings else ''}")

@@ -1,0 +1,22 @@
+"""`pai-install operations`: the verbs that act, with their arguments."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pai_install.cli.options import format_option
+from pai_install.errors import ExitCode
+from pai_install.operations.listing import operations_data, operations_text
+
+
+@click.command
+@format_option
+def command(*, output_format: str) -> int:
+    """List the verbs that act and their arguments; with --format json as JSON Schemas, for programs that offer them.
+
+    All of them show a plan first, take --yes, --check and --plan, and leave a journal and a report.
+    """
+    click.echo(json.dumps(operations_data(), indent=2) if output_format == "json" else operations_text())
+    return ExitCode.OK

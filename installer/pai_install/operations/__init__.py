@@ -1,0 +1,9 @@
+"""What can be done: every verb that acts is one file here, a pure function from what was seen to a plan of steps."""
+
+from __future__ import annotations
+
+from pai_install.operations.install import Install
+from pai_install.operations.operation import Operation
+from pai_install.operations.verify import Verify
+
+OPERATIONS: tuple[type[Operation], ...] = (Install, Verify)

@@ -1,0 +1,61 @@
+"""What an operation is: its name, its arguments, and how it plans."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from pai_install.checks.finding import Finding
+from pai_install.plan.model import Plan
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+
+class Operation(BaseModel):
+    """An acting verb with its arguments, which are the model's fields; `run` takes it from here to a report.
+
+    name: the verb's words, e.g. "node drain". summary: one line for lists and help.
+    configures: whether it gives machines their settings; only then are the site's components fetched.
+    Every method is pure.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    configures: ClassVar[bool] = False
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as plain data."""
+        return self.model_dump(mode="json")
+
+    def require(self, site: Site) -> None:
+        """Raises PaiError for an argument that the site knows nothing of; asked before anything is touched."""
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The machines to observe before planning: the control planes, unless the operation says otherwise."""
+        return tuple(machine.hostname for machine in site.control_planes)
+
+    @property
+    def queries(self) -> tuple[tuple[str, ...], ...]:
+        """What to ask kubectl before planning, in words; `Observation.answers` holds what it said."""
+        return ()
+
+    @abstractmethod
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """The steps that are left to do, with the reason for each host."""
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        """Findings that the report begins with."""
+        del site, observation, plan
+        return ()
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """What the user is asked before the plan runs on `hosts`, those that preflight lets in; without '?'."""
+        return f"run {_count(len(plan.steps), 'step')} on {_count(len(hosts), 'machine')}"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,23 @@
+"""What an operation plans from: everything that was seen, as plain values. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pai_install.plan.model import Inventory
+from pai_install.plan.observed import Observed
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """machines: those that answered, as module pai_facts saw them. unreachable: host -> why it could not be observed.
+
+    at: when, in seconds since 1970. answers: what the operation's queries gave, in their order.
+    """
+
+    inventory: Inventory
+    machines: Mapping[str, Observed]
+    unreachable: Mapping[str, str] = field(default_factory=dict)
+    at: float = 0.0
+    answers: tuple[str, ...] = ()

@@ -1,0 +1,170 @@
+"""Runs one step: what its action is goes in, a result per host comes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pai_install.checks.finding import Finding
+from pai_install.engine.base import Engine, Event, EventKind, RunRequest
+from pai_install.errors import PaiError
+from pai_install.plan.model import ClusterCalls, LocalWork, Step
+from pai_install.redact import Redactor
+from pai_install.report.model import Counts, Failure, HostResult, HostStatus, PhaseResult, TaskRecord
+from pai_install.report.notices import HostFinished, Notice, Observer, TaskFinished, TaskStarted
+from pai_install.run.tally import Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What every step of a run needs.
+
+    keep: is given every raw event, secrets and all; for reading facts, never for writing.
+    """
+
+    engine: Engine
+    observers: Sequence[Observer] = ()
+    redactor: Redactor = field(default_factory=lambda: Redactor(()))
+    clock: Callable[[], float] = time.monotonic
+    keep: Callable[[Event], None] | None = None
+
+    def tell(self, notice: Notice) -> None:
+        """Passes a notice to every observer."""
+        for observer in self.observers:
+            observer.notice(notice)
+
+
+class Cluster(Protocol):
+    """The Kubernetes API, as steps use it."""
+
+    def kubectl(self, words: Sequence[str]) -> str:
+        """Runs one command and gives its output. Raises PaiError when it fails or no control plane answers."""
+        ...
+
+
+# Work on this box: takes the step's hosts and arguments, gives findings; raises PaiError when it cannot be done.
+LocalWorker = Callable[[Sequence[str], Mapping[str, Any]], Sequence[Finding]]
+
+
+@dataclass(frozen=True, slots=True)
+class StepEnd:
+    """How a step ended: `interrupted` by the user, by a `problem` of the engine itself, or on its own."""
+
+    result: PhaseResult
+    findings: tuple[Finding, ...] = ()
+    interrupted: bool = False
+    problem: PaiError | None = None
+
+
+def run_playbook(step: Step, request: RunRequest, stage: Stage) -> StepEnd:
+    """Runs the playbook on the hosts in `request.limit`; a Ctrl-C ends it and is reported, not raised."""
+    tally = Tally(request.limit, stage.redactor)
+    began = stage.clock()
+    interrupted, problem = False, None
+    try:
+        _consume(step, request, stage, tally)
+    except KeyboardInterrupt:
+        interrupted = True
+    except PaiError as error:
+        problem = error
+    hosts = tally.results(complete=not interrupted and problem is None)
+    return StepEnd(_ended(step, hosts, began, stage), tuple(tally.findings), interrupted, problem)
+
+
+def run_calls(step: Step, action: ClusterCalls, hosts: Sequence[str], stage: Stage, cluster: Cluster) -> StepEnd:
+    """Makes the calls of each host in turn; a call that fails ends the turn of its host."""
+    began = stage.clock()
+    results: dict[str, HostResult] = {}
+    interruption, stopped = HostResult(HostStatus.INTERRUPTED), False
+    for host in hosts:
+        words = tuple(call.words for call in action.calls if call.host == host)
+        try:
+            results[host] = interruption if stopped else _turn(step, host, words, stage, cluster)
+        except KeyboardInterrupt:
+            stopped, results[host] = True, interruption
+    return StepEnd(_ended(step, results, began, stage), interrupted=stopped)
+
+
+def run_local(
+    step: Step, action: LocalWork, hosts: Sequence[str], stage: Stage, workers: Mapping[str, LocalWorker]
+) -> StepEnd:
+    """Does the work for all hosts at once."""
+    began = stage.clock()
+    result, problem = HostResult(HostStatus.OK), None
+    findings: tuple[Finding, ...] = ()
+    try:
+        findings = tuple(workers[action.name](hosts, action.arguments))
+    except KeyboardInterrupt:
+        result = HostResult(HostStatus.INTERRUPTED)
+    except PaiError as error:  # what was done before must still be reported
+        problem, result = error, HostResult(HostStatus.LEFT, why=stage.redactor.text(error.message))
+    ended = _ended(step, dict.fromkeys(hosts, result), began, stage)
+    return StepEnd(ended, findings, result.status is HostStatus.INTERRUPTED, problem)
+
+
+def _turn(step: Step, host: str, calls: Sequence[tuple[str, ...]], stage: Stage, cluster: Cluster) -> HostResult:
+    counts = Counts()
+    changes: list[TaskRecord] = []
+    for words in calls:
+        task, began = f"kubectl {' '.join(words)}", stage.clock()
+        stage.tell(TaskStarted(step.name, task))
+        try:
+            output = cluster.kubectl(words)
+        except PaiError as error:
+            message, evidence = stage.redactor.text(error.message), stage.redactor.text(error.details)
+            stage.tell(_called(step, host, task, "failed", stage.clock() - began, evidence or message))
+            failure = Failure(host, task, message=message, evidence=evidence, remedy=error.remedy)
+            return HostResult(HostStatus.FAILED, counts + Counts(failed=1, tasks=1), failure, tuple(changes))
+        took = round(stage.clock() - began, 3)
+        stage.tell(_called(step, host, task, "changed", took, stage.redactor.text(output)))
+        counts += Counts(ok=1, changed=1, tasks=1)
+        changes.append(TaskRecord(task, "", took))
+    return HostResult(HostStatus.CHANGED, counts, changes=tuple(changes))
+
+
+def _called(step: Step, host: str, task: str, outcome: str, took: float, output: str) -> TaskFinished:
+    return TaskFinished(step.name, host, task, "", outcome, round(took, 3), {"stdout": output})
+
+
+def _ended(step: Step, hosts: Mapping[str, HostResult], began: float, stage: Stage) -> PhaseResult:
+    for host, result in hosts.items():
+        stage.tell(HostFinished(step.name, host, result.status))
+    return PhaseResult(step.name, step.title, round(stage.clock() - began, 3), dict(hosts))
+
+
+def _consume(step: Step, request: RunRequest, stage: Stage, tally: Tally) -> None:
+    with closing(stage.engine.run(request)) as events:
+        for event in events:
+            tally.add(event)
+            if stage.keep is not None:
+                stage.keep(event)
+            if event.kind is EventKind.TASK_START:
+                stage.tell(TaskStarted(step.name, stage.redactor.text(event.task)))
+            elif event.host:
+                stage.tell(_finished(step, event, stage.redactor))
+
+
+def _finished(step: Step, event: Event, redactor: Redactor) -> TaskFinished:
+    return TaskFinished(
+        phase=step.name,
+        host=event.host,
+        task=redactor.text(event.task),
+        task_path=event.task_path,
+        outcome=event.kind.value,
+        duration_s=round(event.duration_s, 3),
+        result=redactor.mapping(event.result),
+    )
+
+
+def failure_of_step(title: str, problem: PaiError, redactor: Redactor) -> Failure:
+    """What is reported when the step of that title could not be run at all."""
+    return Failure(
+        host="",
+        task=title,
+        message=redactor.text(problem.message),
+        evidence=redactor.text(problem.details),
+        remedy=problem.remedy,
+    )

@@ -1,0 +1,145 @@
+"""What a run touches outside of itself: components, machines, the cluster, checks; tests put in another."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+
+from pai_install.components.model import ComponentSet, Selection
+from pai_install.components.source import Source
+from pai_install.engine.base import Engine
+from pai_install.plan.model import Inventory
+from pai_install.preflight.report import PreflightReport
+from pai_install.run.actions import Cluster, LocalWorker
+from pai_install.run.state import RunFolder, StateFolder
+from pai_install.site.model import Site
+
+Say = Callable[[str], None]
+
+
+class Environment(ABC):
+    """The outside of a run."""
+
+    @abstractmethod
+    def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
+        """The site's inventory with the settings of every role; fetches the components that it names.
+
+        Raises PaiError when a component cannot be had.
+        """
+
+    @abstractmethod
+    def connections(self, site: Site) -> Inventory:
+        """The inventory without settings: how machines are reached, and what must be known to judge the cluster."""
+
+    @abstractmethod
+    def stocked(self, site: Site) -> bool:
+        """Whether `inventory` would find all components on this box."""
+
+    @abstractmethod
+    def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> AbstractContextManager[Engine]:
+        """An engine that holds its connections; accept_new: whether to record host keys that are not known yet."""
+
+    @abstractmethod
+    def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
+        """Judges machines that were never touched before. forced: checks that must not stop anything."""
+
+    @abstractmethod
+    def cluster(self, engine: Engine, inventory: Inventory) -> Cluster:
+        """The Kubernetes API."""
+
+    @abstractmethod
+    def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
+        """Name of work on this box -> what does it."""
+
+
+class Product(Environment):
+    """The real one. It imports most things only when they are asked for: `--help` must not load Ansible."""
+
+    def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
+        """As the site and the components say."""
+        from pai_install.engine.content import content_dir, role_digests  # noqa: PLC0415
+        from pai_install.plan.desired import Desired  # noqa: PLC0415
+        from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
+
+        for machine in site.present_machines:
+            connection(machine)  # a password that cannot be had is told before anything is fetched
+        return build_inventory(Desired(site, site_components(site, say), state.path), role_digests(content_dir()))
+
+    def connections(self, site: Site) -> Inventory:
+        """Connections, and the version that Kubernetes should have."""
+        from pai_install.plan.inventory import connection, groups  # noqa: PLC0415
+
+        version = {"control_plane_version": _choice(site)[0].kubernetes_version}
+        return Inventory(
+            groups(site), version, {machine.hostname: connection(machine) for machine in site.present_machines}
+        )
+
+    def stocked(self, site: Site) -> bool:
+        """Whether the cache holds them all."""
+        from pai_install.components.fetch import cached  # noqa: PLC0415
+
+        return all(cached(*_choice(site)).values())
+
+    @contextmanager
+    def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:
+        """Ansible."""
+        from pai_install.engine.content import content_dir  # noqa: PLC0415
+        from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
+
+        engine = RunnerEngine(
+            content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new
+        )
+        with run.in_use(), engine:
+            yield engine
+
+    def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
+        """The verb preflight's checks."""
+        from pai_install.preflight.run import run  # noqa: PLC0415
+
+        return run(engine, site, hosts=hosts, forced=forced)
+
+    def cluster(self, engine: Engine, inventory: Inventory) -> Cluster:
+        """kubectl on the first control plane that answers."""
+        from pai_install.run.over_ssh import ClusterOverSsh  # noqa: PLC0415
+
+        return ClusterOverSsh(engine, inventory)
+
+    def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
+        """The machines' health."""
+        from pai_install.health.gate import health_gate  # noqa: PLC0415
+
+        check = health_gate(site, state.health, engine)
+        return {"health": lambda hosts, _arguments: check(hosts)}
+
+
+def site_components(site: Site, say: Say) -> ComponentSet:
+    """Everything the site's machines are made of, verified; fetched where it is not in the cache yet.
+
+    Raises PaiError when a component cannot be had.
+    """
+    from pai_install.components.fetch import fetch  # noqa: PLC0415
+
+    selection, source = _choice(site)
+    return fetch(selection, source, progress=say)
+
+
+def component_requirements(site: Site) -> tuple[str, ...]:
+    """Debian packages that this box lacks to fetch what is not in the cache yet."""
+    from pai_install.components.fetch import requirements  # noqa: PLC0415
+
+    return requirements(*_choice(site))
+
+
+def _choice(site: Site) -> tuple[Selection, Source]:
+    from pai_install.components.catalogue import load_catalogue  # noqa: PLC0415
+    from pai_install.components.choose import choose  # noqa: PLC0415
+
+    settings = site.settings
+    return choose(
+        load_catalogue(),
+        settings.component_source,
+        settings.kubernetes_version,
+        mirror_url=settings.component_mirror_url or "",
+        bundle=settings.component_bundle,
+    )

@@ -1,0 +1,49 @@
+"""What a run is asked to do: an operation on a site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from pai_install.checks.finding import Finding
+from pai_install.plan.model import Plan
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+
+class Operation(Protocol):
+    """What a run needs to know of any operation; `operations.operation.Operation` says what each means."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def configures(self) -> bool: ...
+
+    @property
+    def arguments(self) -> Mapping[str, Any]: ...
+
+    @property
+    def queries(self) -> tuple[tuple[str, ...], ...]: ...
+
+    def require(self, site: Site) -> None: ...
+
+    def watched(self, site: Site) -> tuple[str, ...]: ...
+
+    def plan(self, site: Site, observation: Observation) -> Plan: ...
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]: ...
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for. forced_checks: ids of preflight checks that must not stop anything."""
+
+    site_dir: Path
+    operation: Operation
+    accept_new_host_keys: bool = False
+    forced_checks: tuple[str, ...] = ()

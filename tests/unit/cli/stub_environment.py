@@ -1,0 +1,158 @@
+"""An environment without Ansible and components: three machines, a plan per test, events per playbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.runner import force
+from pai_install.cli import main
+from pai_install.engine.base import Engine, Event
+from pai_install.operations.install import Install
+from pai_install.plan.model import Inventory, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.preflight.report import PreflightReport
+from pai_install.run.actions import Cluster, LocalWorker
+from pai_install.run.environment import Environment, Product
+from pai_install.run.state import RunFolder, StateFolder
+from pai_install.site.model import Site
+from tests.unit.runs import SECRET, ScriptedEngine, done, event
+
+LAYOUT = """\
+machine-sku:
+  cpu:
+    mem: 8Gi
+    cpu: {vcore: 4}
+machine-list:
+  - {hostname: master, hostip: 10.0.0.1, machine-type: cpu, pai-master: "true"}
+  - {hostname: one, hostip: 10.0.0.2, machine-type: cpu, pai-worker: "true"}
+  - {hostname: two, hostip: 10.0.0.3, machine-type: cpu, pai-worker: "true"}
+"""
+
+
+NAMES = ("master", "one", "two")
+
+
+def facts(name: str, *, touched: bool = True) -> dict[str, Any]:
+    """What the fact module gives of a machine. touched: whether a role was ever on it."""
+    return {"pai": {"hostname": name, "roles": {"base": {}} if touched else {}}}
+
+
+class NoApi:
+    """An API that nobody may ask."""
+
+    def kubectl(self, words: Sequence[str]) -> str:
+        """Fails the test."""
+        raise AssertionError(f"kubectl {words}")
+
+
+@dataclass
+class World(Environment):
+    """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
+
+    stocked_up: whether all components are on this box. newcomers: machines that no role was ever on;
+    in_the_way: what preflight finds there. api: the Kubernetes API.
+    """
+
+    phases: tuple[Step, ...] = ()
+    script: dict[str, Sequence[Event | BaseException]] = field(default_factory=dict)
+    standing: tuple[Finding, ...] = ()
+    stocked_up: bool = True
+    newcomers: tuple[str, ...] = ()
+    in_the_way: tuple[Finding, ...] = ()
+    sick: tuple[Finding, ...] = ()
+    api: Cluster = field(default_factory=NoApi)
+    asked: list[Mapping[str, Any]] = field(default_factory=list)
+    ansible: ScriptedEngine = field(init=False)
+
+    def __post_init__(self) -> None:
+        answers = (
+            event("ok", name, "Observe", ansible_facts=facts(name, touched=name not in self.newcomers))
+            for name in NAMES
+        )
+        self.script.setdefault("observe.yml", done(*answers))
+        self.ansible = ScriptedEngine(self.script)
+
+    def install_plan(self, operation: Install, observation: Observation) -> Plan:
+        """What stands in for `Install.plan`."""
+        self.asked.append({
+            "observed": sorted(observation.machines), "unreachable": dict(observation.unreachable),
+            "phases": operation.phases, "limit": operation.limit,
+        })  # fmt: skip
+        return Plan(self.phases, observation.inventory, dict(observation.unreachable), "master")
+
+    def settings(self) -> Inventory:
+        """One control plane, two workers, one secret."""
+        return Inventory(
+            {"control_plane": ("master",), "workers": ("one", "two")},
+            {"ansible_become_password": SECRET, "control_plane_version": "1.36.3"},
+            {"master": {}, "one": {}, "two": {}},
+        )
+
+    def inventory(self, site: Site, state: StateFolder, say: object) -> Inventory:
+        """As above."""
+        del site, state, say
+        return self.settings()
+
+    def connections(self, site: Site) -> Inventory:
+        """The product's."""
+        return Product().connections(site)
+
+    def stocked(self, site: Site) -> bool:
+        """As the test says."""
+        del site
+        return self.stocked_up
+
+    @contextmanager
+    def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:
+        """The scripted one."""
+        del state, run
+        self.asked.append({"accept_new": accept_new})
+        yield self.ansible
+
+    def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
+        """As the test says."""
+        del engine
+        self.asked.append({"preflight": hosts, "forced": forced})
+        return PreflightReport(site.directory.name, force(self.in_the_way, forced), forced, 1.0)
+
+    def cluster(self, engine: Engine, inventory: Inventory) -> Cluster:
+        """As the test says."""
+        del engine, inventory
+        return self.api
+
+    def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
+        """The health check finds what the test says."""
+        del site, state, engine
+        return {"health": lambda _hosts, _arguments: self.sick}
+
+
+_entered: list[World] = []
+
+
+def enter(world: World) -> World:
+    """The following command lines run in this world, until `leave`."""
+    _entered.append(world)
+    return world
+
+
+def leave() -> None:
+    """Command lines run in the product's environment again."""
+    _entered.clear()
+
+
+def run(argv: Sequence[str]) -> int:
+    """Runs a command line in the world that was entered last."""
+    return main.run(argv, _entered[-1] if _entered else None)
+
+
+def write_site(folder: Path) -> Path:
+    """A valid site of three machines."""
+    folder.mkdir(exist_ok=True)
+    (folder / "layout.yaml").write_text(LAYOUT)
+    (folder / "config.yaml").write_text("user: admin\npassword: hunter22-planted\n")
+    return folder

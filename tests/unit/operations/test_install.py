@@ -1,0 +1,82 @@
+"""What `apply` and `verify` plan: the phases with work, and the proof of what they made."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.verify import Verify
+from pai_install.plan.model import Inventory, LocalWork, Plan
+from pai_install.plan.observation import Observation
+from pai_install.plan.observed import Observed
+from pai_install.plan.phases import PHASE_NAMES
+from pai_install.site import Site
+from tests.unit.plan.conftest import converged
+
+
+def names(plan: Plan) -> list[str]:
+    """The planned steps."""
+    return [step.name for step in plan.steps]
+
+
+@pytest.fixture
+def done(inventory: Inventory) -> Observation:
+    """Every machine as the site says."""
+    return Observation(inventory, converged(inventory))
+
+
+@pytest.fixture
+def bare(site: Site, inventory: Inventory) -> Observation:
+    """Machines on which nothing was ever done."""
+    machines = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
+    return Observation(inventory, machines)
+
+
+def test_new_cluster_gets_every_phase_and_its_proof(site: Site, bare: Observation) -> None:
+    plan = Install().plan(site, bare)
+    assert names(plan) == [*PHASE_NAMES, "health"]
+    verify, health = plan.steps[-2:]
+    assert verify.hosts[0].reasons == ("after a change",)
+    assert (verify.proves, verify.previewed, health.previewed) == (True, False, False)
+    assert health.action == LocalWork("health")
+    assert health.needs == ("verify",)
+    assert plan.lead == "master"
+
+
+def test_nothing_to_do_proves_nothing(site: Site, done: Observation) -> None:
+    assert Install().plan(site, done).empty
+
+
+def test_phase_by_name_runs_without_the_proof(site: Site, done: Observation) -> None:
+    assert names(Install(phases=("time",)).plan(site, done)) == ["time"]
+
+
+def test_proof_by_name_runs_alone_where_nothing_else_is_asked_for(site: Site, done: Observation) -> None:
+    plan = Install(phases=("verify",)).plan(site, done)
+    assert names(plan) == ["verify", "health"]
+    assert plan.steps[0].hosts[0].reasons == ("asked for",)
+
+
+def test_verify_proves_the_machines_that_answered(site: Site, done: Observation) -> None:
+    machines = {name: seen for name, seen in done.machines.items() if name != "worker1"}
+    plan = Verify().plan(site, Observation(done.inventory, machines, {"worker1": "no route"}))
+    assert names(plan) == ["verify", "health"]
+    assert plan.steps[0].names == ("master", "worker2")
+    assert plan.unreachable == {"worker1": "no route"}
+
+
+def test_nobody_answered_is_nothing_to_prove(site: Site, done: Observation) -> None:
+    assert Verify().plan(site, Observation(done.inventory, {}, {"master": "off"})).empty
+
+
+def test_names_that_the_site_does_not_have_are_refused_before_anything(site: Site) -> None:
+    for operation in (Install(limit=("worker3",)), Verify(limit=("worker3",))):
+        with pytest.raises(PaiError, match="worker3") as caught:
+            operation.require(site)
+        assert caught.value.exit_code is ExitCode.USAGE
+    assert Install(limit=("worker2",)).watched(site) == ("master", "worker2")
+    with pytest.raises(PaiError, match="no phase 'runtme'") as caught:
+        Install(phases=("base", "runtme")).require(site)
+    assert "perhaps runtime is meant" in caught.value.remedy
+    assert caught.value.exit_code is ExitCode.USAGE

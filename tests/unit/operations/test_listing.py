@@ -1,0 +1,33 @@
+"""Operations list themselves with what a program needs to offer them."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from pai_install.operations import OPERATIONS
+from pai_install.operations.listing import schema
+from tests.unit.cli.stub_environment import run
+
+
+def test_list_is_what_its_schema_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["operations", "--format", "json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator(schema()).validate(data)
+    assert [one["name"] for one in data["operations"]] == [one.name for one in OPERATIONS]
+    for one in data["operations"]:
+        jsonschema.Draft202012Validator.check_schema(one["arguments"])
+        assert all(field["description"] for field in one["arguments"]["properties"].values()), one["name"]
+
+
+def test_text_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["operations"]) == 0
+    out = capsys.readouterr().out
+    assert "apply: Make the machines what the site says, and prove it.\n    phases: Only these, of base," in out
+    assert "verify: Prove that the cluster works" in out
+
+
+def test_names_are_given_once() -> None:
+    assert len({one.name for one in OPERATIONS}) == len(OPERATIONS)
