@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from pai_install.checks.finding import Finding
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
@@ -41,6 +42,14 @@ class Operation(BaseModel):
     @property
     def queries(self) -> tuple[tuple[str, ...], ...]:
         """What to ask kubectl before planning, in words; `Observation.answers` holds what it said."""
+        return ()
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """What the site asks for and a running cluster cannot take; the run then ends before anything is fetched.
+
+        observation: its inventory has connections only.
+        """
+        del site, observation
         return ()
 
     @abstractmethod

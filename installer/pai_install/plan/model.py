@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pai_install.checks.finding import Finding
 from pai_install.redact import Redactor, secret_values
 
 Vars = Mapping[str, Any]
@@ -117,7 +118,8 @@ class Plan:
     """Ordered steps with work, and the hosts that could not be observed.
 
     unreachable: host -> why; nothing is planned for these. lead: the control plane that the others join through.
-    operation: which one this is the plan of, with its arguments as plain data.
+    operation: which one this is the plan of, with its arguments as plain data. findings: what the operation says of
+    the observation before anything ran.
     """
 
     steps: tuple[Step, ...]
@@ -126,6 +128,7 @@ class Plan:
     lead: str = ""
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:

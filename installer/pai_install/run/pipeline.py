@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
+from pai_install.plan.changes import refusal
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed
@@ -136,20 +137,30 @@ def open_session(
             yield Session(request, loaded, environment, state, run, engine, progress, events, interrupted, say)
 
 
-def prepare(session: Session) -> Prepared:
-    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines."""
+def prepare(session: Session, *, insist: bool = True) -> Prepared:
+    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines.
+
+    Components are fetched after the observation: a site that a running cluster cannot follow is refused first.
+    insist: whether to raise PaiError for such a site; a verb that only reports names it among its findings.
+    """
     site, operation = session.site, session.request.operation
-    inventory = (
-        session.environment.inventory(site, session.state, session.say)
-        if operation.configures
-        else session.environment.connections(site)
-    )
-    stage = Stage(session.engine, session.observers, inventory.redactor)
-    look = observe(inventory, operation.watched(site), stage)
+    connections = session.environment.connections(site)
+    stage = Stage(session.engine, session.observers, connections.redactor)
+    look = observe(connections, operation.watched(site), stage)
     machines = {host: parse_observed(result) for host, result in look.results.items()}
+    first = Observation(connections, machines, look.missed, time.time())
+    if insist and (changes := operation.refused_changes(site, first)):
+        raise refusal(changes, session.loaded.sources)
+    inventory = session.environment.inventory(site, session.state, session.say) if operation.configures else connections
     answers = _answers(session, inventory)
     observation = Observation(inventory, machines, look.missed, time.time(), answers)
-    plan = replace(operation.plan(site, observation), operation=operation.name, arguments=dict(operation.arguments))
+    plan = operation.plan(site, observation)
+    plan = replace(
+        plan,
+        operation=operation.name,
+        arguments=dict(operation.arguments),
+        findings=operation.known(site, observation, plan),
+    )
     save_plan(session, plan)
     return Prepared(plan, observation, look.phase)
 
@@ -208,7 +219,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             _means(session, prepared),
             (*session.observers, journal),
             before=prepared.looked,
-            findings=_known(session, prepared),
+            findings=_known(prepared),
         )
     with finishing():
         write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
@@ -224,10 +235,9 @@ def _means(session: Session, prepared: Prepared) -> Means:
     )
 
 
-def _known(session: Session, prepared: Prepared) -> tuple[Finding, ...]:
+def _known(prepared: Prepared) -> tuple[Finding, ...]:
     """Findings known before the run: what the operation says of the observation, and why machines were refused."""
-    own = session.request.operation.known(session.site, prepared.observation, prepared.plan)
-    return (*own, *(prepared.admission.findings if prepared.admission else ()))
+    return (*prepared.plan.findings, *(prepared.admission.findings if prepared.admission else ()))
 
 
 def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:
