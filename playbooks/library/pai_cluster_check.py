@@ -36,17 +36,22 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_cluster_state import (
+    SYSTEM_NAMESPACES,
+    judge_node,
+    judge_pods,
+    node_facts,
+    pod_facts,
+    pod_is_well,
+)
+from ansible.module_utils.pai_finding import finding
+from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 
 NAMESPACE = "pai-install-verify"
 PORT = 8080
 # a static busybox cannot resolve names for wget; nc takes addresses
 GET = r"printf 'GET / HTTP/1.0\r\n\r\n' | busybox nc -w 5 {host} {port}"
 DNS_NAME = "kubernetes.default.svc.cluster.local"
-
-
-def finding(check: str, verdict: str, subject: str, message: str, **words: str) -> dict[str, str]:
-    """The plain form of a verdict."""
-    return {"id": check, "verdict": verdict, "subject": subject, "message": message, **words}
 
 
 def pod(name: str, node: str, image: str, runtime_class: str = "") -> dict[str, Any]:
@@ -108,69 +113,42 @@ class ClusterCheck:
         self.nodes: list[str] = module.params["nodes"]
         self.placed = with_peer(self.nodes, module.params["peer"])
         self.deadline = time.monotonic() + module.params["timeout"]
+        self.door = Kubectl()
 
     def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
         """Status and what it said."""
-        argv = ["/usr/local/bin/kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", *words]
-        status, out, err = self.module.run_command(argv, data=data)
-        return status, (out if status == 0 else err or out).strip()
+        answer = self.door.run(*words, data=data)
+        return answer.status, answer.said
 
     def items(self, *words: str) -> list[dict[str, Any]]:
         """Objects; none when the API does not answer."""
-        status, out = self.kubectl("get", "--output=json", *words)
-        return list(json.loads(out)["items"]) if status == 0 else []
+        try:
+            return self.door.items(*words)
+        except KubectlError:
+            return []
 
     def check_nodes(self) -> list[dict[str, str]]:
         """Every node Ready, at the version of the plan."""
         missing = set(self.nodes)
         seen: dict[str, dict[str, Any]] = {}
         while missing and time.monotonic() < self.deadline:
-            seen = {entry["metadata"]["name"]: entry for entry in self.items("nodes")}
-            missing = {name for name in self.nodes if not ready(seen.get(name))}
+            seen = {node["name"]: node for node in map(node_facts, self.items("nodes"))}
+            missing = {name for name in self.nodes if seen.get(name, {}).get("ready") is not True}
             if missing:
                 time.sleep(1)
-        return [self.judge_node(name, seen.get(name)) for name in self.nodes]
-
-    def judge_node(self, name: str, node: dict[str, Any] | None) -> dict[str, str]:
-        """One node's verdict."""
-        if node is None:
-            remedy = "apply --phase workers; journalctl --unit kubelet on the machine"
-            return finding("node-ready", "FAIL", name, "is not in the cluster", expected="a node", remedy=remedy)
-        version = node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v")
-        if not ready(node):
-            why = next((c.get("message", "") for c in node["status"]["conditions"] if c["type"] == "Ready"), "")
-            remedy = "journalctl --unit kubelet on the machine"
-            return finding("node-ready", "FAIL", name, "is not Ready", value=why, expected="Ready", remedy=remedy)
-        wanted = self.module.params["version"]
-        if version != wanted:
-            message = "runs another version than planned"
-            return finding("node-ready", "FAIL", name, message, value=version, expected=wanted, remedy="apply")
-        return finding("node-ready", "PASS", name, f"is Ready at {version}", value=version, expected=wanted)
+        return [judge_node(name, seen.get(name), self.module.params["version"]) for name in self.nodes]
 
     def check_system_pods(self) -> list[dict[str, str]]:
         """Every pod of the system Running and ready."""
-        bad: list[dict[str, Any]] = [{}]
         pods: list[dict[str, Any]] = []
-        while bad and time.monotonic() < self.deadline:
-            pods = self.items("--namespace=kube-system", "pods") + self.items("--namespace=kube-flannel", "pods")
-            pods = [entry for entry in pods if entry["spec"].get("nodeName", "") in ("", *self.nodes)]
-            bad = [entry for entry in pods if not pod_ready(entry)] if pods else [{}]
-            if bad:
-                time.sleep(1)
-        if not bad:
-            return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} pods of the system run")]
-        return [
-            finding(
-                "system-pods",
-                "FAIL",
-                entry.get("spec", {}).get("nodeName", "cluster"),
-                f"pod {entry.get('metadata', {}).get('name', '(none)')} does not run",
-                value=why_not(entry),
-                expected="Running and ready",
-                remedy=f"kubectl describe pod of {entry.get('metadata', {}).get('name', 'the system')}",
-            )
-            for entry in bad
-        ]
+        while time.monotonic() < self.deadline:
+            parts = [self.items(f"--namespace={namespace}", "pods") for namespace in SYSTEM_NAMESPACES]
+            found = [pod_facts(entry) for part in parts for entry in part]
+            pods = [pod for pod in found if pod["node"] in ("", *self.nodes)]
+            if pods and all(map(pod_is_well, pods)):
+                break
+            time.sleep(1)
+        return judge_pods(pods)
 
     def check_from_pods(self) -> list[dict[str, str]]:
         """DNS, the API and a Service on another machine, asked from a pod on every node."""
@@ -208,8 +186,8 @@ class ClusterCheck:
         """name -> pod, once all are ready or the time is up."""
         pods: dict[str, dict[str, Any]] = {}
         while time.monotonic() < self.deadline:
-            pods = {entry["metadata"]["name"]: entry for entry in self.items(f"--namespace={NAMESPACE}", "pods")}
-            if all(name in pods and pod_ready(pods[name]) for name in names):
+            pods = {pod["name"]: pod for pod in map(pod_facts, self.items(f"--namespace={NAMESPACE}", "pods"))}
+            if all(runs(pods, name) for name in names):
                 break
             time.sleep(0.5)
         return pods
@@ -217,8 +195,8 @@ class ClusterCheck:
     def check_node_pods(self, index: int, pods: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
         """The verdicts of one node."""
         node, name = self.nodes[index], f"node-{index}"
-        if not pod_ready(pods.get(name, {})):
-            why = why_not(pods.get(name, {}))
+        if not runs(pods, name):
+            why = why_it_does_not(pods, name)
             return [finding("pod-start", "FAIL", node, "a test pod does not start here", value=why, expected="Running")]
         other = ring(len(self.placed))[index]
         where = self.placed[other] if other != index else "this machine, the only one"
@@ -232,10 +210,10 @@ class ClusterCheck:
         )
         found = [self.ask(node, name, *ask) for ask in asks]
         if node in self.module.params["runtime_class_nodes"]:
-            runs = pod_ready(pods.get(f"nvidia-{index}", {}))
-            message = "a pod of RuntimeClass nvidia runs" if runs else "no pod of RuntimeClass nvidia runs"
-            why = "" if runs else why_not(pods.get(f"nvidia-{index}", {}))
-            found.append(finding("runtime-class-nvidia", "PASS" if runs else "FAIL", node, message, value=why))
+            well = runs(pods, f"nvidia-{index}")
+            message = "a pod of RuntimeClass nvidia runs" if well else "no pod of RuntimeClass nvidia runs"
+            why = "" if well else why_it_does_not(pods, f"nvidia-{index}")
+            found.append(finding("runtime-class-nvidia", "PASS" if well else "FAIL", node, message, value=why))
         return found
 
     def ask(self, node: str, name: str, check: str, message: str, argv: list[str], word: str) -> dict[str, str]:
@@ -264,32 +242,15 @@ class ClusterCheck:
             self.remove()
 
 
-def ready(node: dict[str, Any] | None) -> bool:
-    """Whether a node is Ready."""
-    conditions = node["status"].get("conditions", []) if node else []
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+def runs(pods: dict[str, dict[str, Any]], name: str) -> bool:
+    """Whether the pod of that name is there and well."""
+    return name in pods and pod_is_well(pods[name])
 
 
-def pod_ready(entry: dict[str, Any]) -> bool:
-    """Whether a pod runs and is ready; finished ones of the system count as well."""
-    status = entry.get("status", {})
-    conditions = {word["type"]: word["status"] for word in status.get("conditions", [])}
-    return status.get("phase") == "Succeeded" or (
-        status.get("phase") == "Running" and conditions.get("Ready") == "True"
-    )
-
-
-def why_not(entry: dict[str, Any]) -> str:
-    """Why a pod does not run, in the words of its status."""
-    status = entry.get("status", {})
-    waiting = [
-        f"{word.get('reason', '')} {word.get('message', '')}".strip()
-        for state in status.get("containerStatuses", [])
-        for word in [state.get("state", {}).get("waiting", {})]
-        if word
-    ]
-    messages = [word.get("message", "") for word in status.get("conditions", []) if word.get("status") == "False"]
-    return "; ".join([status.get("phase", "not there"), *waiting, *messages])[:400]
+def why_it_does_not(pods: dict[str, dict[str, Any]], name: str) -> str:
+    """The words of a pod that does not run."""
+    pod = pods.get(name)
+    return "; ".join(word for word in (pod["phase"], pod["why"]) if word)[:400] if pod else "not there"
 
 
 def main() -> None:

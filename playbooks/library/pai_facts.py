@@ -20,6 +20,7 @@ RETURN = r"""
 ansible_facts: {description: "The facts, below the key pai.", type: dict, returned: always}
 """
 
+import concurrent.futures
 import glob
 import json
 import os
@@ -30,13 +31,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_cluster_settings import node_name, running_settings
+from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, node_facts, pod_facts
+from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
 from ansible.module_utils.pai_running import docker, services
 
 CAP_SYS_RESOURCE = 24
-ADMIN_CONF = "/etc/kubernetes/admin.conf"
-SYSTEM_NAMESPACES = ("kube-system", "kube-flannel")
 
 
 def distribution() -> dict[str, str]:
@@ -112,49 +113,17 @@ def kubernetes() -> dict[str, Any]:
     }
 
 
-def cluster(module: AnsibleModule) -> dict[str, Any]:
+def cluster() -> dict[str, Any]:
     """Nodes and the pods of the system, from a control plane; `error` when the API does not answer."""
-    kubectl = ["/usr/local/bin/kubectl", "--kubeconfig", ADMIN_CONF, "--request-timeout=10s", "get", "--output", "json"]
-    status, out, err = module.run_command([*kubectl, "nodes"])
-    if status != 0:
-        return {"error": err.strip()[:500], "nodes": [], "pods": []}
-    nodes = [node_facts(node) for node in json.loads(out)["items"]]
-    pods = []
-    for namespace in SYSTEM_NAMESPACES:
-        status, out, _err = module.run_command([*kubectl, "--namespace", namespace, "pods"])
-        if status == 0:
-            pods += [pod_facts(pod) for pod in json.loads(out)["items"]]
-    return {"error": "", "nodes": nodes, "pods": pods}
-
-
-def node_facts(node: dict[str, Any]) -> dict[str, Any]:
-    """What matters of a node."""
-    conditions = {entry["type"]: entry["status"] for entry in node["status"].get("conditions", [])}
-    addresses = node["status"].get("addresses", [])
-    return {
-        "name": node["metadata"]["name"],
-        "machine_id": node["status"]["nodeInfo"].get("machineID", ""),
-        "address": next((it["address"] for it in addresses if it["type"] == "InternalIP"), ""),
-        "ready": conditions.get("Ready") == "True",
-        "pressure": sorted(name for name, value in conditions.items() if name != "Ready" and value == "True"),
-        "version": node["status"]["nodeInfo"]["kubeletVersion"].lstrip("v"),
-        "runtime": node["status"]["nodeInfo"]["containerRuntimeVersion"].replace("://", " "),
-        "cordoned": bool(node["spec"].get("unschedulable")),
-    }
-
-
-def pod_facts(pod: dict[str, Any]) -> dict[str, Any]:
-    """What matters of a pod of the system."""
-    states = pod["status"].get("containerStatuses", [])
-    waiting = [state["state"]["waiting"] for state in states if "waiting" in state.get("state", {})]
-    return {
-        "name": f"{pod['metadata']['namespace']}/{pod['metadata']['name']}",
-        "node": pod["spec"].get("nodeName", ""),
-        "phase": pod["status"].get("phase", ""),
-        "ready": bool(states) and all(state.get("ready") for state in states),
-        "restarts": sum(state.get("restartCount", 0) for state in states),
-        "why": "; ".join(f"{word.get('reason', '')} {word.get('message', '')}".strip()[:300] for word in waiting),
-    }
+    kubectl = Kubectl()
+    wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in SYSTEM_NAMESPACES)]
+    try:
+        with concurrent.futures.ThreadPoolExecutor(max_workers=len(wanted)) as pool:
+            nodes, *pods = pool.map(lambda words: kubectl.items(*words, timeout_s=10), wanted)
+    except KubectlError as error:
+        return {"error": str(error)[:500], "nodes": [], "pods": []}
+    found = [pod for part in pods for pod in part]
+    return {"error": "", "nodes": list(map(node_facts, nodes)), "pods": list(map(pod_facts, found))}
 
 
 def main() -> None:
@@ -179,7 +148,7 @@ def main() -> None:
         "roles": roles(),
     }
     if os.path.exists(ADMIN_CONF):
-        facts["cluster"] = cluster(module)
+        facts["cluster"] = cluster()
     module.exit_json(changed=False, ansible_facts={"pai": facts})
 
 

@@ -63,17 +63,15 @@ from ansible.module_utils.pai_kubeadm_files import (
     tighten,
     written_at,
 )
+from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
 from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
 from ansible.module_utils.pai_static_pods import restart_static_pod, wait_for_restart
 
 KUBEADM = "/usr/local/bin/kubeadm"
-ADMIN_CONF = "/etc/kubernetes/admin.conf"
-KUBELET_CONF = "/etc/kubernetes/kubelet.conf"
 ETCD_DATA = "/var/lib/etcd/member"
 ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
-API_PORT = 6443
 # how long etcd may take to become whole again after another control plane was changed
 PATIENCE_S = 90
 
@@ -328,16 +326,8 @@ class Member:
     def wait_for_api(self) -> None:
         """Waits until the API server of this machine answers: its manifest may just have changed."""
         deadline = time.monotonic() + self.module.params["timeout"]
-        kubectl = [
-            "/usr/local/bin/kubectl",
-            "--kubeconfig",
-            ADMIN_CONF,
-            f"--server=https://127.0.0.1:{API_PORT}",
-            "get",
-            "--raw=/readyz",
-            "--request-timeout=5s",
-        ]
-        while self.module.run_command(kubectl)[0] != 0:
+        server = f"--server=https://127.0.0.1:{API_PORT}"
+        while not Kubectl().ask(server, "get", "--raw=/readyz", timeout_s=5).ok:
             if time.monotonic() > deadline:
                 self.module.fail_json(
                     msg="the API server does not answer",

@@ -28,6 +28,7 @@ import os
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 from ansible.module_utils.pai_managed import taint_words
 
 OWNED = "pai-install/owned"
@@ -90,12 +91,6 @@ def patched(node: Node, change: Node) -> Node:
     return {"metadata": {"labels": kept}, "spec": {"taints": taints}}
 
 
-def kubectl(module: AnsibleModule, words: list[str]) -> tuple[int, str, str]:
-    """Runs kubectl; status, output, errors."""
-    argv = ["/usr/local/bin/kubectl", "--kubeconfig", module.params["kubeconfig"], "--request-timeout=30s", *words]
-    return module.run_command(argv)
-
-
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
@@ -114,21 +109,24 @@ def main() -> None:
     managed = [expected] if labels or taints else []
     if module.check_mode and not os.path.exists(module.params["kubeconfig"]):
         module.exit_json(changed=True, managed=[], msg="there is no cluster yet")
+    kubectl = Kubectl(module.params["kubeconfig"])
     errors = ""
     for _attempt in range(ATTEMPTS):
-        status, out, errors = kubectl(module, ["get", "node", name, "--output", "json"])
-        if status != 0:
+        try:
+            node = kubectl.get("node", name)
+        except KubectlError as error:
+            errors = str(error)
             break
-        node = json.loads(out)
         change = patch(node, labels, taints)
         diff = {"before": shown(node), "after": shown(patched(node, change)), "before_header": f"node {name}"}
         if not change or module.check_mode:
             module.exit_json(changed=bool(change), managed=managed, diff=diff)
         # with its version, so that what others change meanwhile is seen and not overwritten
         change.setdefault("metadata", {})["resourceVersion"] = node["metadata"]["resourceVersion"]
-        status, _out, errors = kubectl(module, ["patch", "node", name, "--type=merge", "--patch", json.dumps(change)])
-        if status == 0:
+        answer = kubectl.ask("patch", "node", name, "--type=merge", "--patch", json.dumps(change))
+        if answer.ok:
             module.exit_json(changed=True, managed=managed, diff=diff)
+        errors = answer.said
         if "Conflict" not in errors and "has been modified" not in errors:
             break
     if module.check_mode:

@@ -22,7 +22,6 @@ An expectation is a dict with `kind` and what that kind needs:
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
@@ -30,6 +29,8 @@ import subprocess
 import time
 from collections.abc import Iterable
 from typing import Any
+
+from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
@@ -222,10 +223,10 @@ def _check_noswap(_item: dict[str, Any]) -> str:
 
 
 def _check_node(item: dict[str, Any]) -> str:
-    shown = _output([*KUBECTL_OF_KUBELET, "get", "node", item["name"], "--output", "json"])
-    if not shown:
+    try:
+        node = Kubectl(KUBELET_CONF).get("node", item["name"], timeout_s=10)
+    except KubectlError:
         return f"node {item['name']} cannot be seen in the cluster"
-    node = json.loads(shown)
     labels = node["metadata"].get("labels", {})
     lacking = [f"label {key}={value}" for key, value in item["labels"].items() if labels.get(key) != value]
     taints = taint_words(node["spec"].get("taints", []))
@@ -297,14 +298,6 @@ def _installed(names: list[str]) -> set[str]:
     return {line.split()[0] for line in lines if line.endswith(" installed")}
 
 
-KUBECTL_OF_KUBELET = [
-    "/usr/local/bin/kubectl",
-    "--kubeconfig=/etc/kubernetes/kubelet.conf",
-    "--request-timeout=10s",
-]
-KUBECTL = ["/usr/local/bin/kubectl", "--kubeconfig=/etc/kubernetes/admin.conf", "--request-timeout=10s"]
-
-
 def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
     """(namespace, kind/name) -> what changes with every change of its specification; missing ones are left out."""
     found = {}
@@ -316,8 +309,8 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     for namespace, names in by_namespace.items():
         where = [f"--namespace={namespace}"] if namespace else []
         # two names at least: kubectl answers one with the object itself, not with a list
-        shown = _output([*KUBECTL, *where, "get", "--ignore-not-found", "--output", columns, *names, names[0]])
-        for line in shown.splitlines():
+        words = [*where, "get", "--ignore-not-found", "--output", columns, *names, names[0]]
+        for line in Kubectl().ask(*words, timeout_s=10).out.splitlines():
             words = line.split()
             found[(namespace, words[0].lower())] = words[1] if len(words) == 3 else words[-1]
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pai_install.checks.limits import Limits
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
-from pai_install.health.judge.rules import TEXTS
+from pai_install.health.judge.rules import CHECKS
 from pai_install.health.judge.xid import XidMeaning
 from tests.docs.markdown import table, with_generated
 
@@ -18,11 +18,11 @@ def with_checks(text: str) -> str:
 
 def checks() -> Iterator[str]:
     """Every check."""
-    yield f"{len(TEXTS)} checks. A finding's own text says more where it matters."
+    yield f"{len(CHECKS)} checks. A finding's own text says more where it matters."
     yield ""
     rows = [
-        (f"`{text.id}`", text.title, text.reads, text.threshold, text.source, text.remedy, text.action.value)
-        for text in TEXTS.values()
+        (f"`{check.id}`", check.title, check.reads, check.rule, check.source, check.remedy, check.action.value)
+        for check in CHECKS.values()
     ]
     yield from table(("Check", "Says", "Reads", "Rule", "Whose", "What to do", "Action"), rows)
 

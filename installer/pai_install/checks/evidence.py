@@ -19,17 +19,18 @@ Part = TypeVar("Part")
 
 
 class NotObservedError(Exception):
-    """Evidence that a check needs is not there; `verdict` is SKIP or UNKNOWN."""
+    """Evidence that a check needs is not there; `verdict` is SKIP or UNKNOWN. value: what was there instead."""
 
-    def __init__(self, verdict: Verdict, reason: str) -> None:
+    def __init__(self, verdict: Verdict, reason: str, value: str = "") -> None:
         super().__init__(reason)
         self.verdict = verdict
         self.reason = reason
+        self.value = value
 
     @property
     def result(self) -> Result:
         """What the check concludes then."""
-        return Result(self.verdict, self.reason)
+        return Result(self.verdict, self.reason, self.value)
 
 
 class Record:
@@ -52,10 +53,13 @@ class Record:
         """Notes that a value was read."""
         self._read[name] = None
 
-    def gap(self, name: str, reason: str = "", *, verdict: Verdict = Verdict.UNKNOWN) -> None:
-        """Notes that a value was read and is missing; verdict: UNKNOWN, or SKIP where it cannot be there."""
+    def gap(self, name: str, reason: str = "", *, verdict: Verdict = Verdict.UNKNOWN, value: str = "") -> None:
+        """Notes that a value was read and is missing; verdict: UNKNOWN, or SKIP where it cannot be there.
+
+        value: what was there instead of one.
+        """
         self._read[name] = None
-        self._gaps.setdefault(name, NotObservedError(verdict, reason or f"no evidence of {name}"))
+        self._gaps.setdefault(name, NotObservedError(verdict, reason or f"no evidence of {name}", value))
 
     def limit(self, name: str, source: str) -> None:
         """Notes that a threshold was compared with, and whose it is."""
@@ -67,6 +71,11 @@ class Record:
             return result
         gaps = list(self._gaps.values())
         return next((gap for gap in gaps if gap.verdict is Verdict.UNKNOWN), gaps[0]).result
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing that was read is missing."""
+        return not self._gaps
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -205,13 +205,14 @@ def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:
 
     CHECK may also be an Xid: 79 or xid-79.
     """
+    from pai_install.checks.explain import list_checks  # noqa: PLC0415
     from pai_install.health.checkup import site_limits  # noqa: PLC0415
     from pai_install.health.judge.catalogues import load_catalogue, load_limits  # noqa: PLC0415
-    from pai_install.health.judge.explain import all_checks  # noqa: PLC0415
     from pai_install.health.judge.explain import explain as explain_check  # noqa: PLC0415
+    from pai_install.health.judge.rules import CHECKS  # noqa: PLC0415
 
     if not check:
-        click.echo(all_checks(), nl=False)
+        click.echo(list_checks(CHECKS.values()), nl=False)
         return ExitCode.OK
     limits = site_limits(load_limits(), _own(context, **own)["site_dir"])
     click.echo(explain_check(check, limits, load_catalogue()), nl=False)

@@ -11,9 +11,9 @@ import click
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import format_option, site_option
+from pai_install.cluster.conditions import versions
 from pai_install.operations.install import Install, standing
 from pai_install.operations.look import Look
-from pai_install.plan.standing import versions
 from pai_install.report.console import progress
 from pai_install.report.standing import LastRun, Standing, last_run_of, status_data, status_text
 from pai_install.run.environment import Environment
@@ -68,7 +68,7 @@ def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standi
         standing(site, prepared.observation),
         last_run,
         interrupted=cut_off,
-        versions=versions(prepared.observation.machines),
+        versions=versions(site, prepared.observation.machines),
         compared=compared,
         look=prepared.exit_code,
     )

@@ -121,7 +121,7 @@ class Pod:
     """
 
     name: str
-    namespace: str
+    namespace: str = ""
     node: str = ""
     phase: str = ""
     ready: bool | None = None

@@ -8,10 +8,9 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from pai_install.checks.verdict import Verdict
-from pai_install.health.judge.evaluate import gravest
-from pai_install.health.judge.rules import TEXTS
-from pai_install.health.model import HealthFinding
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict, gravest
+from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import UNREACHED, HealthReport, counts, unreached
 
 _LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
@@ -26,7 +25,7 @@ def html(report: HealthReport, *, title: str) -> str:
 
 
 def _data(report: HealthReport) -> dict[str, Any]:
-    checks = {UNREACHED: "The machine gives evidence", **{name: text.title for name, text in TEXTS.items()}}
+    checks = {UNREACHED: "The machine gives evidence", **{name: check.title for name, check in CHECKS.items()}}
     index = {name: number for number, name in enumerate(checks)}
     texts: dict[tuple[str, ...], int] = {}
     machines = [
@@ -47,7 +46,7 @@ def _machine(
     name: str,
     sku: str,
     action: str,
-    findings: Iterable[HealthFinding],
+    findings: Iterable[Finding],
     index: dict[str, int],
     texts: dict[tuple[str, ...], int],
 ) -> dict[str, Any]:
@@ -55,9 +54,9 @@ def _machine(
     seen: dict[str, dict[str, None]] = {}  # check -> the values of all devices that pass, each once
     rows = []
     for finding in findings:
-        verdicts.setdefault(finding.check, []).append(finding.verdict)
+        verdicts.setdefault(finding.id, []).append(finding.verdict)
         if finding.verdict is Verdict.PASS and finding.value:
-            seen.setdefault(finding.check, {})[finding.value] = None
+            seen.setdefault(finding.id, {})[finding.value] = None
         if finding.verdict is not Verdict.PASS:
             text = (
                 _LETTER[finding.verdict],
@@ -66,10 +65,10 @@ def _machine(
                 finding.remedy,
                 finding.action.value,
                 finding.evidence,
-                finding.threshold_source,
+                finding.source,
             )
             number = texts.setdefault(text, len(texts))
-            rows.append([index[finding.check], finding.device, number, finding.value])
+            rows.append([index[finding.id], finding.device, number, finding.value])
     letters = "".join(_LETTER[gravest(verdicts[check])] if check in verdicts else " " for check in index)
     passes = [
         texts.setdefault((", ".join(seen.get(check, ())),), len(texts))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as ET
 
+from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.health.model import HealthFinding
 from pai_install.health.report import HealthReport
 
 
 def junit(report: HealthReport) -> str:
     """FAIL is a failure; SKIP and UNKNOWN are skipped with their reason; WARN passes with a text."""
     root = ET.Element("testsuites", name="pai-install health")
-    by_machine: dict[str, list[HealthFinding]] = {}
+    by_machine: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        by_machine.setdefault(finding.machine, []).append(finding)
+        by_machine.setdefault(finding.subject, []).append(finding)
     for machine, findings in by_machine.items():
         failures = sum(finding.verdict is Verdict.FAIL for finding in findings)
         skipped = sum(finding.verdict in (Verdict.SKIP, Verdict.UNKNOWN) for finding in findings)
@@ -32,9 +32,9 @@ def junit(report: HealthReport) -> str:
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _case(suite: ET.Element, finding: HealthFinding) -> None:
-    name = f"{finding.check} {finding.device}".strip()
-    case = ET.SubElement(suite, "testcase", classname=_clean(finding.machine), name=_clean(name))
+def _case(suite: ET.Element, finding: Finding) -> None:
+    name = f"{finding.id} {finding.device}".strip()
+    case = ET.SubElement(suite, "testcase", classname=_clean(finding.subject), name=_clean(name))
     detail = f"{finding.message}\nvalue: {finding.value}\nexpected: {finding.expected}\nwhat to do: {finding.remedy}"
     if finding.verdict is Verdict.FAIL:
         failure = ET.SubElement(case, "failure", message=_clean(finding.message), type=finding.action.value)

@@ -37,9 +37,9 @@ def _lines(report: HealthReport) -> Iterator[str]:
     seen = set()
     for finding in report.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN):
         labels = _labels(
-            machine=finding.machine,
+            machine=finding.subject,
             device=finding.device,
-            check=finding.check,
+            check=finding.id,
             verdict=finding.verdict.value,
             action=finding.action.value,
         )

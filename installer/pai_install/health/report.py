@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_install.checks.finding import Finding
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import Action, Verdict, gravest
 from pai_install.errors import ExitCode
-from pai_install.health.judge.evaluate import MachineReport, gravest
-from pai_install.health.model import Action, HealthFinding
+from pai_install.health.judge.evaluate import MachineReport
 
 SCHEMA_VERSION = 1
 _ORDER = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN, Verdict.PASS, Verdict.SKIP)
@@ -27,14 +26,14 @@ class HealthReport:
     site: str = ""
 
     @property
-    def findings(self) -> Iterator[HealthFinding]:
+    def findings(self) -> Iterator[Finding]:
         """Every finding, machines that gave no evidence first."""
         for machine, why in self.missed.items():
             yield unreached(machine, why)
         for report in self.machines:
             yield from report.findings
 
-    def of(self, *verdicts: Verdict) -> list[HealthFinding]:
+    def of(self, *verdicts: Verdict) -> list[Finding]:
         """The findings with these verdicts."""
         return [finding for finding in self.findings if finding.verdict in verdicts]
 
@@ -48,9 +47,9 @@ class HealthReport:
         """What a run report of `apply` shows: FAIL and WARN each, UNKNOWN once per machine and reason, and one PASS
         per good machine.
         """
-        bad = tuple(finding.as_finding() for finding in self.of(Verdict.FAIL, Verdict.WARN))
+        bad = tuple(_in_run_report(finding) for finding in self.of(Verdict.FAIL, Verdict.WARN))
         unknown = tuple(_unanswered(self.of(Verdict.UNKNOWN)))
-        touched = {finding.machine for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)}
+        touched = {finding.subject for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)}
         good = [report for report in self.machines if report.name not in touched]
         return (
             *bad,
@@ -70,41 +69,57 @@ class HealthReport:
         }
 
 
-def _unanswered(findings: Iterable[HealthFinding]) -> Iterator[Finding]:
+def _unanswered(findings: Iterable[Finding]) -> Iterator[Finding]:
     """UNKNOWN findings, those of one machine for one reason as one: a missing driver leaves much unanswered."""
-    alike: dict[tuple[str, str], list[HealthFinding]] = {}
+    alike: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        alike.setdefault((finding.machine, finding.message.splitlines()[0]), []).append(finding)
+        alike.setdefault((finding.subject, finding.message.splitlines()[0]), []).append(finding)
     for (machine, message), group in alike.items():
         if len(group) == 1:
-            yield group[0].as_finding()
+            yield _in_run_report(group[0])
             continue
-        checks = [finding.check for finding in group]
+        checks = [finding.id for finding in group]
         names = ", ".join(checks[:3]) + (f" and {len(checks) - 3} more" if len(checks) > 3 else "")
         remedy = next((finding.remedy for finding in group if finding.remedy), "")
-        yield Finding(
-            group[0].check, Verdict.UNKNOWN, machine, f"{message}: {names} could not be answered", remedy=remedy
-        )
+        yield Finding(group[0].id, Verdict.UNKNOWN, machine, f"{message}: {names} could not be answered", remedy=remedy)
 
 
-def unreached(machine: str, why: str) -> HealthFinding:
+def unreached(machine: str, why: str) -> Finding:
     """The finding for a machine that gave no evidence."""
-    return HealthFinding(
-        check=UNREACHED,
-        machine=machine,
-        device="",
-        verdict=Verdict.FAIL,
-        message="the machine gave no evidence",
+    return Finding(
+        UNREACHED,
+        Verdict.FAIL,
+        machine,
+        "the machine gave no evidence",
         value=why,
         expected="evidence",
-        threshold_source="own",
-        evidence="ssh",
         remedy="check power, network, login and Python on the machine",
         action=Action.REBOOT,
+        source="own",
+        evidence="ssh",
     )
 
 
-def counts(findings: Iterable[HealthFinding]) -> dict[str, int]:
+# field of a finding in the published JSON of health, which had its own form before there was one for all
+_PUBLISHED = {"id": "check", "subject": "machine", "source": "threshold_source"}
+_FIELDS = (
+    "id", "subject", "device", "verdict", "message", "value", "expected", "source", "evidence", "remedy", "action"
+)  # fmt: skip
+
+
+def finding_json(finding: Finding) -> dict[str, str]:
+    """The published JSON form of one finding (docs/reference/health.schema.json); empty fields are left out."""
+    texts = {name: str(getattr(finding, name)) for name in _FIELDS}
+    return {_PUBLISHED.get(name, name): text for name, text in texts.items() if text}
+
+
+def _in_run_report(finding: Finding) -> Finding:
+    """The form in a report of `apply`: about machine and device, the action said in the remedy."""
+    remedy = finding.remedy + (f" (action: {finding.action.value})" if finding.action is not Action.NONE else "")
+    return Finding(finding.id, finding.verdict, finding.where, finding.message, finding.value, finding.expected, remedy)
+
+
+def counts(findings: Iterable[Finding]) -> dict[str, int]:
     """Verdict -> how many, all five verdicts always there."""
     found = Counter(finding.verdict for finding in findings)
     return {verdict.value: found.get(verdict, 0) for verdict in _ORDER}
@@ -119,7 +134,7 @@ def _machine_json(report: MachineReport, *, everything: bool) -> dict[str, Any]:
         "verdict": report.verdict.value,
         "action": report.action.value,
         "verdicts": counts(report.findings),
-        "findings": [finding.as_json() for finding in report.findings if finding.verdict not in quiet],
+        "findings": [finding_json(finding) for finding in report.findings if finding.verdict not in quiet],
     }
 
 
@@ -157,10 +172,10 @@ def _word(machine: MachineReport) -> str:
     return gravest(finding.verdict for finding in machine.findings).value
 
 
-def _finding_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
-    alike: dict[tuple[str, str, str], list[HealthFinding]] = {}
+def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
+    alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
-        alike.setdefault((finding.check, finding.message, finding.remedy), []).append(finding)
+        alike.setdefault((finding.id, finding.message, finding.remedy), []).append(finding)
     for (check, message, remedy), group in alike.items():
         first = group[0]
         yield ""
@@ -168,7 +183,7 @@ def _finding_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
         for finding in group[:5]:
             seen = f"  {finding.value}" if finding.value else ""
             wanted = f" (expected {finding.expected})" if finding.expected else ""
-            yield f"  {finding.subject}{seen}{wanted}"
+            yield f"  {finding.where}{seen}{wanted}"
         if len(group) > 5:
             yield f"  and {len(group) - 5} more"
         if remedy:
@@ -176,11 +191,11 @@ def _finding_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
             yield f"  what to do: {remedy}{action}"
 
 
-def _unknown_lines(findings: Sequence[HealthFinding]) -> Iterator[str]:
+def _unknown_lines(findings: Sequence[Finding]) -> Iterator[str]:
     """One line per reason and machines, with all checks it is about: much is unknown where a driver hangs."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for finding in findings:
-        reasons.setdefault((finding.check, finding.message.splitlines()[0]), []).append(finding.subject)
+        reasons.setdefault((finding.id, finding.message.splitlines()[0]), []).append(finding.where)
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for (check, message), subjects in reasons.items():
         alike.setdefault((message, tuple(subjects)), []).append(check)

@@ -5,32 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.health.model import HealthFinding
 from pai_install.health.report import HealthReport
 
 Key = tuple[str, str, str]
 _LOUD = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
 
 
-def loud(report: HealthReport) -> dict[Key, HealthFinding]:
+def loud(report: HealthReport) -> dict[Key, Finding]:
     """(machine, device, check) -> finding, of everything that is neither PASS nor SKIP."""
-    return {(finding.machine, finding.device, finding.check): finding for finding in report.of(*_LOUD)}
+    return {(finding.subject, finding.device, finding.id): finding for finding in report.of(*_LOUD)}
 
 
-def changes(before: dict[Key, HealthFinding], after: dict[Key, HealthFinding]) -> Iterator[str]:
+def changes(before: dict[Key, Finding], after: dict[Key, Finding]) -> Iterator[str]:
     """One line per finding that is new, has another verdict or cause, or is gone."""
     for key, finding in after.items():
         old = before.get(key)
         if old is None or old.verdict is not finding.verdict or _cause(old) != _cause(finding):
             was = f" (was {old.verdict.value})" if old and old.verdict is not finding.verdict else ""
             value = f": {finding.value}" if finding.value else ""
-            yield f"{finding.verdict.value}{was} {finding.subject} {finding.check}: {finding.message}{value}"
+            yield f"{finding.verdict.value}{was} {finding.where} {finding.id}: {finding.message}{value}"
     for key, finding in before.items():
         if key not in after:
-            yield f"gone {finding.subject} {finding.check} (was {finding.verdict.value})"
+            yield f"gone {finding.where} {finding.id} (was {finding.verdict.value})"
 
 
-def _cause(finding: HealthFinding) -> str:
+def _cause(finding: Finding) -> str:
     """What is wrong, without the numbers that move from run to run; that of an Xid is no such number."""
     return re.sub(r"(?<!Xid )\b\d+(?:\.\d+)?", "#", f"{finding.message} {finding.value}")

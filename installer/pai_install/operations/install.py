@@ -8,15 +8,15 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.conditions import cluster_findings
+from pai_install.cluster.identity import identity_findings
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import fixed_settings, proof, wanted_of_cluster
 from pai_install.plan.changes import RefusedChange
-from pai_install.plan.identity import identity_findings
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASE_NAMES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan
-from pai_install.plan.standing import standing_findings
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
 
@@ -77,6 +77,6 @@ def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
     version = wanted_of_cluster(site, observation)["control_plane_version"]
     return (
         *(change.as_finding() for change in fixed_settings(site, observation)),
-        *standing_findings(site, version, observation.machines, now=observation.at),
+        *cluster_findings(site, version, observation.machines, now=observation.at),
         *identity_findings(site, observation.machines),
     )

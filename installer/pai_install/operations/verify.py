@@ -7,9 +7,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.identity import identity_findings, renamed
 from pai_install.operations.operation import Operation
 from pai_install.plan.changes import RefusedChange, refused_changes
-from pai_install.plan.identity import identity_findings
 from pai_install.plan.lead import lead_of, led_by
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
 from pai_install.plan.observation import Observation
@@ -68,7 +68,8 @@ def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange,
     """What the site asks for and the cluster that runs cannot take."""
     wanted = wanted_of_cluster(site, observation)
     version, endpoint = wanted["control_plane_version"], wanted["control_plane_endpoint"]
-    return refused_changes(site, version, endpoint, observation.machines)
+    machines = observation.machines
+    return refused_changes(site, version, endpoint, machines, renamed(site, machines))
 
 
 def wanted_of_cluster(site: Site, observation: Observation) -> Vars:

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, evaluate, machine_view
@@ -18,7 +22,6 @@ from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.rules import GPU_CHECKS
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import HealthFinding, NotObservedError
 
 HERE = Path(__file__).parent
 RECORDINGS = HERE.parents[3] / "shared" / "data" / "gpu-recordings"
@@ -93,15 +96,15 @@ def evidence(name: str) -> Evidence:
     return Evidence("node", NOW, "boot", commands=commands(name), files=files(name), facts=facts)
 
 
-def loud(name: str) -> list[HealthFinding]:
+def loud(name: str) -> list[Finding]:
     """FAIL and WARN of what the recording shows: not that other evidence was not recorded with it."""
     quiet = {"host-evidence", "driver-status"}
     found = evaluate([evidence(name)], KNOWLEDGE)[0].findings
-    return [item for item in found if item.verdict in (Verdict.FAIL, Verdict.WARN) and item.check not in quiet]
+    return [item for item in found if item.verdict in (Verdict.FAIL, Verdict.WARN) and item.id not in quiet]
 
 
-def lines(findings: list[HealthFinding]) -> list[str]:
-    return sorted(f"{item.verdict.value} {item.check} {item.device or '-'} {item.action.value}" for item in findings)
+def lines(findings: list[Finding]) -> list[str]:
+    return sorted(f"{item.verdict.value} {item.id} {item.device or '-'} {item.action.value}" for item in findings)
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED))
@@ -142,12 +145,14 @@ def test_one_change_to_a_healthy_recording_fails_for_its_reason(old: str, new: s
     assert old in text
     changed = Evidence("node", NOW, "boot", commands={"nvidia_smi_xml": ok(text.replace(old, new, 1))})
     failed = [item for item in evaluate([changed], KNOWLEDGE)[0].findings if item.verdict is Verdict.FAIL]
-    assert (check, action) in {(item.check, item.action.value) for item in failed}
-    assert {item.check for item in failed} <= {check, "gpu-readable"}
+    assert (check, action) in {(item.id, item.action.value) for item in failed}
+    assert {item.id for item in failed} <= {check, "gpu-readable"}
     assert len({item.device for item in failed}) == 1
 
 
 NO_VALUES = (None, "N/A", "ERR!", "Unknown Error", "GPU is lost")
+# the name of a field, as a record has it -> the field
+FIELDS = {field.name: field for field in vars(fields).values() if isinstance(field, Field)}
 SCANNERS = {"gpu-lost", "gpu-readable"}
 
 
@@ -155,13 +160,14 @@ def judged(gpu: nvidia.Gpu, machine: MachineView, major: int) -> Iterator[tuple[
     """(check, verdict, paths it read) of one GPU."""
     view = GpuView(gpu, major, None)
     for check in GPU_CHECKS:
-        view.begin()
-        machine.begin()
+        view.record.begin()
+        machine.record.begin()
         try:
-            verdict = view.settle(check.judge(view, machine)).verdict
+            verdict = view.record.settle(check.judge(view, machine)).verdict
         except NotObservedError as gap:
             verdict = gap.verdict
-        yield check.text.id, verdict, {path for field, _ in view._touched for path in field.paths if path in gpu.texts}
+        read = (path for name in view.record.names for path in FIELDS[name].paths)
+        yield check.id, verdict, {path for path in read if path in gpu.texts}
 
 
 @pytest.mark.parametrize("name", XML)

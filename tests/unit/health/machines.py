@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from xml.etree import ElementTree as ET
 
+from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult, Evidence
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.judge.expectation import Expectation
-from pai_install.health.model import HealthFinding
 
 NOW = 1_790_000_000.0
 BOOT = "5f0c9f1e-0000-4000-8000-000000000001"
@@ -277,11 +277,11 @@ class Box:
         knowledge = replace(self.knowledge, expected={self.evidence.machine: self.expected})
         return evaluate([self.evidence], knowledge)[0]
 
-    def findings(self, check: str) -> list[HealthFinding]:
+    def findings(self, check: str) -> list[Finding]:
         """The findings of one check."""
-        return [finding for finding in self.report().findings if finding.check == check]
+        return [finding for finding in self.report().findings if finding.id == check]
 
-    def finding(self, check: str) -> HealthFinding:
+    def finding(self, check: str) -> Finding:
         """The gravest finding of one check."""
         order = [Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN, Verdict.SKIP, Verdict.PASS]
         return min(self.findings(check), key=lambda finding: order.index(finding.verdict))

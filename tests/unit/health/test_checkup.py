@@ -114,7 +114,7 @@ def test_machines_are_judged_by_what_the_site_says(checkup: Make) -> None:
 def test_layout_is_compared_with_the_machine(checkup: Make) -> None:
     machines, _ = checkup(answer("gpu-01", document(healthy(1, "gpu-01").gpus(h100()))))
     report = machines.run(Request(limit=("gpu-01",)))
-    finding = next(item for item in report.findings if item.check == "gpu-count")
+    finding = next(item for item in report.findings if item.id == "gpu-count")
     assert (finding.verdict, finding.expected) == (Verdict.FAIL, "2 (layout)")
 
 
@@ -143,7 +143,7 @@ def test_the_next_run_sees_what_has_grown(checkup: Make, site: Site) -> None:
     checkup(answer("gpu-01", document(first)))[0].run(Request(limit=("gpu-01",)))
     later, _ = checkup(answer("gpu-01", document(grown, at=NOW + 600)))
     report = later.run(Request(limit=("gpu-01",)))
-    assert next(item.verdict for item in report.findings if item.check == "gpu-pcie-replays") is Verdict.WARN
+    assert next(item.verdict for item in report.findings if item.id == "gpu-pcie-replays") is Verdict.WARN
     store = HealthStore(site.directory / ".pai" / "health")
     assert [snapshot.warned for snapshot in store.history("gpu-01")][-1] == ("gpu-pcie-replays",)
 
@@ -168,7 +168,7 @@ def test_accepted_baseline_quiets_a_narrow_link(checkup: Make, site: Site) -> No
     )
     machines, _ = checkup(answer("gpu-01", document(box)))
     request = Request(limit=("gpu-01",))
-    assert [item.check for item in machines.run(request).of(Verdict.WARN)] == ["gpu-pcie-width"]
+    assert [item.id for item in machines.run(request).of(Verdict.WARN)] == ["gpu-pcie-width"]
     accepted = machines.accept(request).baselines
     assert accepted["gpu-01"].gpus["0000:18:00.0"].pcie_width == 8
     assert accepted["gpu-01"].gpus["0000:18:00.0"].nvlinks == 18
@@ -363,7 +363,7 @@ def test_deep_run_tries_pods_where_there_is_a_cluster(checkup: Make) -> None:
         answer("gpu-01", document(good)), nodes=(Event(EventKind.OK, host="master", result=answers),)
     )
     report = machines.run(Request(limit=("gpu-01",), deep_image="cuda:13"))
-    finding = next(item for item in report.findings if item.check == "container-gpu-pod")
+    finding = next(item for item in report.findings if item.id == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
     assert [request.playbook for request in engine.requests] == [PLAYBOOK, NODES_PLAYBOOK]
 
@@ -374,7 +374,7 @@ def test_redacted_uuids_of_a_pod_are_those_of_the_machine(checkup: Make) -> None
     answers = {"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
     machines, _ = checkup(answer("gpu-01", evidence), nodes=(Event(EventKind.OK, host="master", result=answers),))
     report = machines.run(Request(limit=("gpu-01",), deep_image="cuda:13", redact=True))
-    finding = next(item for item in report.findings if item.check == "container-gpu-pod")
+    finding = next(item for item in report.findings if item.id == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
 
 

@@ -59,7 +59,7 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 def gpu_failures(report: MachineReport) -> dict[str, str]:
     """Check -> action of what FAILs about GPUs: this box's own disk and clock are none of this test."""
     found = [item for item in report.findings if item.verdict is Verdict.FAIL]
-    return {item.check: item.action.value for item in found if item.check.startswith(("gpu", "driver", "nvlink"))}
+    return {item.id: item.action.value for item in found if item.id.startswith(("gpu", "driver", "nvlink"))}
 
 
 def test_healthy_answer_has_no_failure(play: Play) -> None:
@@ -90,7 +90,7 @@ def test_hung_driver_costs_one_timeout(play: Play) -> None:
 def test_driver_and_library_that_do_not_match(play: Play) -> None:
     report = play(status="18", text="Failed to initialize NVML: Driver/library version mismatch")
     assert gpu_failures(report) == {"driver-status": "reboot"}
-    finding = next(item for item in report.findings if item.check == "driver-status")
+    finding = next(item for item in report.findings if item.id == "driver-status")
     assert "upgraded under running work" in finding.message
 
 
@@ -98,11 +98,11 @@ def test_driver_and_library_that_do_not_match(play: Play) -> None:
 def test_the_labs_answers_leave_nothing_open(product: Product) -> None:
     machine = LabMachine("gpu-01", IPv4Address("10.0.0.1"), gpus=LabGpus(product.name, 2))
     box = healthy().output("nvidia_smi_xml", lab_smi_xml(gpu_xml(gpu) for gpu in gpus_of(machine)))
-    own = {check.text.id for check in GPU_CHECKS} - {"gpu-model"}  # the model is the test machine's
+    own = {check.id for check in GPU_CHECKS} - {"gpu-model"}  # the model is the test machine's
     calm = (Verdict.PASS, Verdict.SKIP)
     findings = box.report().findings
-    assert [item for item in findings if item.check in own and item.verdict not in calm] == []
-    assert sum(item.check in own and item.verdict is Verdict.PASS for item in findings) > 30
+    assert [item for item in findings if item.id in own and item.verdict not in calm] == []
+    assert sum(item.id in own and item.verdict is Verdict.PASS for item in findings) > 30
 
 
 def test_a_lab_machine_is_healthy(play: Play, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_lab_machine_is_healthy(play: Play, tmp_path: Path) -> None:
     for name in ("list.txt", "nvlink.txt", "nvlink-errors.txt", "p2p.txt"):
         (tmp_path / name).write_text(files[name])
     report = play(files["answer.xml"])
-    verdicts = {item.check: item.verdict for item in report.findings if item.check.startswith(("gpu", "nvlink"))}
+    verdicts = {item.id: item.verdict for item in report.findings if item.id.startswith(("gpu", "nvlink"))}
     assert verdicts["nvlink-links"] is Verdict.PASS
     assert verdicts["gpu-peer-to-peer"] is Verdict.PASS
     assert verdicts["gpu-model"] is Verdict.PASS

@@ -28,6 +28,18 @@ def load(path: Path, name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def kubectl_util() -> Any:
+    """playbooks/module_utils/pai_kubectl.py."""
+    return module_util("pai_kubectl")
+
+
+@pytest.fixture(scope="session")
+def cluster_state() -> Any:
+    """playbooks/module_utils/pai_cluster_state.py."""
+    return module_util("pai_cluster_state")
+
+
+@pytest.fixture(scope="session")
 def managed() -> Any:
     """playbooks/module_utils/pai_managed.py."""
     return module_util("pai_managed")

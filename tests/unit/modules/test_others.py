@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,15 +84,16 @@ def test_a_single_node_asks_a_peer_that_is_not_judged(library: Library) -> None:
     assert check.with_peer(["one", "two"], "master") == ["one", "two"]
 
 
-def test_pods_that_do_not_run_say_why(library: Library) -> None:
+def test_pods_that_do_not_run_say_why(library: Library, cluster_state: Any) -> None:
     status = {
         "phase": "Pending",
         "containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}],
     }
     check = library("pai_cluster_check")
-    assert not check.pod_ready({"status": status})
-    assert check.why_not({"status": status}) == "Pending; ImagePullBackOff no such image"
-    assert check.why_not({}) == "not there"
+    pods = {"node-0": cluster_state.pod_facts({"metadata": {"name": "node-0"}, "status": status})}
+    assert not check.runs(pods, "node-0")
+    assert check.why_it_does_not(pods, "node-0") == "Pending; ImagePullBackOff no such image"
+    assert check.why_it_does_not(pods, "node-1") == "not there"
 
 
 @pytest.mark.parametrize(("text", "version"), [("version = 2\n", 2), ("version=4", 4), ("root = '/x'\n", 1), ("", 1)])
@@ -132,18 +134,20 @@ def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monk
 def test_test_pods_wait_for_their_account(library: Library) -> None:
     """A controller manager that has just restarted makes it late: without it the API server refuses every pod."""
     asked: list[str] = []
+    answer = sys.modules[library("pai_cluster_check").Kubectl.__module__].Answer
 
-    def run(argv: list[str], data: str | None = None) -> tuple[int, str, str]:
-        verb = next(word for word in argv[3:] if not word.startswith("--"))
+    def run(*words: str, data: str | None = None, timeout_s: float = 0) -> Any:
+        verb = next(word for word in words if not word.startswith("--"))
         asked.append(verb)
         if verb == "apply" and "wait" not in asked:
-            return 1, "", 'serviceaccount "default" not found'
-        return 0, '{"items": []}', ""
+            return answer(1, "", 'serviceaccount "default" not found')
+        return answer(0, '{"items": []}', "")
 
-    module = SimpleNamespace(
-        params={"nodes": [], "image": "x", "peer": "", "runtime_class_nodes": [], "timeout": 1}, run_command=run
-    )
-    assert library("pai_cluster_check").ClusterCheck(module).check_from_pods() == []
+    params = {"nodes": [], "image": "x", "peer": "", "runtime_class_nodes": [], "timeout": 1}
+    module = SimpleNamespace(params=params)
+    check = library("pai_cluster_check").ClusterCheck(module)
+    check.door.run = run
+    assert check.check_from_pods() == []
     assert asked[:4] == ["delete", "create", "wait", "apply"]
 
 
@@ -159,18 +163,3 @@ def test_a_record_in_another_form_is_drift_and_no_failure(
     found = facts.roles()["base"]
     assert found["settings"] == {}
     assert "cannot be used" in found["drift"][0]
-
-
-def test_node_is_told_by_its_machine_id_where_it_has_said_one(library: Library) -> None:
-    facts = library("pai_facts")
-    info = {"kubeletVersion": "v1.36.3", "containerRuntimeVersion": "containerd://2.3.1", "machineID": "b0b0"}
-    node: dict[str, Any] = {"metadata": {"name": "one"}, "spec": {}, "status": {"nodeInfo": info}}
-    assert (facts.node_facts(node)["name"], facts.node_facts(node)["machine_id"]) == ("one", "b0b0")
-    assert facts.node_facts(node)["address"] == ""
-    node["status"]["addresses"] = [
-        {"type": "Hostname", "address": "one"},
-        {"type": "InternalIP", "address": "10.0.0.1"},
-    ]
-    assert facts.node_facts(node)["address"] == "10.0.0.1"
-    del info["machineID"]
-    assert facts.node_facts(node)["machine_id"] == ""

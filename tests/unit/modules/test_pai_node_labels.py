@@ -94,10 +94,14 @@ def test_patch_converges_in_one_step_and_forgets_what_was_ours(
 
 
 def test_drift_names_what_the_node_lacks(managed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = json.dumps(node({"rack": "r2"}, [{"key": "t", "effect": "NoExecute"}]))
-    monkeypatch.setattr(managed, "_output", lambda _argv: seen)
+    seen = node({"rack": "r2"}, [{"key": "t", "effect": "NoExecute"}])
+    monkeypatch.setattr(managed.Kubectl, "get", lambda *_words, **_limits: seen)
     expected = {"kind": "node", "name": "w", "labels": {"rack": "r1"}, "taints": ["t=1:NoExecute"]}
     assert managed.drift([expected]) == ["node w lacks label rack=r1, taint t=1:NoExecute"]
     assert managed.drift([{**expected, "labels": {"rack": "r2"}, "taints": ["t:NoExecute"]}]) == []
-    monkeypatch.setattr(managed, "_output", lambda _argv: "")
+
+    def silent(*_words: str, **_limits: float) -> Any:
+        raise managed.KubectlError("connection refused")
+
+    monkeypatch.setattr(managed.Kubectl, "get", silent)
     assert managed.drift([expected]) == ["node w cannot be seen in the cluster"]

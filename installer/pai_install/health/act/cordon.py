@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pai_install.checks.verdict import Verdict
-from pai_install.health.judge.evaluate import gravest
-from pai_install.health.model import Action, HealthFinding
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Action, Verdict, gravest
 from pai_install.health.nodes import KubectlCall
 from pai_install.health.report import UNREACHED, HealthReport
 
@@ -88,27 +87,27 @@ def plan_cordons(nodes: Sequence[ClusterNode], report: HealthReport, max_share: 
     sick.sort(key=lambda name: -failing[name].action.rank)
     taken, refused = sick[: max(room, 0)], sick[max(room, 0) :]
     kept = {name: why for name, why in why_not.items() if why}
-    return Cordoning({name: failing[name].check for name in taken}, release, tuple(refused), kept)
+    return Cordoning({name: failing[name].id for name in taken}, release, tuple(refused), kept)
 
 
-def _failing(report: HealthReport) -> dict[str, HealthFinding]:
+def _failing(report: HealthReport) -> dict[str, Finding]:
     """Machine -> its gravest FAIL that asks for more than configuration."""
-    found: dict[str, HealthFinding] = {}
+    found: dict[str, Finding] = {}
     for finding in report.of(Verdict.FAIL):
-        before = found.get(finding.machine)
+        before = found.get(finding.subject)
         if finding.action.rank > Action.CONFIG.rank and (before is None or finding.action.rank > before.action.rank):
-            found[finding.machine] = finding
+            found[finding.subject] = finding
     return found
 
 
-def _still_out(reason: str, findings: Sequence[HealthFinding]) -> str:
+def _still_out(reason: str, findings: Sequence[Finding]) -> str:
     """Why a machine that was cordoned for the check `reason` is not known to be well again; '' when it is."""
-    hidden = sorted({item.check for item in findings if item.verdict is Verdict.UNKNOWN and item.check in _BEARERS})
+    hidden = sorted({item.id for item in findings if item.verdict is Verdict.UNKNOWN and item.id in _BEARERS})
     if hidden:
         return f"{hidden[0]} is {Verdict.UNKNOWN}"
     if reason == UNREACHED:
         return ""
-    verdicts = {item.verdict for item in findings if item.check == reason}
+    verdicts = {item.verdict for item in findings if item.id == reason}
     well = {Verdict.PASS, Verdict.WARN} if reason == _WARNS_OF_CORDONS else {Verdict.PASS}
     if verdicts & well and verdicts <= well | {Verdict.SKIP}:
         return ""

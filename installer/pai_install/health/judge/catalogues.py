@@ -10,9 +10,8 @@ from typing import Any
 from ruamel.yaml import YAML
 
 from pai_install.checks.limits import Limit, Limits
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.judge.xid import XidMeaning
-from pai_install.health.model import Action
 
 
 def load_limits() -> Limits:

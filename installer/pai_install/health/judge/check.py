@@ -1,40 +1,53 @@
-"""What a check is: its text and a function over what it looks at."""
+"""The three kinds of health check: what each is asked about, and the decorators that declare them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Unpack
 
+from pai_install.checks.check import Check, Words
+from pai_install.checks.result import Result
 from pai_install.health.judge.fleet import Fleet
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import CheckText, Judgement
 
-GpuJudge = Callable[[GpuView, MachineView], Judgement]
-MachineJudge = Callable[[MachineView], Judgement | Iterable[Judgement]]
-FleetJudge = Callable[[Fleet], Iterable[tuple[str, Judgement]]]
+GpuJudge = Callable[[GpuView, MachineView], Result]
+MachineJudge = Callable[[MachineView], Result | Iterable[Result]]
+FleetJudge = Callable[[Fleet], Iterable[tuple[str, Result]]]
 
 
 @dataclass(frozen=True, slots=True)
-class GpuCheck:
+class GpuCheck(Check[GpuJudge]):
     """A check of every GPU."""
 
-    text: CheckText
-    judge: GpuJudge
+    about: str = "gpu"
 
 
 @dataclass(frozen=True, slots=True)
-class MachineCheck:
+class MachineCheck(Check[MachineJudge]):
     """A check of every machine; `gpus_only` when it means nothing on a machine without GPUs."""
 
-    text: CheckText
-    judge: MachineJudge
     gpus_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class FleetCheck:
-    """A check over all machines: yields (machine, judgement)."""
+class FleetCheck(Check[FleetJudge]):
+    """A check over all machines: yields (machine, result)."""
 
-    text: CheckText
-    judge: FleetJudge
+    about: str = "fleet"
+
+
+def gpu_check(**words: Unpack[Words]) -> Callable[[GpuJudge], GpuCheck]:
+    """Declares the function below as a check of every GPU."""
+    return lambda judge: GpuCheck(judge=judge, **words)
+
+
+def machine_check(*, gpus_only: bool = False, **words: Unpack[Words]) -> Callable[[MachineJudge], MachineCheck]:
+    """Declares the function below as a check of every machine, or only of those with GPUs."""
+    return lambda judge: MachineCheck(judge=judge, gpus_only=gpus_only, **words)
+
+
+def fleet_check(**words: Unpack[Words]) -> Callable[[FleetJudge], FleetCheck]:
+    """Declares the function below as a check over all machines."""
+    return lambda judge: FleetCheck(judge=judge, **words)

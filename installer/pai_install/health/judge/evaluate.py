@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.finding import Finding, worst
 from pai_install.checks.limits import Limits
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.result import skipped, unknown
+from pai_install.checks.runner import results
+from pai_install.checks.verdict import CALM, Action, Verdict, costliest
 from pai_install.health.evidence.document import Evidence
 from pai_install.health.evidence.parse.host import KubernetesNode, parse_kubernetes_nodes
-from pai_install.health.judge.check import MachineJudge
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.facts import facts_of, snapshot_of
 from pai_install.health.judge.fleet import Fleet, MachineFacts
@@ -18,10 +21,6 @@ from pai_install.health.judge.rules import FLEET_CHECKS, GPU_CHECKS, MACHINE_CHE
 from pai_install.health.judge.view import MachineView
 from pai_install.health.judge.xid import XidMeaning
 from pai_install.health.memory.snapshot import Baseline, Snapshot
-from pai_install.health.model import Action, CheckText, HealthFinding, Judgement, NotObservedError, skipped, unknown
-
-_GRAVITY = {Verdict.FAIL: 4, Verdict.UNKNOWN: 3, Verdict.WARN: 2, Verdict.PASS: 1, Verdict.SKIP: 0}
-_CALM = (Verdict.PASS, Verdict.SKIP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +41,18 @@ class MachineReport:
     name: str
     sku: str
     collected_at: float
-    findings: tuple[HealthFinding, ...]
+    findings: tuple[Finding, ...]
     snapshot: Snapshot | None = None
 
     @property
     def verdict(self) -> Verdict:
         """The gravest verdict."""
-        return gravest(finding.verdict for finding in self.findings)
+        return worst(self.findings)
 
     @property
     def action(self) -> Action:
         """The costliest action that a FAIL asks for."""
-        actions = [finding.action for finding in self.findings if finding.verdict is Verdict.FAIL]
-        return max(actions, key=lambda action: action.rank, default=Action.NONE)
-
-
-def gravest(verdicts: Iterable[Verdict]) -> Verdict:
-    """FAIL, UNKNOWN, WARN, PASS, SKIP in this order; SKIP for nothing at all."""
-    return max(verdicts, key=lambda verdict: _GRAVITY[verdict], default=Verdict.SKIP)
+        return costliest(finding.action for finding in self.findings if finding.verdict is Verdict.FAIL)
 
 
 def machine_view(evidence: Evidence, knowledge: Knowledge) -> MachineView:
@@ -79,65 +72,35 @@ def machine_view(evidence: Evidence, knowledge: Knowledge) -> MachineView:
     )
 
 
-def judge_machine(machine: MachineView) -> Iterator[HealthFinding]:
+def judge_machine(machine: MachineView) -> Iterator[Finding]:
     """Every check of one machine and its GPUs."""
-    applies = machine.has_nvidia
+    applies, record = machine.has_nvidia, machine.record
     for check in MACHINE_CHECKS:
-        machine.begin()
-        if check.gpus_only and not applies:
-            judgements: Iterable[Judgement] = (skipped("no NVIDIA GPU here"),)
-        else:
-            judgements = _guarded(check.judge, machine)
-        for judgement in judgements:
-            settled = machine.settle(judgement)
-            yield _finding(check.text, machine.name, settled, machine.evidence, machine.threshold_source)
+        record.begin()
+        answers = results(check.judge, machine) if applies or not check.gpus_only else (skipped("no NVIDIA GPU here"),)
+        for result in answers:
+            settled = record.settle(result)
+            yield check.finding(machine.name, settled, source=record.source, evidence=record.evidence)
     for gpu in machine.gpus:
         yield from _judge_gpu(gpu, machine)
     if applies and not machine.gpus:
         for gpu_check in GPU_CHECKS:
-            yield _finding(gpu_check.text, machine.name, unknown("no GPU could be asked"), "nvidia_smi_xml", "")
+            yield gpu_check.finding(machine.name, unknown("no GPU could be asked"), evidence="nvidia_smi_xml")
 
 
-def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[HealthFinding]:
+def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[Finding]:
+    own, shared = gpu.record, machine.record
     for check in GPU_CHECKS:
-        machine.begin()
-        gpu.begin()
+        own.begin()
+        shared.begin()
         try:
-            judgement = machine.settle(gpu.settle(check.judge(gpu, machine)))
+            result = shared.settle(own.settle(check.judge(gpu, machine)))
         except NotObservedError as gap:
-            judgement = Judgement(gap.verdict, gap.reason)
+            result = gap.result
         read = ""
-        if judgement.verdict not in _CALM:
-            read = ", ".join(part for part in (gpu.evidence, machine.evidence) if part)
-        yield _finding(check.text, machine.name, judgement, read, machine.threshold_source, gpu.bus_id)
-
-
-def _guarded(judge: MachineJudge, machine: MachineView) -> Iterable[Judgement]:
-    try:
-        result = judge(machine)
-        return (result,) if isinstance(result, Judgement) else list(result)
-    except NotObservedError as gap:
-        return (Judgement(gap.verdict, gap.reason),)
-
-
-def _finding(
-    text: CheckText, machine: str, judgement: Judgement, evidence: str, source: str, device: str = ""
-) -> HealthFinding:
-    sick = judgement.verdict in (Verdict.FAIL, Verdict.WARN)
-    action = judgement.action if judgement.action is not None else text.action
-    return HealthFinding(
-        check=text.id,
-        machine=machine,
-        device=judgement.device or device,
-        verdict=judgement.verdict,
-        message=judgement.message or text.title,
-        value=judgement.value,
-        expected=judgement.expected,
-        threshold_source=source or text.source,
-        evidence=evidence or text.reads,
-        remedy=judgement.remedy or (text.remedy if sick else ""),
-        action=action if sick else Action.NONE,
-    )
+        if result.verdict not in CALM:
+            read = ", ".join(part for part in (own.evidence, shared.evidence) if part)
+        yield check.finding(machine.name, result, device=gpu.bus_id, source=shared.source, evidence=read)
 
 
 def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[MachineReport]:
@@ -181,10 +144,10 @@ def _nodes_gap(view: MachineView, evidence: Evidence) -> str:
     return ""
 
 
-def compare(fleet: Fleet) -> dict[str, list[HealthFinding]]:
+def compare(fleet: Fleet) -> dict[str, list[Finding]]:
     """Machine -> findings of the checks over all machines."""
-    found: dict[str, list[HealthFinding]] = {}
+    found: dict[str, list[Finding]] = {}
     for check in FLEET_CHECKS:
-        for machine, judgement in check.judge(fleet):
-            found.setdefault(machine, []).append(_finding(check.text, machine, judgement, check.text.reads, ""))
+        for machine, result in check.judge(fleet):
+            found.setdefault(machine, []).append(check.finding(machine, result))
     return found

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_tracking
@@ -18,7 +20,6 @@ from pai_install.health.judge.fleet import MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of
-from pai_install.health.model import HealthFinding, NotObservedError
 
 T = TypeVar("T")
 _COUNTERS = {
@@ -85,7 +86,7 @@ def _common(gpus: Iterable[GpuView], field: fields.Field) -> str:
     return ", ".join(sorted({reading.text for reading in readings if reading.state is State.VALUE}))
 
 
-def snapshot_of(machine: MachineView, findings: Iterable[HealthFinding]) -> Snapshot:
+def snapshot_of(machine: MachineView, findings: Iterable[Finding]) -> Snapshot:
     """What the next run needs of this one."""
     found = list(findings)
     cards = {gpu.bus_id: card for gpu in machine.gpus if (card := card_of(gpu.peek(fields.UUID).text))}
@@ -108,8 +109,8 @@ def snapshot_of(machine: MachineView, findings: Iterable[HealthFinding]) -> Snap
             )
             for incident in incidents
         ),
-        failed=tuple(sorted({finding.check for finding in found if finding.verdict is Verdict.FAIL})),
-        warned=tuple(sorted({finding.check for finding in found if finding.verdict is Verdict.WARN})),
+        failed=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.FAIL})),
+        warned=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.WARN})),
     )
 
 

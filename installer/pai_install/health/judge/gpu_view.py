@@ -1,18 +1,18 @@
 """What a check sees of a GPU, with a record of every value it has looked at.
 
-The record is what keeps a missing value from passing: a PASS whose check has read anything but a value is turned
-into UNKNOWN or SKIP, whatever the check's author thought of.
+The record keeps the law of evidence (checks/evidence.py): a PASS whose check has read anything but a value becomes
+UNKNOWN or SKIP.
 """
 
 from __future__ import annotations
 
+from pai_install.checks.evidence import Record
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.devices import Traits, traits_of
 from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.evidence.reading import ABSENT, Reading, State, parse_reading
 from pai_install.health.memory.snapshot import GpuBaseline
-from pai_install.health.model import Judgement, skipped, unknown
 
 # Processes and CSV repeat what stands elsewhere; power_smoothing needs more than root.
 _NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "table/")
@@ -21,7 +21,7 @@ _NOT_OWN = ("processes", "accounted_processes", "csv/", "power_smoothing", "tabl
 class GpuView:
     """One GPU, read by one check at a time."""
 
-    __slots__ = ("_errors", "_gaps", "_readings", "_touched", "baseline", "driver_major", "gpu", "traits")
+    __slots__ = ("_errors", "_readings", "baseline", "driver_major", "gpu", "record", "traits")
 
     def __init__(self, gpu: nvidia.Gpu, driver_major: int, baseline: GpuBaseline | None) -> None:
         self.gpu = gpu
@@ -29,19 +29,13 @@ class GpuView:
         self.driver_major = driver_major
         self.baseline = baseline
         self._readings: dict[str, Reading] = {}
-        self._touched: list[tuple[Field, Reading]] = []
-        self._gaps: list[tuple[Field, Reading]] = []  # those of _touched that are not values
+        self.record = Record()
         self._errors: dict[str, str] | None = None
 
     @property
     def bus_id(self) -> str:
         """Normalised bus id."""
         return self.gpu.bus_id
-
-    def begin(self) -> None:
-        """Forgets what the check before has read."""
-        self._touched.clear()
-        self._gaps.clear()
 
     @property
     def errors(self) -> dict[str, str]:
@@ -77,9 +71,22 @@ class GpuView:
         return ABSENT
 
     def _record(self, field: Field, reading: Reading) -> None:
-        self._touched.append((field, reading))
-        if reading.state is not State.VALUE:
-            self._gaps.append((field, reading))
+        if reading.state is State.VALUE:
+            self.record.read(field.name)
+        else:
+            self._record_gap(field, reading)
+
+    def _record_gap(self, field: Field, reading: Reading) -> None:
+        """Notes a reading that is no value: UNKNOWN where it is an error or must be there, else SKIP."""
+        name = field.name
+        if reading.state is State.ERROR:
+            self.record.gap(name, f"{name} reads {reading.text!r}", value=reading.text)
+        elif reading.state is State.NOT_AVAILABLE:
+            self.record.gap(name, f"{name} is {reading.text} on this GPU", verdict=Verdict.SKIP)
+        elif self.traits.must_report(field, self.driver_major):
+            self.record.gap(name, f"{name} is missing from the driver's answer")
+        else:
+            self.record.gap(name, f"this GPU or driver does not report {name}", verdict=Verdict.SKIP)
 
     def reading(self, field: Field) -> Reading:
         """The reading; recorded."""
@@ -108,29 +115,3 @@ class GpuView:
             found, word = Reading(State.ERROR, found.text), ""
         self._record(field, found)
         return word
-
-    def settle(self, judgement: Judgement) -> Judgement:
-        """The judgement, or UNKNOWN or SKIP where it is a PASS that rests on something that is not a value."""
-        if judgement.verdict is not Verdict.PASS:
-            return judgement
-        return (self.missing() if self._gaps else None) or judgement
-
-    def missing(self) -> Judgement | None:
-        """Why what was read is not enough; None when every reading is a value."""
-        gaps = self._gaps
-        for field, reading in gaps:
-            if reading.state is State.ERROR:
-                return unknown(f"{field.name} reads {reading.text!r}", reading.text)
-        for field, reading in gaps:
-            if reading.state is State.ABSENT and self.traits.must_report(field, self.driver_major):
-                return unknown(f"{field.name} is missing from the driver's answer")
-        for field, reading in gaps:
-            if reading.state is State.NOT_AVAILABLE:
-                return skipped(f"{field.name} is {reading.text} on this GPU")
-            return skipped(f"this GPU or driver does not report {field.name}")
-        return None
-
-    @property
-    def evidence(self) -> str:
-        """The fields that were read."""
-        return ", ".join(field.name for field, _ in self._touched)

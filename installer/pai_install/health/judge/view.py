@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from pai_install.checks.evidence import NotObservedError, Record
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
@@ -18,7 +19,6 @@ from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.xid import Incident, XidMeaning, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, in_words
-from pai_install.health.model import Judgement, NotObservedError, unknown
 
 
 def _own(baseline: GpuBaseline | None, gpu: nvidia.Gpu) -> GpuBaseline | None:
@@ -49,8 +49,7 @@ class MachineView:
         self.expected = expected or Expectation()
         self.baseline = baseline
         self._history = history
-        self._touched: list[str] = []
-        self._sources: dict[str, str] = {}
+        self.record = Record()
         self._limits: dict[tuple[str, str], Limit | None] = {}
 
     @property
@@ -90,23 +89,6 @@ class MachineView:
         """The newest remembered run."""
         return self.history[-1] if self.history else None
 
-    def begin(self) -> None:
-        """Forgets what the check before has read."""
-        self._touched.clear()
-        self._sources.clear()
-
-    @property
-    def evidence(self) -> str:
-        """The commands and files that were read."""
-        return ", ".join(dict.fromkeys(self._touched))
-
-    @property
-    def threshold_source(self) -> str:
-        """Whose thresholds were compared with."""
-        if not self._sources:
-            return ""
-        return "; ".join(f"{name}: {source}" for name, source in self._sources.items())
-
     def limit(self, name: str, product: str = "") -> float:
         """A threshold that has a default."""
         found = self.optional_limit(name, product)
@@ -121,12 +103,12 @@ class MachineView:
         found = self._limits[key]
         if found is None:
             return None
-        self._sources[name] = found.source
+        self.record.limit(name, found.source)
         return found.value
 
     def result(self, command: str) -> CommandResult | None:
         """What became of a command; None when it is not in the evidence."""
-        self._touched.append(command)
+        self.record.read(command)
         return self._evidence.commands.get(command)
 
     def output(self, command: str, *, missing: Verdict = Verdict.UNKNOWN, allowed: Iterable[int] = (0,)) -> str:
@@ -153,7 +135,7 @@ class MachineView:
 
     def file(self, path: str, *, missing: Verdict = Verdict.UNKNOWN) -> str:
         """The content of a file. Raises NotObservedError when it was not readable."""
-        self._touched.append(path)
+        self.record.read(path)
         if path not in self._evidence.files:
             raise NotObservedError(missing, f"{path} was not readable")
         return self._evidence.files[path]
@@ -163,14 +145,14 @@ class MachineView:
 
         Raises NotObservedError when it had not.
         """
-        self._touched.append(group)
+        self.record.read(group)
         if group in self._evidence.broken or group not in self._evidence.facts:
             raise NotObservedError(Verdict.UNKNOWN, f"{group} could not be read")
         return {path: text for path, text in self._evidence.files.items() if path.startswith(prefix)}
 
     def fact(self, name: str) -> object:
         """What one of the collector's readers found. Raises NotObservedError when it failed."""
-        self._touched.append(name)
+        self.record.read(name)
         if name not in self._evidence.facts:
             raise NotObservedError(Verdict.UNKNOWN, f"{name} could not be read")
         return self._evidence.facts[name]
@@ -199,7 +181,7 @@ class MachineView:
     @property
     def smi(self) -> nvidia.SmiReport:
         """The answer of nvidia-smi. Raises NotObservedError when there is none."""
-        self._touched.append("nvidia_smi_xml")
+        self.record.read("nvidia_smi_xml")
         if isinstance(self._smi, NotObservedError):
             raise NotObservedError(self._smi.verdict, self._smi.reason)
         return self._smi
@@ -277,16 +259,12 @@ class MachineView:
         Raises NotObservedError when neither journal nor ring buffer was readable, or both are empty: every kernel
         that was just booted has said something.
         """
-        self._touched.append("kernel_log")
+        self.record.read("kernel_log")
         if self._log is None:
             raise NotObservedError(Verdict.UNKNOWN, "neither the journal nor dmesg holds a line of the kernel")
+        if self._log.truncated:
+            self.record.gap("kernel_log", "the kernel log was cut; what is left of it shows nothing")
         return self._log.stdout
-
-    def settle(self, judgement: Judgement) -> Judgement:
-        """The judgement, or UNKNOWN where it is a PASS that rests on a kernel log of which a part is missing."""
-        if judgement.verdict is Verdict.PASS and "kernel_log" in self._touched and self._log and self._log.truncated:
-            return unknown("the kernel log was cut; what is left of it shows nothing")
-        return judgement
 
     @cached_property
     def _events(self) -> tuple[kernel_log.LogEvent, ...]:

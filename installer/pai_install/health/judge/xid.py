@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.kernel_log import Xid
-from pai_install.health.model import Action
 
 FOLLOWERS = frozenset({43, 45})  # come after the fault that matters, and are never its cause
 APPLICATION = "application"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
@@ -17,7 +17,6 @@ from pai_install.health.collect.run import PLAYBOOK, health_inventory
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.nccl import COMMAND, parse_all_reduce
 from pai_install.health.judge.evaluate import Knowledge, evaluate
-from pai_install.health.model import Action
 from pai_install.health.nodes import NODES_PLAYBOOK
 from pai_install.site.model import Site
 from tests.unit.health.machines import CATALOGUE, LIMITS, Box, change, h100, healthy, smi_xml
@@ -111,7 +110,7 @@ def test_verdict(result: CommandResult | None, verdict: Verdict, action: Action,
 def test_the_threshold_is_that_of_the_model_and_says_whose() -> None:
     found = eight(CommandResult(rc=0, stdout=printed(SLOW))).finding(CHECK)
     assert (found.value, found.expected) == ("334.06 GB/s", ">= 460 GB/s")
-    assert "AZ" in found.threshold_source
+    assert "AZ" in found.source
 
 
 def test_another_number_of_gpus_has_no_threshold_but_the_sites_own() -> None:
@@ -142,7 +141,7 @@ def slow_peer(*speeds: float) -> dict[str, Verdict]:
         report.name: finding.verdict
         for report in reports
         for finding in report.findings
-        if finding.check == "peers-bandwidth"
+        if finding.id == "peers-bandwidth"
     }
 
 
@@ -231,7 +230,7 @@ def test_a_run_measures_where_gpus_answer_and_says_why_elsewhere(checkup: Make) 
         nodes=(answers("", "", "", PODS, LOGS, ""),),
     )
     report = machines.run(Request(limit=("gpu-01", "gpu-02"), bandwidth_image="nccl-tests:13"))
-    found = {item.machine: item for item in report.findings if item.check == CHECK}
+    found = {item.subject: item for item in report.findings if item.id == CHECK}
     assert found["gpu-01"].value == "471.23 GB/s"
     assert "did not name its GPUs" in found["gpu-02"].message
     assert [request.playbook for request in engine.requests] == [PLAYBOOK, NODES_PLAYBOOK]
@@ -241,7 +240,7 @@ def test_a_run_measures_where_gpus_answer_and_says_why_elsewhere(checkup: Make) 
 def test_without_a_cluster_nothing_is_started(checkup: Make) -> None:  # noqa: F811
     machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
     report = machines.run(Request(limit=("gpu-01",), bandwidth_image="nccl-tests:13"))
-    finding = next(item for item in report.findings if item.check == CHECK)
+    finding = next(item for item in report.findings if item.id == CHECK)
     assert finding.verdict is Verdict.UNKNOWN
     assert "cluster" in finding.message
     assert [request.playbook for request in engine.requests] == [PLAYBOOK]

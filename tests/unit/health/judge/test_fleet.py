@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
-from pai_install.health.model import Action, HealthFinding
 from tests.unit.health.machines import CATALOGUE, LIMITS, Box, change, h100, healthy, smi_xml
 
 FAIL, WARN, PASS, SKIP, UNKNOWN = Verdict.FAIL, Verdict.WARN, Verdict.PASS, Verdict.SKIP, Verdict.UNKNOWN
@@ -22,12 +22,12 @@ def fleet(*boxes: Box) -> list[MachineReport]:
 
 
 def verdicts(reports: list[MachineReport], check: str) -> dict[str, Verdict]:
-    return {report.name: item.verdict for report in reports for item in report.findings if item.check == check}
+    return {report.name: item.verdict for report in reports for item in report.findings if item.id == check}
 
 
-def finding(reports: list[MachineReport], machine: str, check: str) -> HealthFinding:
+def finding(reports: list[MachineReport], machine: str, check: str) -> Finding:
     report = next(report for report in reports if report.name == machine)
-    return next(item for item in report.findings if item.check == check)
+    return next(item for item in report.findings if item.id == check)
 
 
 def named(name: str) -> Box:
@@ -156,10 +156,10 @@ def test_kubernetes_is_compared_with_layout_and_driver(line: str, gpus: Verdict,
     assert verdicts(reports, "kubernetes-ready")["a"] is ready
 
 
-def no_offer(*boxes: Box, lines: str) -> HealthFinding:
+def no_offer(*boxes: Box, lines: str) -> Finding:
     """What is said of machine a, which offers none."""
     report = next(report for report in with_nodes(lines, *boxes) if report.name == "a")
-    return next(finding for finding in report.findings if finding.check == "kubernetes-gpus")
+    return next(finding for finding in report.findings if finding.id == "kubernetes-gpus")
 
 
 def test_a_resource_that_no_machine_offers_is_no_reason_to_drain() -> None:

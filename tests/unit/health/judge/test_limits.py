@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pai_install.checks.check import Check
 from pai_install.checks.limits import Limit
 from pai_install.errors import PaiError
 from pai_install.health.checkup import site_limits
@@ -65,6 +68,41 @@ def test_every_threshold_that_the_code_or_a_text_names_exists_and_is_used() -> N
     named = set(re.findall(r'limit\(\s*"([a-z0-9-]+)"', code)) | set(re.findall(r'number\("([a-z0-9-]+)"', code))
     assert named <= known
     assert {name for name in known if not name.startswith("pcie-replays-per-lane") and f'"{name}"' not in code} == set()
+
+
+def words_in(function: ast.FunctionDef, tree: ast.Module) -> set[str]:
+    """Every text in a function, its helpers and the constants that it names; of a composed text its beginning."""
+    definitions: dict[str, ast.AST] = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for statement in tree.body:
+        if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+            definitions[statement.targets[0].id] = statement.value
+    todo: list[ast.AST] = list(function.body)
+    done, words = {function.name}, set()
+    while todo:
+        for node in ast.walk(todo.pop()):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                words.add(node.value)
+            elif isinstance(node, ast.Attribute):
+                words |= {"recent": {"xid-window-hours"}, "young": {"boot-seconds"}}.get(node.attr, set())
+            elif isinstance(node, ast.Name) and node.id in definitions and node.id not in done:
+                done.add(node.id)
+                todo.append(definitions[node.id])
+    return words
+
+
+@pytest.mark.parametrize("path", sorted(Path(rules.__file__).parent.glob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_a_check_declares_the_thresholds_that_it_compares_with(path: Path) -> None:
+    """`explain` and the documentation believe the declaration."""
+    known = {*LIMITS.defaults, *(name for _, layer in LIMITS.products for name in layer)}
+    module = importlib.import_module(f"{rules.__name__}.{path.stem}")
+    tree = ast.parse(path.read_text())
+    for node in tree.body:
+        check = getattr(module, node.name, None) if isinstance(node, ast.FunctionDef) else None
+        if isinstance(node, ast.FunctionDef) and isinstance(check, Check):
+            words = words_in(node, tree)
+            composed = {name for name in known for word in words if word.endswith("-gen") and name.startswith(word)}
+            merged = {"xid-merge-seconds"} if check.id == "gpu-xid" else set()  # the view merges Xids, for all checks
+            assert set(check.limits) == (known & words) | composed | merged, check.id
 
 
 def test_every_threshold_says_whose_it_is() -> None:

@@ -10,18 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.verdict import Verdict
+from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult
+from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.judge.check import GpuCheck
 from pai_install.health.judge.evaluate import judge_machine, machine_view
 from pai_install.health.judge.rules import GPU_CHECKS
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import NotObservedError
 from tests.unit.health.machines import Box, Texts, bus_id, change, h100, healthy, smi_xml, volta
 
 NO_VALUES = ("N/A", "[N/A]", "[Not Supported]", "ERR!", "Unknown Error", "[Unknown Error]", "GPU is lost", "", "banana")
 # They look for error words in every field; that is tested on its own below.
+# the name of a field, as a record has it -> the field
+FIELDS = {field.name: field for field in vars(fields).values() if isinstance(field, Field)}
 SCANNERS = {"gpu-lost", "gpu-readable"}
 # Free text: any word is a value there.
 FREE_TEXT = {"product_name", "vbios_version", "uuid", "gsp_firmware_version", "inforom_version/img_version"}
@@ -39,21 +43,21 @@ def passing(view: MachineView) -> dict[str, tuple[GpuCheck, set[str]]]:
     found = {}
     gpu = view.gpus[0]
     for check in GPU_CHECKS:
-        gpu.begin()
-        view.begin()
-        if gpu.settle(check.judge(gpu, view)).verdict is Verdict.PASS:
-            read = {path for field, _ in gpu._touched for path in field.paths if path in gpu.gpu.texts}
-            found[check.text.id] = (check, read)
+        gpu.record.begin()
+        view.record.begin()
+        if gpu.record.settle(check.judge(gpu, view)).verdict is Verdict.PASS:
+            read = {path for name in gpu.record.names for path in FIELDS[name].paths if path in gpu.gpu.texts}
+            found[check.id] = (check, read)
     return found
 
 
 def verdict(check: GpuCheck, view: MachineView) -> Verdict:
     """What the check says of the machine's GPU."""
     gpu = view.gpus[0]
-    gpu.begin()
-    view.begin()
+    gpu.record.begin()
+    view.record.begin()
     try:
-        return gpu.settle(check.judge(gpu, view)).verdict
+        return gpu.record.settle(check.judge(gpu, view)).verdict
     except NotObservedError as gap:
         return gap.verdict
 
@@ -88,7 +92,7 @@ def test_every_gpu_check_that_applies_was_among_the_readers() -> None:
         for check in passing(view_of(box, texts))
     }
     skipped = {"gpu-pcie-replays", "gpu-throttle-time"}  # need an earlier run
-    assert passed | skipped | {"gpu-model"} == {check.text.id for check in GPU_CHECKS}
+    assert passed | skipped | {"gpu-model"} == {check.id for check in GPU_CHECKS}
 
 
 @pytest.mark.parametrize("value", ["ERR!", "Unknown Error", "[Unknown Error]"])
@@ -97,8 +101,7 @@ def test_error_words_in_any_field_fail_the_gpu(path: str, value: str) -> None:
     if path in {"processes", "mig_devices"}:
         return
     found = {
-        finding.check: finding.verdict
-        for finding in judge_machine(view_of(BOXES["hopper"], change(h100(), path, value)))
+        finding.id: finding.verdict for finding in judge_machine(view_of(BOXES["hopper"], change(h100(), path, value)))
     }
     assert found["gpu-readable"] is Verdict.FAIL
 
@@ -108,7 +111,7 @@ def test_error_words_in_any_field_fail_the_gpu(path: str, value: str) -> None:
 )
 def test_text_in_place_of_children_reaches_every_check_below_it(container: str) -> None:
     lost = {
-        finding.check: finding
+        finding.id: finding
         for finding in judge_machine(view_of(BOXES["hopper"], change(h100(), container, "GPU is lost")))
     }
     assert lost["gpu-lost"].verdict is Verdict.FAIL
@@ -132,7 +135,7 @@ def damaged(result: CommandResult | None) -> Iterator[tuple[str, CommandResult |
 def reads(box: Box) -> dict[str, set[str]]:
     """Machine check that passes -> the commands, files and readers that it has read."""
     return {
-        finding.check: set(finding.evidence.split(", "))
+        finding.id: set(finding.evidence.split(", "))
         for finding in judge_machine(machine_view(box.evidence, box.knowledge))
         if finding.verdict is Verdict.PASS and not finding.device
     }
@@ -165,7 +168,7 @@ def test_machine_checks_never_pass_without_their_command(command: str) -> None:
         box = HEALTHY.command(command, result)
         if command == "kernel_log":
             box = box.command("dmesg", None)
-        after = {finding.check: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
+        after = {finding.id: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
         for check in readers:
             assert after[check] is not Verdict.PASS, f"{check} passes with {command} {how}"
 
@@ -185,7 +188,7 @@ def test_machine_checks_never_pass_without_their_file(path: str, text: str | Non
     if path == "/var/log/fabricmanager.log" and text == "":
         return  # a log that was rotated just now
     box = HEALTHY.paths({path: text})
-    after = {finding.check: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
+    after = {finding.id: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
     for check in [check for check, names in READS.items() if path in names]:
         assert after[check] is not Verdict.PASS, f"{check} passes with {path} = {text!r}"
 
@@ -193,7 +196,7 @@ def test_machine_checks_never_pass_without_their_file(path: str, text: str | Non
 @pytest.mark.parametrize("name", FACTS)
 def test_machine_checks_never_pass_when_a_reader_failed(name: str) -> None:
     box = HEALTHY.fact(name, None)
-    after = {finding.check: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
+    after = {finding.id: finding.verdict for finding in judge_machine(machine_view(box.evidence, box.knowledge))}
     for check in [check for check, names in READS.items() if name in names]:
         assert after[check] is not Verdict.PASS, f"{check} passes without {name}"
 

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from pai_install.checks.limits import Limit, Limits
-from pai_install.checks.verdict import Verdict
-from pai_install.health.judge.rules import TEXTS
+from pai_install.checks.verdict import Action, Verdict
+from pai_install.health.judge.rules import CHECKS
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of
-from pai_install.health.model import Action
 from tests.unit.health.machines import (
     BOOT,
     LIMITS,
@@ -122,7 +121,7 @@ def test_one_changed_value_gives_its_verdict_and_action(
 
 @pytest.mark.parametrize(("path", "text", "check"), [row[:3] for row in ONE_VALUE if row[3] is FAIL])
 def test_a_failing_gpu_fails_only_what_concerns_it(path: str, text: str, check: str) -> None:
-    failed = {item.check for item in gpu_change(path, text)(healthy()).report().findings if item.verdict is FAIL}
+    failed = {item.id for item in gpu_change(path, text)(healthy()).report().findings if item.verdict is FAIL}
     together = {
         "gpu-power": {"gpu-readable"},
         "gpu-model": {"gpu-memory-size", "nvlink-links"},
@@ -133,7 +132,7 @@ def test_a_failing_gpu_fails_only_what_concerns_it(path: str, text: str, check: 
 def test_the_healthy_machine_has_neither_fail_nor_warn_nor_unknown() -> None:
     for count in (1, 2, 8):
         report = healthy(count).report()
-        assert {item.check for item in report.findings if item.verdict not in (PASS, SKIP)} == set()
+        assert {item.id for item in report.findings if item.verdict not in (PASS, SKIP)} == set()
         assert report.verdict is PASS
         assert report.action is Action.NONE
 
@@ -147,12 +146,12 @@ def test_report_names_the_costliest_action() -> None:
 
 
 def test_every_check_says_what_it_is() -> None:
-    for text in TEXTS.values():
-        assert text.title
-        assert text.reads
-        assert text.threshold
-        assert text.source
-        assert text.id == text.id.lower()
+    for check in CHECKS.values():
+        assert check.title
+        assert check.reads
+        assert check.rule
+        assert check.source
+        assert check.id == check.id.lower()
 
 
 def test_old_schema_counts_corrected_errors_as_single_bits() -> None:
@@ -193,7 +192,7 @@ def test_consumer_cards_are_not_asked_for_what_they_lack() -> None:
     for path in ("ecc_errors", "remapped_rows", "ecc_mode", "fabric"):
         texts = change(texts, path, None)
     report = healthy(1).gpus(texts).expecting(model="RTX 4090").report()
-    found = {item.check: item for item in report.findings}
+    found = {item.id: item for item in report.findings}
     for check in ("gpu-ecc-uncorrected", "gpu-remap-failed", "gpu-ecc-mode", "gpu-fabric"):
         assert found[check].verdict is SKIP, check
 
@@ -433,14 +432,14 @@ def test_a_sku_of_the_site_may_have_its_own_number() -> None:
     limits: Limits = LIMITS.overridden({"skus": {"h100": {"temperature-margin": 60}}})
     finding = healthy().knowing(limits=limits).finding("gpu-temperature")
     assert finding.verdict is WARN
-    assert finding.threshold_source == "temperature-margin: site, skus.h100"
+    assert finding.source == "temperature-margin: site, skus.h100"
     other = healthy().knowing(limits=limits).expecting(sku="other")
     assert other.verdict("gpu-temperature") is PASS
 
 
 def test_a_finding_says_whose_threshold_it_is() -> None:
     finding = gpu_change("ecc_errors/aggregate/dram_correctable", "20000001")(healthy()).finding("gpu-ecc-corrected")
-    assert finding.threshold_source == "ecc-corrected-dram: AZ; ecc-corrected-sram: AZ"
+    assert finding.source == "ecc-corrected-dram: AZ; ecc-corrected-sram: AZ"
     assert LIMITS.defaults["ecc-corrected-dram"] == Limit(20_000_000, "AZ")
 
 

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.product import same_model
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot
-from pai_install.health.model import Action
 from tests.unit.health.machines import BOOT, DRIVER, NOW, Box, bus_id, change, h100, healthy, ran, smi_xml, uuid, volta
 
 FAIL, WARN, PASS, SKIP, UNKNOWN = Verdict.FAIL, Verdict.WARN, Verdict.PASS, Verdict.SKIP, Verdict.UNKNOWN
@@ -532,11 +531,11 @@ def test_docker_that_its_socket_starts_is_at_rest() -> None:
 def test_hang_says_where_and_the_rest_is_unknown_not_failed() -> None:
     hung = CommandResult(timed_out=True, duration_s=30.2, state="D", wchan="nvidia_ioctl", unkillable=True)
     report = healthy().command("nvidia_smi_xml", hung).report()
-    failed = {item.check: item for item in report.findings if item.verdict is FAIL}
+    failed = {item.id: item for item in report.findings if item.verdict is FAIL}
     assert set(failed) == {"driver-responds"}
     assert failed["driver-responds"].value == "30 s, in state D at nvidia_ioctl"
     assert "could not be killed" in failed["driver-responds"].message
-    assert {item.verdict for item in report.findings if item.check == "gpu-ecc-uncorrected"} == {UNKNOWN}
+    assert {item.verdict for item in report.findings if item.id == "gpu-ecc-uncorrected"} == {UNKNOWN}
 
 
 def test_text_output_stands_in_where_the_xml_is_refused() -> None:
@@ -584,7 +583,7 @@ def test_cpu_only_machine_skips_every_gpu_check() -> None:
     nothing = {path: None for path in healthy().evidence.files if "nvidia" in path or path.startswith("/sys/bus/pci")}
     box = healthy().paths(nothing).output("lspci", "").command("nvidia_smi_xml", CommandResult(missing=True))
     report = box.expecting(device="", model="", count=None).report()
-    assert {item.verdict for item in report.findings if item.check.startswith(("gpu-", "driver-"))} == {SKIP}
+    assert {item.verdict for item in report.findings if item.id.startswith(("gpu-", "driver-"))} == {SKIP}
     assert report.verdict is PASS
 
 

@@ -6,18 +6,20 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.finding import parse_finding
+from pai_install.checks.result import Result, failed, passed, warned
+from pai_install.checks.verdict import Action, Verdict, gravest
 from pai_install.health.collect.collector import redact
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.nvidia import Gpu
 from pai_install.health.evidence.reading import State
-from pai_install.health.judge.evaluate import gravest, judge_machine, machine_view
+from pai_install.health.judge.evaluate import judge_machine, machine_view
 from pai_install.health.judge.facts import baseline_of, facts_of, snapshot_of
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 from pai_install.health.memory.snapshot import GpuBaseline, Snapshot, card_of
-from pai_install.health.model import Action, Judgement, NotObservedError, failed, finding_from_json, passed, warned
 from tests.unit.health.machines import BOOT, DRIVER, NOW, Box, bus_id, change, gpu_change, h100, healthy, uuid
 
 
@@ -36,8 +38,8 @@ def view(box: Box) -> MachineView:
 def test_a_pass_that_rests_on_a_value_stays() -> None:
     item = gpu(compute_mode="Default")
     assert item.word(fields.COMPUTE_MODE, "default") == "default"
-    assert item.settle(passed("x")).verdict is Verdict.PASS
-    assert item.evidence == "compute mode"
+    assert item.record.settle(passed("x")).verdict is Verdict.PASS
+    assert item.record.evidence == "compute mode"
 
 
 @pytest.mark.parametrize(
@@ -52,48 +54,45 @@ def test_a_pass_that_rests_on_a_value_stays() -> None:
 def test_a_pass_that_rests_on_no_value_does_not(text: str, verdict: Verdict, words: str) -> None:
     item = gpu(compute_mode=text)
     item.word(fields.COMPUTE_MODE, "default")
-    judgement = item.settle(passed("x"))
-    assert judgement.verdict is verdict
-    assert words in judgement.message
+    result = item.record.settle(passed("x"))
+    assert result.verdict is verdict
+    assert words in result.message
 
 
 def test_a_fail_stays_whatever_else_is_missing() -> None:
     item = gpu(compute_mode="ERR!")
     item.word(fields.COMPUTE_MODE, "default")
-    assert item.settle(failed("bad")).verdict is Verdict.FAIL
-    assert item.settle(warned("so so")).verdict is Verdict.WARN
+    assert item.record.settle(failed("bad")).verdict is Verdict.FAIL
+    assert item.record.settle(warned("so so")).verdict is Verdict.WARN
 
 
 def test_an_error_weighs_more_than_an_absence_and_that_more_than_not_available() -> None:
     item = gpu(compute_mode="N/A", performance_state="")
     item.text(fields.COMPUTE_MODE)
     item.text(fields.PSTATE)
-    missing = item.missing()
-    assert missing is not None
+    missing = item.record.settle(passed())
     assert missing.verdict is Verdict.UNKNOWN
     item = gpu(compute_mode="N/A", performance_state="Unknown Error")
     item.text(fields.COMPUTE_MODE)
     item.text(fields.PSTATE)
-    missing = item.missing()
-    assert missing is not None
+    missing = item.record.settle(passed())
     assert missing.value == "Unknown Error"
 
 
 def test_what_is_only_peeked_at_does_not_count() -> None:
     item = gpu(compute_mode="N/A")
     assert item.peek(fields.COMPUTE_MODE).state is State.NOT_AVAILABLE
-    assert item.missing() is None
+    assert item.record.settle(passed()).verdict is Verdict.PASS
     item.text(fields.COMPUTE_MODE)
-    assert item.missing() is not None
-    item.begin()
-    assert item.missing() is None
+    assert item.record.settle(passed()).verdict is Verdict.SKIP
+    item.record.begin()
+    assert item.record.settle(passed()).verdict is Verdict.PASS
 
 
 def test_text_that_is_no_number_is_an_error_for_who_wants_one() -> None:
     item = gpu(temperature__gpu_temp="warm")
     assert item.number(fields.TEMPERATURE) is None
-    missing = item.missing()
-    assert missing is not None
+    missing = item.record.settle(passed())
     assert missing.verdict is Verdict.UNKNOWN
 
 
@@ -126,7 +125,7 @@ def test_output_that_is_not_there_says_why(result: CommandResult | None, verdict
     with pytest.raises(NotObservedError, match=words) as gap:
         machine.output("lspci", missing=Verdict.SKIP)
     assert gap.value.verdict is verdict
-    assert machine.evidence == "lspci"
+    assert machine.record.evidence == "lspci"
 
 
 def test_allowed_statuses_are_answers() -> None:
@@ -245,12 +244,12 @@ def test_actions_are_ordered_by_what_they_cost() -> None:
 
 def test_finding_survives_json() -> None:
     finding = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy()).finding("gpu-remap-failed")
-    assert finding_from_json(finding.as_json()) == finding
+    assert parse_finding(finding.as_json()) == finding
     assert "device" not in healthy().finding("host-swap").as_json()
 
 
-def test_judgement_helpers() -> None:
-    assert failed("m", 5, 0) == Judgement(Verdict.FAIL, "m", "5", "0")
+def test_result_helpers() -> None:
+    assert failed("m", 5, 0) == Result(Verdict.FAIL, "m", "5", "0")
     assert warned("m").action is Action.NONE
     assert failed("m").action is None, "the check's own"
 

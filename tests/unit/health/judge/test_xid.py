@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.kernel_log import LogKind, Xid, line_time, parse_events, parse_xids
 from pai_install.health.judge.xid import meaning_of, merge
 from pai_install.health.memory.snapshot import PastIncident, Snapshot, card_of
-from pai_install.health.model import Action
 from tests.unit.health.machines import BOOT, CATALOGUE, NOW, bus_id, healthy, ran, uuid
 
 FAIL, WARN, PASS, UNKNOWN = Verdict.FAIL, Verdict.WARN, Verdict.PASS, Verdict.UNKNOWN

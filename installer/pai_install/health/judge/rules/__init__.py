@@ -1,7 +1,10 @@
-"""Every check, as tables of pure functions: evidence in, judgement out."""
+"""Every check: pure functions, evidence in, results out, each below its declaration."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from pai_install.checks.check import Check, declared, unique
 from pai_install.health.judge.check import FleetCheck, GpuCheck, MachineCheck
 from pai_install.health.judge.rules import (
     bandwidth,
@@ -20,24 +23,13 @@ from pai_install.health.judge.rules import (
     thermal,
     xids,
 )
-from pai_install.health.model import CheckText
 
-_LOCAL: tuple[GpuCheck | MachineCheck, ...] = (
-    *state.CHECKS,
-    *inventory.CHECKS,
-    *driver.CHECKS,
-    *xids.CHECKS,
-    *memory.CHECKS,
-    *fabric.CHECKS,
-    *link.CHECKS,
-    *thermal.CHECKS,
-    *network.CHECKS,
-    *containers.CHECKS,
-    *bandwidth.CHECKS,
-    *host.CHECKS,
-    *disk.CHECKS,
+_LOCAL = declared(
+    state, inventory, driver, xids, memory, fabric, link, thermal, network, containers, bandwidth, host, disk
 )
 GPU_CHECKS: tuple[GpuCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, GpuCheck))
 MACHINE_CHECKS: tuple[MachineCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, MachineCheck))
-FLEET_CHECKS: tuple[FleetCheck, ...] = (*kubernetes.CHECKS, *peers.CHECKS)
-TEXTS: dict[str, CheckText] = {check.text.id: check.text for check in (*_LOCAL, *FLEET_CHECKS)}
+FLEET_CHECKS: tuple[FleetCheck, ...] = tuple(
+    check for check in (*declared(kubernetes), *peers.TRAIT_CHECKS, *declared(peers)) if isinstance(check, FleetCheck)
+)
+CHECKS: dict[str, Check[Any]] = {check.id: check for check in unique((*_LOCAL, *FLEET_CHECKS))}

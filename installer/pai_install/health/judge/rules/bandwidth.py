@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from pai_install.checks.result import Result, failed, passed, skipped, unknown
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.nccl import COMMAND, parse_all_reduce
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown
 
 LIMIT = "nccl-busbw"
 # The defaults were measured with so many; fewer, or another topology, reach another number.
@@ -18,7 +19,18 @@ _TROUBLE = re.compile(r"NCCL WARN|Test (?:NCCL|CUDA) failure|error|failure", re.
 _NO_PROGRAM = re.compile(r"all_reduce_perf: (?:command )?not found|executable file not found")
 
 
-def _all_reduce(machine: MachineView) -> Judgement:
+@machine_check(
+    id="nccl-all-reduce",
+    title="All GPUs of the machine reach the bandwidth of their model together",
+    reads="all_reduce_perf of nccl-tests in a job with all GPUs (only with --bandwidth-image)",
+    rule="FAIL for wrong values, an error, or below nccl-busbw; UNKNOWN without a threshold or when it did not run",
+    limits=("nccl-busbw",),
+    source="AZ",
+    remedy="look at nvlink-links, gpu-peer-to-peer, pcie-width and the throttling checks; drain the machine",
+    action=Action.DRAIN,
+    gpus_only=True,
+)
+def all_reduce(machine: MachineView) -> Result:
     result = machine.result(COMMAND)
     if result is None:
         return skipped("not asked for; `health --bandwidth-image IMAGE` runs it, where there is a cluster")
@@ -35,7 +47,7 @@ def _all_reduce(machine: MachineView) -> Judgement:
     return _speed(machine, measured.bus_gbs)
 
 
-def _gap(result: CommandResult) -> Judgement | None:
+def _gap(result: CommandResult) -> Result | None:
     """Why nothing was measured, where that says nothing of the GPUs."""
     if result.not_started:
         return unknown(f"it was not tried: {result.stderr[:160]}")
@@ -46,7 +58,7 @@ def _gap(result: CommandResult) -> Judgement | None:
     return None
 
 
-def _speed(machine: MachineView, speed: float) -> Judgement:
+def _speed(machine: MachineView, speed: float) -> Result:
     names = {gpu.peek(fields.PRODUCT).text for gpu in machine.gpus}
     product = names.pop() if len(names) == 1 else ""
     least = machine.optional_limit(LIMIT, product)
@@ -59,20 +71,3 @@ def _speed(machine: MachineView, speed: float) -> Judgement:
     if speed < least:
         return failed("the GPUs are slow together", value, f">= {least:g} GB/s")
     return passed(value, f">= {least:g} GB/s")
-
-
-CHECKS = (
-    MachineCheck(
-        CheckText(
-            "nccl-all-reduce",
-            "All GPUs of the machine reach the bandwidth of their model together",
-            "all_reduce_perf of nccl-tests in a job with all GPUs (only with --bandwidth-image)",
-            f"FAIL for wrong values, an error, or below {LIMIT}; UNKNOWN without a threshold or when it did not run",
-            "AZ",
-            "look at nvlink-links, gpu-peer-to-peer, pcie-width and the throttling checks; drain the machine",
-            Action.DRAIN,
-        ),
-        _all_reduce,
-        gpus_only=True,
-    ),
-)

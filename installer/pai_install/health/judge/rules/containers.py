@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.host import parse_json_object, parse_units
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
 
 _MIG = re.compile(r"MIG-[0-9a-fA-F]")
 # The words of Docker and of ctr for an image that is not there.
@@ -18,7 +18,18 @@ _NO_IMAGE = re.compile(r"[Nn]o such image|image \S+: not found|manifest unknown|
 _UUID = re.compile(r"GPU-[0-9a-fA-Fredct-]+")
 
 
-def _services(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-services",
+    title="containerd, Docker and the kubelet run",
+    reads="systemd units",
+    rule="FAIL when an installed one does not and no socket starts it; WARN after more than 5 restarts, or while one "
+    "starts in the first boot-seconds",
+    limits=("boot-seconds",),
+    source="OpenPAI k8sDockerDaemonNotOk",
+    remedy="systemctl status and journalctl -u of the service",
+    action=Action.DRAIN,
+)
+def services(machine: MachineView) -> Result:
     units = parse_units(machine.output("host_units", missing=Verdict.SKIP))
     installed = [unit for unit in units.values() if unit.loaded and not unit.name.endswith(".socket")]
     if not installed:
@@ -39,7 +50,16 @@ def _services(machine: MachineView) -> Judgement:
     return passed(", ".join(unit.name for unit in installed), "active")
 
 
-def _docker_runtime(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-docker-runtime",
+    title="Docker has the nvidia runtime",
+    reads="docker info",
+    rule="FAIL when it is missing; SKIP without Docker",
+    source="GOP",
+    remedy="pai-install apply registers it",
+    gpus_only=True,
+)
+def docker_runtime(machine: MachineView) -> Result:
     info = parse_json_object(machine.output("docker_info", missing=Verdict.SKIP))
     runtimes = info.get("Runtimes")
     if not isinstance(runtimes, dict):
@@ -49,14 +69,32 @@ def _docker_runtime(machine: MachineView) -> Judgement:
     return passed(f"default {info.get('DefaultRuntime', '?')}", "nvidia registered")
 
 
-def _containerd_runtime(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-containerd-runtime",
+    title="containerd has the nvidia runtime",
+    reads="containerd config dump",
+    rule="FAIL when it is missing; SKIP without containerd",
+    source="GOP",
+    remedy="pai-install apply registers it",
+    gpus_only=True,
+)
+def containerd_runtime(machine: MachineView) -> Result:
     text = machine.output("containerd_config", missing=Verdict.SKIP)
     if not re.search(r"runtimes\.'?\"?nvidia", text):
         return failed("containerd has no nvidia runtime", "none", "nvidia")
     return passed("registered", "registered")
 
 
-def _cdi(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-cdi",
+    title="The CDI file is that of these GPUs and this driver",
+    reads="/var/run/cdi, /etc/cdi, nvidia-smi",
+    rule="FAIL when count or driver version differ; WARN when there is none",
+    source="own",
+    remedy="nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
+    gpus_only=True,
+)
+def cdi(machine: MachineView) -> Result:
     files = machine.files("/var/run/cdi/", "files_host") | machine.files("/etc/cdi/", "files_host")
     specs = {path: text for path, text in files.items() if "nvidia.com/gpu" in text}
     if not specs:
@@ -76,7 +114,7 @@ def _cdi(machine: MachineView) -> Judgement:
     return passed(f"{len(names)} devices", f"{count} GPUs")
 
 
-def _in_container(machine: MachineView, command: str, runtime: str) -> Judgement:
+def _in_container(machine: MachineView, command: str, runtime: str) -> Result:
     result = machine.result(command)
     if result is None:
         return skipped("not asked for; `health --deep-image IMAGE` runs it")
@@ -93,7 +131,7 @@ def _in_container(machine: MachineView, command: str, runtime: str) -> Judgement
     return passed(f"{len(inside)} GPUs", f"{len(host)} GPUs")
 
 
-def _not_run(result: CommandResult, runtime: str) -> Judgement:
+def _not_run(result: CommandResult, runtime: str) -> Result:
     if result.timed_out or result.not_started:
         return unknown(f"the container in {runtime} gave no answer in time")
     if _NO_IMAGE.search(result.text):
@@ -101,15 +139,42 @@ def _not_run(result: CommandResult, runtime: str) -> Judgement:
     return failed(f"a container with all GPUs did not run in {runtime}", result.text[-200:], "runs")
 
 
-def _docker_gpu(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-gpu-docker",
+    title="A container in Docker sees every GPU",
+    reads="docker run --gpus all IMAGE nvidia-smi -L (only with --deep-image)",
+    rule="FAIL when it fails or the UUIDs differ",
+    source="GOP validator",
+    remedy="check the nvidia runtime and the device nodes",
+    gpus_only=True,
+)
+def docker_gpu(machine: MachineView) -> Result:
     return _in_container(machine, "docker_gpu", "Docker")
 
 
-def _containerd_gpu(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-gpu-containerd",
+    title="A container in containerd sees every GPU",
+    reads="ctr run --device nvidia.com/gpu=all IMAGE nvidia-smi -L (only with --deep-image)",
+    rule="FAIL when it fails or the UUIDs differ",
+    source="GOP validator",
+    remedy="check the CDI file",
+    gpus_only=True,
+)
+def containerd_gpu(machine: MachineView) -> Result:
     return _in_container(machine, "containerd_gpu", "containerd")
 
 
-def _pod_gpu(machine: MachineView) -> Judgement:
+@machine_check(
+    id="container-gpu-pod",
+    title="A pod with one GPU runs through RuntimeClass nvidia",
+    reads="a pod that runs nvidia-smi -L (only with --deep-image)",
+    rule="FAIL when it fails or sees no GPU of the machine; UNKNOWN when it is not started, as when all are in use",
+    source="GOP validator",
+    remedy="look at the device plugin's pod, RuntimeClass nvidia and the CDI file",
+    gpus_only=True,
+)
+def pod_gpu(machine: MachineView) -> Result:
     result = machine.result("pod_gpu")
     if result is None:
         return skipped("not asked for; `health --deep-image IMAGE` runs it, where there is a cluster")
@@ -124,92 +189,3 @@ def _pod_gpu(machine: MachineView) -> Judgement:
     if not inside <= host and not _MIG.search(result.stdout):
         return failed("a pod sees a GPU that is not the machine's", ", ".join(sorted(inside)), "one of the machine's")
     return passed(f"{len(inside)} GPU", "1 GPU")
-
-
-CHECKS = (
-    MachineCheck(
-        CheckText(
-            "container-services",
-            "containerd, Docker and the kubelet run",
-            "systemd units",
-            "FAIL when an installed one does not and no socket starts it; WARN after more than 5 restarts, or while "
-            "one starts in the first boot-seconds",
-            "OpenPAI k8sDockerDaemonNotOk",
-            "systemctl status and journalctl -u of the service",
-            Action.DRAIN,
-        ),
-        _services,
-    ),
-    MachineCheck(
-        CheckText(
-            "container-docker-runtime",
-            "Docker has the nvidia runtime",
-            "docker info",
-            "FAIL when it is missing; SKIP without Docker",
-            "GOP",
-            "pai-install apply registers it",
-        ),
-        _docker_runtime,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "container-containerd-runtime",
-            "containerd has the nvidia runtime",
-            "containerd config dump",
-            "FAIL when it is missing; SKIP without containerd",
-            "GOP",
-            "pai-install apply registers it",
-        ),
-        _containerd_runtime,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "container-cdi",
-            "The CDI file is that of these GPUs and this driver",
-            "/var/run/cdi, /etc/cdi, nvidia-smi",
-            "FAIL when count or driver version differ; WARN when there is none",
-            "own",
-            "nvidia-ctk cdi generate --output=/var/run/cdi/nvidia.yaml",
-        ),
-        _cdi,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "container-gpu-docker",
-            "A container in Docker sees every GPU",
-            "docker run --gpus all IMAGE nvidia-smi -L (only with --deep-image)",
-            "FAIL when it fails or the UUIDs differ",
-            "GOP validator",
-            "check the nvidia runtime and the device nodes",
-        ),
-        _docker_gpu,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "container-gpu-containerd",
-            "A container in containerd sees every GPU",
-            "ctr run --device nvidia.com/gpu=all IMAGE nvidia-smi -L (only with --deep-image)",
-            "FAIL when it fails or the UUIDs differ",
-            "GOP validator",
-            "check the CDI file",
-        ),
-        _containerd_gpu,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "container-gpu-pod",
-            "A pod with one GPU runs through RuntimeClass nvidia",
-            "a pod that runs nvidia-smi -L (only with --deep-image)",
-            "FAIL when it fails or sees no GPU of the machine; UNKNOWN when it is not started, as when all are in use",
-            "GOP validator",
-            "look at the device plugin's pod, RuntimeClass nvidia and the CDI file",
-        ),
-        _pod_gpu,
-        gpus_only=True,
-    ),
-)

@@ -7,22 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.host import Mount, parse_mounts
 from pai_install.health.evidence.parse.kernel_log import LogKind
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 _REAL = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay"}
 # Where a system that works writes; data sets, snaps and volumes of pods may be read-only on purpose.
@@ -30,7 +21,16 @@ _WRITTEN = {"/", "/home", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp"}  #
 _WRITTEN |= {f"/var/lib/{name}" for name in ("containerd", "docker", "etcd", "kubelet")}
 
 
-def _disk_space(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="disk-space",
+    title="Disks have room",
+    reads="statvfs of /, /var, kubelet, containerd and Docker folders",
+    rule="FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
+    limits=("disk-used-warn-percent", "disk-used-fail-percent", "disk-free-fail-mib"),
+    source="GPUD, NHC; OpenPAI NodeFilesystemUsage",
+    remedy="delete images and logs: docker image prune, journalctl --vacuum-size=1G",
+)
+def disk_space(machine: MachineView) -> Iterator[Result]:
     disks = machine.fact("disks")
     if not isinstance(disks, dict) or not disks:
         yield unknown("no mount was measured")
@@ -44,9 +44,7 @@ def _disk_space(machine: MachineView) -> Iterator[Judgement]:
         yield _space_of(machine, mount, total, free, inodes, inodes_free)
 
 
-def _space_of(
-    machine: MachineView, mount: str, total: float, free: float, inodes: float, inodes_free: float
-) -> Judgement:
+def _space_of(machine: MachineView, mount: str, total: float, free: float, inodes: float, inodes_free: float) -> Result:
     if total <= 0:
         return unknown("its size is not known", device=mount)
     used = max(100 * (1 - free / total), 100 * (1 - inodes_free / inodes) if inodes > 0 else 0)
@@ -59,7 +57,17 @@ def _space_of(
     return passed(value, expected, device=mount)
 
 
-def _read_only(machine: MachineView) -> Judgement:
+@machine_check(
+    id="disk-read-only",
+    title="No file system became read-only",
+    reads="/proc/mounts, kernel log",
+    rule="FAIL for one that the system writes to, has errors=remount-ro or is named by the kernel log; others may be "
+    "read-only on purpose",
+    source="NPD",
+    remedy="save the data, check the disk, repair or replace it",
+    action=Action.DRAIN,
+)
+def read_only(machine: MachineView) -> Result:
     mounts = parse_mounts(machine.file("/proc/mounts"))
     if not mounts:
         return unknown("/proc/mounts is empty")
@@ -89,7 +97,16 @@ def _must_write(mount: Mount, frozen: str) -> bool:
     )
 
 
-def _smart(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="disk-smart",
+    title="Disks report themselves healthy",
+    reads="smartctl -H",
+    rule="FAIL when a disk says it fails; UNKNOWN when it does not say; SKIP for one without SMART",
+    source="own",
+    remedy="replace the disk",
+    action=Action.RMA,
+)
+def smart(machine: MachineView) -> Iterator[Result]:
     scan = machine.output("smart_scan", missing=Verdict.SKIP)
     disks = [line.split()[0] for line in scan.splitlines() if line.startswith("/dev/")]
     if not disks:
@@ -118,7 +135,16 @@ def _no_smart(report: dict[str, Any]) -> bool:
     return report.get("device", {}).get("type") == "scsi" and report.get("smartctl", {}).get("exit_status") in (0, 4)
 
 
-def _raid(machine: MachineView) -> Judgement:
+@machine_check(
+    id="disk-raid",
+    title="Software RAID is complete",
+    reads="/proc/mdstat",
+    rule="FAIL when an array misses a disk",
+    source="own",
+    remedy="replace the disk and rebuild the array",
+    action=Action.RMA,
+)
+def raid(machine: MachineView) -> Result:
     text = machine.file("/proc/mdstat", missing=Verdict.SKIP)
     if "blocks" not in text:
         return skipped("no software RAID")
@@ -126,58 +152,3 @@ def _raid(machine: MachineView) -> Judgement:
     if degraded:
         return failed("a RAID array misses a disk", degraded[0], "complete")
     return passed("complete", "complete")
-
-
-CHECKS = tuple(
-    MachineCheck(text, judge)
-    for text, judge in (
-        (
-            CheckText(
-                "disk-space",
-                "Disks have room",
-                "statvfs of /, /var, kubelet, containerd and Docker folders",
-                "FAIL at disk-used-fail-percent or under disk-free-fail-mib; WARN at disk-used-warn-percent",
-                "GPUD, NHC; OpenPAI NodeFilesystemUsage",
-                "delete images and logs: docker image prune, journalctl --vacuum-size=1G",
-            ),
-            _disk_space,
-        ),
-        (
-            CheckText(
-                "disk-read-only",
-                "No file system became read-only",
-                "/proc/mounts, kernel log",
-                "FAIL for one that the system writes to, has errors=remount-ro or is named by the kernel log; others "
-                "may be read-only on purpose",
-                "NPD",
-                "save the data, check the disk, repair or replace it",
-                Action.DRAIN,
-            ),
-            _read_only,
-        ),
-        (
-            CheckText(
-                "disk-smart",
-                "Disks report themselves healthy",
-                "smartctl -H",
-                "FAIL when a disk says it fails; UNKNOWN when it does not say; SKIP for one without SMART",
-                "own",
-                "replace the disk",
-                Action.RMA,
-            ),
-            _smart,
-        ),
-        (
-            CheckText(
-                "disk-raid",
-                "Software RAID is complete",
-                "/proc/mdstat",
-                "FAIL when an array misses a disk",
-                "own",
-                "replace the disk and rebuild the array",
-                Action.RMA,
-            ),
-            _raid,
-        ),
-    )
-)

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import re
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.devices import GENERATIONS
 from pai_install.health.evidence.parse.host import parse_modules, parse_units
 from pai_install.health.evidence.parse.kernel_log import LogKind
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 # nvidia-smi's exit status -> what it means, what to do.
 STATUS = {
@@ -44,7 +35,18 @@ MAINTAINED = (580, 595)
 _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 
 
-def _responds(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-responds",
+    title="nvidia-smi answers in time",
+    reads="nvidia-smi -q -x",
+    rule="FAIL when it hangs; WARN above driver-slow-seconds",
+    limits=("driver-slow-seconds",),
+    source="NVS, PAI",
+    remedy="stop the jobs of the machine and reboot it; cold start when it hangs again",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def responds(machine: MachineView) -> Result:
     result = machine.result("nvidia_smi_xml")
     if result is None:
         return unknown("nvidia-smi was not run")
@@ -65,7 +67,17 @@ def _responds(machine: MachineView) -> Judgement:
     return passed(f"{result.duration_s:.1f} s", f"<= {slow:.0f} s")
 
 
-def _status(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-status",
+    title="nvidia-smi ends well",
+    reads="exit status and messages of nvidia-smi -q -x",
+    rule="FAIL for any status but 0",
+    source="NHC, GPU Operator",
+    remedy="see the message",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def exit_status(machine: MachineView) -> Result:
     result = machine.result("nvidia_smi_xml")
     if result is None or result.missing or result.rc is None:
         return unknown("nvidia-smi gave no exit status")
@@ -87,7 +99,17 @@ def _status(machine: MachineView) -> Judgement:
     return passed(0, 0)
 
 
-def _versions(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-versions",
+    title="Module, library and disk hold one driver version",
+    reads="/proc/driver/nvidia/version, nvidia-smi, modinfo, libnvidia-ml.so.*",
+    rule="FAIL when they differ",
+    source="own",
+    remedy="reboot; when they still differ remove all driver packages and install one version",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def one_version(machine: MachineView) -> Result:
     report = machine.smi
     versions = {"running (nvidia-smi)": report.driver_version}
     loaded = _VERSION.search(machine.file("/proc/driver/nvidia/version"))
@@ -108,7 +130,16 @@ def _versions(machine: MachineView) -> Judgement:
     return passed(stated.pop(), "one version")
 
 
-def _branch(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-branch",
+    title="The driver's branch supports the GPU and is maintained",
+    reads="driver version, product name",
+    rule="FAIL when the branch does not support the generation; WARN when it is no longer maintained",
+    source="NVIDIA's list of supported drivers",
+    remedy="install a maintained branch that supports the GPU",
+    gpus_only=True,
+)
+def supported_branch(machine: MachineView) -> Result:
     version = machine.smi.driver_version
     if not version:
         return unknown("the driver states no version")
@@ -126,7 +157,7 @@ def _branch(machine: MachineView) -> Judgement:
     return _maintained(branch, version, generations)
 
 
-def _maintained(branch: int, version: str, generations: set[str]) -> Judgement:
+def _maintained(branch: int, version: str, generations: set[str]) -> Result:
     oldest_ends = any(generation in LAST_BRANCH for generation in generations)
     if branch > max(MAINTAINED):
         return unknown(f"branch {branch} is newer than what this program knows of", version)
@@ -136,7 +167,17 @@ def _maintained(branch: int, version: str, generations: set[str]) -> Judgement:
     return passed(version)
 
 
-def _nouveau(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-nouveau",
+    title="nouveau is not loaded",
+    reads="/proc/modules",
+    rule="FAIL when it is",
+    source="NVIDIA's installation guide",
+    remedy="blacklist nouveau, rebuild the initramfs, reboot",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def nouveau(machine: MachineView) -> Result:
     modules = parse_modules(machine.file("/proc/modules"))
     if not modules:
         return unknown("/proc/modules names no module")
@@ -145,7 +186,16 @@ def _nouveau(machine: MachineView) -> Judgement:
     return passed("not loaded", "not loaded")
 
 
-def _secure_boot(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-secure-boot",
+    title="Secure Boot accepts the driver",
+    reads="mokutil --sb-state, kernel log",
+    rule="FAIL when it is on and a module was rejected",
+    source="own",
+    remedy="enrol the module's key, or use the distribution's signed modules",
+    gpus_only=True,
+)
+def secure_boot(machine: MachineView) -> Result:
     rejected = machine.events(LogKind.MODULE_REJECTED)
     state = machine.output("secure_boot", missing=Verdict.SKIP, allowed=(0, 1, 255))
     result = machine.result("secure_boot")
@@ -157,7 +207,16 @@ def _secure_boot(machine: MachineView) -> Judgement:
     return passed("enabled" if enabled else "disabled")
 
 
-def _headers(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-dkms",
+    title="DKMS has built the driver for the running kernel",
+    reads="dkms status, /lib/modules",
+    rule="FAIL when it has not; WARN when the kernel's headers are missing",
+    source="own",
+    remedy="install the kernel's headers and run dkms autoinstall",
+    gpus_only=True,
+)
+def headers(machine: MachineView) -> Result:
     status = machine.output("dkms", missing=Verdict.SKIP)
     nvidia = [line for line in status.splitlines() if "nvidia" in line.lower()]
     if not nvidia:
@@ -174,7 +233,16 @@ def _headers(machine: MachineView) -> Judgement:
     return passed(release)
 
 
-def _held(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-held",
+    title="The driver is not upgraded by itself",
+    reads="unattended upgrades, held packages",
+    rule="WARN when upgrades run and the driver is not held",
+    source="NKP 1431",
+    remedy="apt-mark hold the driver's packages",
+    gpus_only=True,
+)
+def packages_held(machine: MachineView) -> Result:
     units = parse_units(machine.output("upgrade_units", missing=Verdict.SKIP))
     if not units:
         return unknown("systemctl names no unit")
@@ -198,7 +266,16 @@ def _held(machine: MachineView) -> Judgement:
     return passed("held", "held")
 
 
-def _nodes(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-device-nodes",
+    title="The driver's device nodes are there",
+    reads="/dev/nvidia*",
+    rule="FAIL when nvidiactl, nvidia-uvm or all GPUs are missing",
+    source="GOP validator",
+    remedy="nvidia-modprobe -u -c=0",
+    gpus_only=True,
+)
+def nodes(machine: MachineView) -> Result:
     files = machine.files("/dev/nvidia", "files_driver")
     if not files and not machine.driver_visible:
         return unknown("neither /proc nor /dev shows a driver: nvidia-smi is not that of this kernel")
@@ -212,7 +289,16 @@ def _nodes(machine: MachineView) -> Judgement:
     return passed(len(files))
 
 
-def _peer_memory(machine: MachineView) -> Judgement:
+@machine_check(
+    id="driver-peer-memory",
+    title="GPUDirect RDMA is loaded where there is RDMA",
+    reads="/sys/class/infiniband, /proc/modules",
+    rule="WARN when nvidia_peermem is missing",
+    source="GPUD, GOP",
+    remedy="modprobe nvidia-peermem",
+    gpus_only=True,
+)
+def peer_memory(machine: MachineView) -> Result:
     ports = machine.files("/sys/class/infiniband/", "files_infiniband")
     if not ports:
         return skipped("no InfiniBand or RoCE device")
@@ -224,7 +310,17 @@ def _peer_memory(machine: MachineView) -> Judgement:
     )
 
 
-def _dcgm(machine: MachineView) -> Judgement:
+@machine_check(
+    id="dcgm-health",
+    title="DCGM agrees, where it is installed",
+    reads="dcgmi health -c -j",
+    rule="FAIL or WARN as DCGM says; UNKNOWN for another form of answer",
+    source="DCGM",
+    remedy="see DCGM's own message",
+    action=Action.DRAIN,
+    gpus_only=True,
+)
+def dcgm(machine: MachineView) -> Result:
     try:
         text = machine.output("dcgm_health", missing=Verdict.SKIP)
     except NotObservedError as gap:
@@ -237,136 +333,3 @@ def _dcgm(machine: MachineView) -> Judgement:
     if word and word.group(1).lower() == "warning":
         return warned("DCGM warns", text[:300], "Healthy")
     return failed("DCGM reports a failure", text[:300], "Healthy")
-
-
-CHECKS = tuple(
-    MachineCheck(text, judge, gpus_only=True)
-    for text, judge in (
-        (
-            CheckText(
-                "driver-responds",
-                "nvidia-smi answers in time",
-                "nvidia-smi -q -x",
-                "FAIL when it hangs; WARN above driver-slow-seconds",
-                "NVS, PAI",
-                "stop the jobs of the machine and reboot it; cold start when it hangs again",
-                Action.REBOOT,
-            ),
-            _responds,
-        ),
-        (
-            CheckText(
-                "driver-status",
-                "nvidia-smi ends well",
-                "exit status and messages of nvidia-smi -q -x",
-                "FAIL for any status but 0",
-                "NHC, GPU Operator",
-                "see the message",
-                Action.REBOOT,
-            ),
-            _status,
-        ),
-        (
-            CheckText(
-                "driver-versions",
-                "Module, library and disk hold one driver version",
-                "/proc/driver/nvidia/version, nvidia-smi, modinfo, libnvidia-ml.so.*",
-                "FAIL when they differ",
-                "own",
-                "reboot; when they still differ remove all driver packages and install one version",
-                Action.REBOOT,
-            ),
-            _versions,
-        ),
-        (
-            CheckText(
-                "driver-branch",
-                "The driver's branch supports the GPU and is maintained",
-                "driver version, product name",
-                "FAIL when the branch does not support the generation; WARN when it is no longer maintained",
-                "NVIDIA's list of supported drivers",
-                "install a maintained branch that supports the GPU",
-            ),
-            _branch,
-        ),
-        (
-            CheckText(
-                "driver-nouveau",
-                "nouveau is not loaded",
-                "/proc/modules",
-                "FAIL when it is",
-                "NVIDIA's installation guide",
-                "blacklist nouveau, rebuild the initramfs, reboot",
-                Action.REBOOT,
-            ),
-            _nouveau,
-        ),
-        (
-            CheckText(
-                "driver-secure-boot",
-                "Secure Boot accepts the driver",
-                "mokutil --sb-state, kernel log",
-                "FAIL when it is on and a module was rejected",
-                "own",
-                "enrol the module's key, or use the distribution's signed modules",
-            ),
-            _secure_boot,
-        ),
-        (
-            CheckText(
-                "driver-dkms",
-                "DKMS has built the driver for the running kernel",
-                "dkms status, /lib/modules",
-                "FAIL when it has not; WARN when the kernel's headers are missing",
-                "own",
-                "install the kernel's headers and run dkms autoinstall",
-            ),
-            _headers,
-        ),
-        (
-            CheckText(
-                "driver-held",
-                "The driver is not upgraded by itself",
-                "unattended upgrades, held packages",
-                "WARN when upgrades run and the driver is not held",
-                "NKP 1431",
-                "apt-mark hold the driver's packages",
-            ),
-            _held,
-        ),
-        (
-            CheckText(
-                "driver-device-nodes",
-                "The driver's device nodes are there",
-                "/dev/nvidia*",
-                "FAIL when nvidiactl, nvidia-uvm or all GPUs are missing",
-                "GOP validator",
-                "nvidia-modprobe -u -c=0",
-            ),
-            _nodes,
-        ),
-        (
-            CheckText(
-                "driver-peer-memory",
-                "GPUDirect RDMA is loaded where there is RDMA",
-                "/sys/class/infiniband, /proc/modules",
-                "WARN when nvidia_peermem is missing",
-                "GPUD, GOP",
-                "modprobe nvidia-peermem",
-            ),
-            _peer_memory,
-        ),
-        (
-            CheckText(
-                "dcgm-health",
-                "DCGM agrees, where it is installed",
-                "dcgmi health -c -j",
-                "FAIL or WARN as DCGM says; UNKNOWN for another form of answer",
-                "DCGM",
-                "see DCGM's own message",
-                Action.DRAIN,
-            ),
-            _dcgm,
-        ),
-    )
-)

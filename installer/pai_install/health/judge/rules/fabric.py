@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_units
 from pai_install.health.evidence.parse.links import (
@@ -18,20 +20,9 @@ from pai_install.health.evidence.parse.links import (
     parse_nvlink_errors,
     parse_nvlink_status,
 )
-from pai_install.health.judge.check import GpuCheck, MachineCheck
+from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 # Of what `nvlink -e` counts, these are faults; packets, FEC corrections and symbol errors grow on healthy links.
 _FAULTS = re.compile(r"replay|crc|^recovery|recovery failed", re.IGNORECASE)
@@ -43,7 +34,19 @@ _LINKED = re.compile(r"SXM|HBM3|\bG?B[23]00\b|\bH200(?! NVL)")
 _GRID = re.compile(r"^\s*GPU\d+\s")
 
 
-def _links(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="nvlink-links",
+    title="Every NVLink is up and as fast as the model has it",
+    reads="nvidia-smi nvlink -s, baseline",
+    rule="FAIL for an inactive link or fewer than nvlink-count or the baseline; WARN below nvlink-speed; SKIP without "
+    "NVLink, or for a single GPU with no active link",
+    limits=("nvlink-count", "nvlink-speed"),
+    source="NHV, recordings",
+    remedy="reset all linked GPUs; check bridge or board when it stays",
+    action=Action.RESET_GPU,
+    gpus_only=True,
+)
+def links(machine: MachineView) -> Iterator[Result]:
     entries = parse_nvlink_status(machine.output("nvidia_smi_nvlink", missing=Verdict.UNKNOWN, allowed=(0, 1, 3, 255)))
     if not entries:
         yield unknown("nvidia-smi nvlink -s shows no GPU")
@@ -56,7 +59,7 @@ def _links(machine: MachineView) -> Iterator[Judgement]:
             yield unknown("nvidia-smi nvlink -s does not show this GPU", device=gpu.bus_id)
 
 
-def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Judgement:
+def _links_of(entry: NvLinks, gpu: GpuView | None, machine: MachineView) -> Result:
     device = gpu.bus_id if gpu else f"GPU {entry.index}"
     if "MIG mode" in entry.note:
         return skipped("links cannot be asked for in MIG mode", device=device)
@@ -84,7 +87,19 @@ def _alone(machine: MachineView) -> bool:
     return max(len(machine.gpus), on_bus, machine.expected.count or 0) == 1
 
 
-def _link_errors(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="nvlink-errors",
+    title="NVLink error counters do not grow",
+    reads="nvidia-smi nvlink -e, history",
+    rule="FAIL at nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second; WARN when they are fewer than "
+    "nvlink-errors-least",
+    limits=("nvlink-errors-per-minute", "nvlink-errors-least", "nvlink-crc-per-second"),
+    source="DCGM",
+    remedy="reset all linked GPUs; check bridge or board when it goes on",
+    action=Action.RESET_GPU,
+    gpus_only=True,
+)
+def link_errors(machine: MachineView) -> Iterator[Result]:
     counters = parse_nvlink_errors(machine.output("nvidia_smi_nvlink_errors", missing=Verdict.SKIP))
     compared = bad = False
     for index, values in counters.items():
@@ -111,7 +126,7 @@ def _is_fault(name: str) -> bool:
     return _FAULTS.search(name.partition(": ")[2]) is not None
 
 
-def _growth(machine: MachineView, name: str, delta: tuple[float, float], device: str) -> Judgement | None:
+def _growth(machine: MachineView, name: str, delta: tuple[float, float], device: str) -> Result | None:
     crc = "crc" in name.lower()
     most = machine.limit("nvlink-crc-per-second") if crc else machine.limit("nvlink-errors-per-minute") / 60
     if delta[0] == 0 or delta[0] / delta[1] < most:
@@ -121,7 +136,17 @@ def _growth(machine: MachineView, name: str, delta: tuple[float, float], device:
     return verdict(f"NVLink errors grow: {name}", value, f"< {most:.3g}/s", device=device)
 
 
-def _fabric(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-fabric",
+    title="The GPU has joined the NVLink fabric",
+    reads="fabric/state, fabric/status",
+    rule="FAIL when not Completed and Success; WARN while In Progress in the first boot-seconds",
+    limits=("boot-seconds",),
+    source="NHV, NVS",
+    remedy="restart nvidia-fabricmanager, then reset the GPUs",
+    action=Action.DRAIN,
+)
+def fabric(gpu: GpuView, machine: MachineView) -> Result:
     state, status = gpu.text(fields.FABRIC_STATE).lower(), gpu.text(fields.FABRIC_STATUS).lower()
     value = f"{state or '?'}, {status or '?'}"
     if not state and not status:
@@ -135,7 +160,16 @@ def _fabric(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(value, "completed, success")
 
 
-def _fabric_health(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-fabric-health",
+    title="The GPU's part of the fabric is healthy",
+    reads="fabric/health/summary",
+    rule="FAIL when not Healthy (the state stays Completed meanwhile)",
+    source="NVIDIA k8s-test-infra",
+    remedy="drain; see which part is degraded; reset the GPUs or repair the link",
+    action=Action.DRAIN,
+)
+def fabric_health(gpu: GpuView, _machine: MachineView) -> Result:
     summary = gpu.text(fields.FABRIC_SUMMARY).lower()
     if summary and summary != "healthy":
         parts = [
@@ -147,7 +181,18 @@ def _fabric_health(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(summary, "healthy")
 
 
-def _manager(machine: MachineView) -> Judgement:
+@machine_check(
+    id="fabric-manager",
+    title="The fabric manager runs where there are NVSwitches",
+    reads="lspci, nvidia-fabricmanager.service, its package",
+    rule="FAIL when it does not, or is of another version than the driver; WARN while it starts in the first "
+    "boot-seconds",
+    limits=("boot-seconds",),
+    source="NVS 883",
+    remedy="install the fabric manager of exactly the driver's version and start it",
+    gpus_only=True,
+)
+def manager(machine: MachineView) -> Result:
     hidden = len(machine.gpus) > 1 and any(_BOARD.search(gpu.peek(fields.PRODUCT).text) for gpu in machine.gpus)
     visible = bool(nvswitches(machine.pci))
     unit = parse_units(machine.output("units")).get("nvidia-fabricmanager") if visible or hidden else None
@@ -163,7 +208,7 @@ def _manager(machine: MachineView) -> Judgement:
     return _manager_version(machine) or passed(unit.active, "active")
 
 
-def _manager_version(machine: MachineView) -> Judgement | None:
+def _manager_version(machine: MachineView) -> Result | None:
     """FAIL where a package of the fabric manager is of another version than the driver; None where nothing says so."""
     lists = [name for name in ("dpkg_nvidia", "rpm_nvidia") if machine.available(name)]
     listed = [line for name in lists for line in machine.output(name).splitlines()]
@@ -185,7 +230,19 @@ def _zone(machine: MachineView) -> tzinfo:
         return UTC
 
 
-def _manager_log(machine: MachineView) -> Judgement:
+@machine_check(
+    id="fabric-manager-log",
+    title="The fabric manager reports no errors",
+    reads="/var/log/fabricmanager.log",
+    rule="FAIL for fatal NVSwitch errors and missing GPU handles within xid-window-hours; WARN for those earlier in "
+    "this boot and for recent non-fatal ones",
+    limits=("xid-window-hours",),
+    source="GPUD",
+    remedy="reboot the machine; replace the board when it returns",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def manager_log(machine: MachineView) -> Result:
     try:
         text = machine.file("/var/log/fabricmanager.log", missing=Verdict.SKIP)
     except NotObservedError:
@@ -204,7 +261,16 @@ def _manager_log(machine: MachineView) -> Judgement:
     return passed(f"none lately, last: {told[-1].text}" if told else "none", "none")
 
 
-def _imex(machine: MachineView) -> Judgement:
+@machine_check(
+    id="imex",
+    title="IMEX runs on GB200 and GB300",
+    reads="nvidia-imex.service",
+    rule="WARN when it does not",
+    source="aicr 2641",
+    remedy="systemctl start nvidia-imex, if a job needs it",
+    gpus_only=True,
+)
+def imex(machine: MachineView) -> Result:
     if not any(re.search(r"GB[23]00", gpu.peek(fields.PRODUCT).text) for gpu in machine.gpus):
         return skipped("only GB200 and GB300 use IMEX")
     unit = parse_units(machine.output("nvidia_units")).get("nvidia-imex")
@@ -215,7 +281,16 @@ def _imex(machine: MachineView) -> Judgement:
     return passed(unit.active, "active")
 
 
-def _peer_to_peer(machine: MachineView) -> Judgement:
+@machine_check(
+    id="gpu-peer-to-peer",
+    title="GPUs reach each other directly",
+    reads="nvidia-smi topo -p2p n",
+    rule="WARN for any word but OK; not supported is no fault between cards without NVLink",
+    source="own",
+    remedy="check ACS and IOMMU settings",
+    gpus_only=True,
+)
+def peer_to_peer(machine: MachineView) -> Result:
     text = machine.output("nvidia_smi_p2p", missing=Verdict.SKIP)
     rows = [line.split() for line in text.splitlines() if _GRID.match(line) and "X" in line.split()]
     if not rows:
@@ -231,113 +306,3 @@ def _peer_to_peer(machine: MachineView) -> Judgement:
     if bad:
         return warned("GPUs cannot reach each other directly", ", ".join(bad), "OK")
     return passed("OK", "OK")
-
-
-CHECKS = (
-    MachineCheck(
-        CheckText(
-            "nvlink-links",
-            "Every NVLink is up and as fast as the model has it",
-            "nvidia-smi nvlink -s, baseline",
-            "FAIL for an inactive link or fewer than nvlink-count or the baseline; WARN below nvlink-speed; SKIP "
-            "without NVLink, or for a single GPU with no active link",
-            "NHV, recordings",
-            "reset all linked GPUs; check bridge or board when it stays",
-            Action.RESET_GPU,
-        ),
-        _links,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "nvlink-errors",
-            "NVLink error counters do not grow",
-            "nvidia-smi nvlink -e, history",
-            "FAIL at nvlink-errors-per-minute (replay, recovery) or nvlink-crc-per-second; WARN when they are "
-            "fewer than nvlink-errors-least",
-            "DCGM",
-            "reset all linked GPUs; check bridge or board when it goes on",
-            Action.RESET_GPU,
-        ),
-        _link_errors,
-        gpus_only=True,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-fabric",
-            "The GPU has joined the NVLink fabric",
-            "fabric/state, fabric/status",
-            "FAIL when not Completed and Success; WARN while In Progress in the first boot-seconds",
-            "NHV, NVS",
-            "restart nvidia-fabricmanager, then reset the GPUs",
-            Action.DRAIN,
-        ),
-        _fabric,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-fabric-health",
-            "The GPU's part of the fabric is healthy",
-            "fabric/health/summary",
-            "FAIL when not Healthy (the state stays Completed meanwhile)",
-            "NVIDIA k8s-test-infra",
-            "drain; see which part is degraded; reset the GPUs or repair the link",
-            Action.DRAIN,
-        ),
-        _fabric_health,
-    ),
-    MachineCheck(
-        CheckText(
-            "fabric-manager",
-            "The fabric manager runs where there are NVSwitches",
-            "lspci, nvidia-fabricmanager.service, its package",
-            "FAIL when it does not, or is of another version than the driver; WARN while it starts in the first "
-            "boot-seconds",
-            "NVS 883",
-            "install the fabric manager of exactly the driver's version and start it",
-            Action.CONFIG,
-        ),
-        _manager,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "fabric-manager-log",
-            "The fabric manager reports no errors",
-            "/var/log/fabricmanager.log",
-            "FAIL for fatal NVSwitch errors and missing GPU handles within xid-window-hours; WARN for those earlier in "
-            "this boot and for recent non-fatal ones",
-            "GPUD",
-            "reboot the machine; replace the board when it returns",
-            Action.REBOOT,
-        ),
-        _manager_log,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "imex",
-            "IMEX runs on GB200 and GB300",
-            "nvidia-imex.service",
-            "WARN when it does not",
-            "aicr 2641",
-            "systemctl start nvidia-imex, if a job needs it",
-            Action.CONFIG,
-        ),
-        _imex,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        CheckText(
-            "gpu-peer-to-peer",
-            "GPUs reach each other directly",
-            "nvidia-smi topo -p2p n",
-            "WARN for any word but OK; not supported is no fault between cards without NVLink",
-            "own",
-            "check ACS and IOMMU settings",
-            Action.CONFIG,
-        ),
-        _peer_to_peer,
-        gpus_only=True,
-    ),
-)

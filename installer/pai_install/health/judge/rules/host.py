@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.host import (
     ProcessLine,
     parse_ps,
@@ -10,26 +12,40 @@ from pai_install.health.evidence.parse.host import (
     parse_tracking,
     parse_units,
 )
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 _KERNEL = "2"  # the parent of the threads of the kernel, whose work (a RAID check, say) is waiting for disks
 _LOCAL_CLOCK = ("7F7F0101", "7F7F0100")
 _TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec")
 
 
-def _edac(machine: MachineView) -> Judgement:
+@machine_check(
+    id="host-evidence",
+    title="The evidence is complete",
+    reads="the collector's own report",
+    rule="WARN when a part could not be read",
+    source="own",
+    remedy="run the health check again; look at the machine when it stays",
+    action=Action.NONE,
+)
+def collector(machine: MachineView) -> Result:
+    broken = sorted(name for name in _READERS if not _works(machine, name))
+    if broken:
+        return warned("parts of the evidence could not be collected", ", ".join(broken), "complete")
+    return passed("complete", "complete")
+
+
+@machine_check(
+    id="host-edac",
+    title="The main memory has no errors",
+    reads="/sys/devices/system/edac",
+    rule="FAIL for uncorrected errors; WARN when corrected ones grow",
+    source="own",
+    remedy="find the module with ras-mc-ctl and replace it",
+    action=Action.DRAIN,
+)
+def edac(machine: MachineView) -> Result:
     counts = machine.files("/sys/devices/system/edac/mc/", "files_host")
     if not counts:
         return skipped("this machine reports no memory errors (no EDAC)")
@@ -46,7 +62,22 @@ def _edac(machine: MachineView) -> Judgement:
     return passed(value, "0 uncorrected")
 
 
-def _swap(machine: MachineView) -> Judgement:
+def _allowed(machine: MachineView) -> bool:
+    try:
+        return "failSwapOn: false" in machine.file("/var/lib/kubelet/config.yaml")
+    except NotObservedError:
+        return False
+
+
+@machine_check(
+    id="host-swap",
+    title="Swap is off",
+    reads="/proc/swaps",
+    rule="FAIL when an area is active; WARN where the kubelet has failSwapOn: false",
+    source="AZ; the kubelet",
+    remedy="swapoff -a and remove it from /etc/fstab",
+)
+def swap(machine: MachineView) -> Result:
     text = machine.file("/proc/swaps")
     if not text.startswith("Filename"):
         return unknown("/proc/swaps is not a table")
@@ -58,23 +89,6 @@ def _swap(machine: MachineView) -> Judgement:
     return passed("none", "none")
 
 
-def _allowed(machine: MachineView) -> bool:
-    try:
-        return "failSwapOn: false" in machine.file("/var/lib/kubelet/config.yaml")
-    except NotObservedError:
-        return False
-
-
-def _cgroups(machine: MachineView) -> Judgement:
-    text = machine.files("/sys/fs/cgroup/", "files_host").get("/sys/fs/cgroup/cgroup.controllers")
-    if text is None:
-        return warned("the machine uses cgroup v1, which Kubernetes gives up", "v1", "v2", action=Action.CONFIG)
-    missing = {"cpu", "memory", "pids"} - set(text.split())
-    if missing:
-        return failed("cgroup v2 lacks controllers", ", ".join(sorted(missing)), "cpu, memory, pids")
-    return passed(text.strip())
-
-
 def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tuple[ProcessLine, ...]:
     """Without those in state D that a second look, where there was one, found at work or gone."""
     later = parse_ps(machine.output("ps_again")) if machine.available("ps_again") else ()
@@ -84,7 +98,35 @@ def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tu
     return tuple(item for item in processes if not item.state.startswith("D") or (item.pid, item.command) in waits)
 
 
-def _stuck(machine: MachineView) -> Judgement:
+@machine_check(
+    id="host-cgroups",
+    title="cgroup v2 has what Kubernetes needs",
+    reads="/sys/fs/cgroup/cgroup.controllers",
+    rule="FAIL when cpu, memory or pids is missing; WARN for cgroup v1",
+    source="Kubernetes",
+    remedy="boot with systemd.unified_cgroup_hierarchy=1",
+)
+def cgroups(machine: MachineView) -> Result:
+    text = machine.files("/sys/fs/cgroup/", "files_host").get("/sys/fs/cgroup/cgroup.controllers")
+    if text is None:
+        return warned("the machine uses cgroup v1, which Kubernetes gives up", "v1", "v2", action=Action.CONFIG)
+    missing = {"cpu", "memory", "pids"} - set(text.split())
+    if missing:
+        return failed("cgroup v2 lacks controllers", ", ".join(sorted(missing)), "cpu, memory, pids")
+    return passed(text.strip())
+
+
+@machine_check(
+    id="processes-stuck",
+    title="No process hangs",
+    reads="ps, and once more a second later where a process waits",
+    rule="FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
+    limits=("stuck-process-seconds",),
+    source="PAI, GCM; OpenPAI NvidiaZombieProcess",
+    remedy="end the job; reboot the machine when the process stays",
+    action=Action.REBOOT,
+)
+def stuck(machine: MachineView) -> Result:
     processes = parse_ps(machine.output("ps"))
     if not processes:
         return unknown("ps shows no process")
@@ -103,7 +145,17 @@ def _stuck(machine: MachineView) -> Judgement:
     return passed("none", "none")
 
 
-def _clock_synchronised(machine: MachineView) -> Judgement:
+@machine_check(
+    id="clock-synchronised",
+    title="The clock follows a server",
+    reads="chronyc -c tracking",
+    rule="FAIL when not synchronised (WARN in the first boot-seconds), or on its own clock outside the control plane; "
+    "WARN when not compared",
+    limits=("boot-seconds",),
+    source="own",
+    remedy="systemctl restart chrony; check that port 123/udp of the time servers is reachable",
+)
+def clock_synchronised(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
     if tracking is None:
         return unknown("chronyc answers in an unknown form")
@@ -121,7 +173,16 @@ def _clock_synchronised(machine: MachineView) -> Judgement:
     return passed(f"stratum {tracking.stratum}")
 
 
-def _clock_offset(machine: MachineView) -> Judgement:
+@machine_check(
+    id="clock-offset",
+    title="The clock is right",
+    reads="chronyc -c tracking",
+    rule="FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds",
+    limits=("clock-offset-warn-seconds", "clock-offset-fail-seconds", "clock-root-distance-seconds"),
+    source="etcd, node-exporter mixin",
+    remedy="chronyc makestep on a machine without etcd; slew on others",
+)
+def clock_offset(machine: MachineView) -> Result:
     tracking = parse_tracking(machine.output("chrony_tracking"))
     if tracking is None:
         return unknown("chronyc answers in an unknown form")
@@ -135,7 +196,18 @@ def _clock_offset(machine: MachineView) -> Judgement:
     return passed(value, f"<= {much * 1000:.0f} ms")
 
 
-def _one_time_service(machine: MachineView) -> Judgement:
+_READERS = ("disks", "files_driver", "files_host", "files_infiniband", "files_logs", "files_pci", "kernel")
+
+
+@machine_check(
+    id="clock-service",
+    title="One program sets the clock",
+    reads="systemd units",
+    rule="FAIL for none or several",
+    source="own",
+    remedy="keep chrony; disable and mask the others",
+)
+def one_time_service(machine: MachineView) -> Result:
     units = parse_units(machine.output("time_units", missing=Verdict.SKIP))
     running = sorted({name for name in _TIME_UNITS if name in units and units[name].active == "active"})
     running = sorted(set(running) - ({"chronyd"} if "chrony" in running else set()))
@@ -146,118 +218,9 @@ def _one_time_service(machine: MachineView) -> Judgement:
     return passed(running[0])
 
 
-_READERS = ("disks", "files_driver", "files_host", "files_infiniband", "files_logs", "files_pci", "kernel")
-
-
-def _collector(machine: MachineView) -> Judgement:
-    broken = sorted(name for name in _READERS if not _works(machine, name))
-    if broken:
-        return warned("parts of the evidence could not be collected", ", ".join(broken), "complete")
-    return passed("complete", "complete")
-
-
 def _works(machine: MachineView, name: str) -> bool:
     try:
         machine.fact(name)
     except NotObservedError:
         return False
     return True
-
-
-CHECKS = tuple(
-    MachineCheck(text, judge)
-    for text, judge in (
-        (
-            CheckText(
-                "host-evidence",
-                "The evidence is complete",
-                "the collector's own report",
-                "WARN when a part could not be read",
-                "own",
-                "run the health check again; look at the machine when it stays",
-                Action.NONE,
-            ),
-            _collector,
-        ),
-        (
-            CheckText(
-                "host-edac",
-                "The main memory has no errors",
-                "/sys/devices/system/edac",
-                "FAIL for uncorrected errors; WARN when corrected ones grow",
-                "own",
-                "find the module with ras-mc-ctl and replace it",
-                Action.DRAIN,
-            ),
-            _edac,
-        ),
-        (
-            CheckText(
-                "host-swap",
-                "Swap is off",
-                "/proc/swaps",
-                "FAIL when an area is active; WARN where the kubelet has failSwapOn: false",
-                "AZ; the kubelet",
-                "swapoff -a and remove it from /etc/fstab",
-            ),
-            _swap,
-        ),
-        (
-            CheckText(
-                "host-cgroups",
-                "cgroup v2 has what Kubernetes needs",
-                "/sys/fs/cgroup/cgroup.controllers",
-                "FAIL when cpu, memory or pids is missing; WARN for cgroup v1",
-                "Kubernetes",
-                "boot with systemd.unified_cgroup_hierarchy=1",
-            ),
-            _cgroups,
-        ),
-        (
-            CheckText(
-                "processes-stuck",
-                "No process hangs",
-                "ps, and once more a second later where a process waits",
-                "FAIL when one hangs in the NVIDIA driver for stuck-process-seconds; WARN for other D and Z states",
-                "PAI, GCM; OpenPAI NvidiaZombieProcess",
-                "end the job; reboot the machine when the process stays",
-                Action.REBOOT,
-            ),
-            _stuck,
-        ),
-        (
-            CheckText(
-                "clock-synchronised",
-                "The clock follows a server",
-                "chronyc -c tracking",
-                "FAIL when not synchronised (WARN in the first boot-seconds), or on its own clock outside the control "
-                "plane; WARN when not compared",
-                "own",
-                "systemctl restart chrony; check that port 123/udp of the time servers is reachable",
-            ),
-            _clock_synchronised,
-        ),
-        (
-            CheckText(
-                "clock-offset",
-                "The clock is right",
-                "chronyc -c tracking",
-                "FAIL above clock-offset-fail-seconds; WARN above clock-offset-warn-, clock-root-distance-seconds",
-                "etcd, node-exporter mixin",
-                "chronyc makestep on a machine without etcd; slew on others",
-            ),
-            _clock_offset,
-        ),
-        (
-            CheckText(
-                "clock-service",
-                "One program sets the clock",
-                "systemd units",
-                "FAIL for none or several",
-                "own",
-                "keep chrony; disable and mask the others",
-            ),
-            _one_time_service,
-        ),
-    )
-)

@@ -5,26 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_meminfo
 from pai_install.health.evidence.parse.links import nvidia_gpus
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
-from pai_install.health.judge.check import GpuCheck, MachineCheck
+from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.product import same_model
 from pai_install.health.judge.view import MachineView
 from pai_install.health.memory.snapshot import card_of
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 _PROC = "/proc/driver/nvidia/gpus/"
 _NODE = re.compile(r"^/dev/nvidia\d+$")
@@ -60,7 +52,17 @@ def _sources(machine: MachineView) -> list[_Source]:
     return found
 
 
-def _count(machine: MachineView) -> Judgement:
+@machine_check(
+    id="gpu-count",
+    title="The machine has the GPUs of the layout, and every place that knows them agrees",
+    reads="nvidia-smi, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
+    rule="FAIL when there are fewer or the places disagree; WARN when there are more",
+    source="GPUD, AZ, NHV",
+    remedy="look for the missing bus id in the kernel log; reseat the card, check power, or correct the layout",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def gpu_count(machine: MachineView) -> Result:
     sources = _sources(machine)
     if not machine.driver_visible and not any(source.count for source in sources[1:]):
         sources = [sources[0], _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
@@ -101,7 +103,17 @@ def _attached(machine: MachineView) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _on_bus(machine: MachineView) -> Judgement:
+@machine_check(
+    id="gpu-on-bus",
+    title="Every GPU answers on the PCI bus",
+    reads="lspci",
+    rule="FAIL for revision ff",
+    source="own",
+    remedy="power the machine off and on",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def bus_answers(machine: MachineView) -> Result:
     devices = nvidia_gpus(machine.pci)
     lost = [device.bus_id for device in devices if device.lost]
     if lost:
@@ -111,16 +123,33 @@ def _on_bus(machine: MachineView) -> Judgement:
     return passed(len(devices))
 
 
-def _model(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-model",
+    title="The GPU is the model of the layout",
+    reads="product_name, layout",
+    rule="FAIL when a word of the layout's model is not in the name, or memory size or form factor differ",
+    source="own",
+    remedy="correct the layout, or the machine",
+)
+def model(gpu: GpuView, machine: MachineView) -> Result:
     name, wanted = gpu.text(fields.PRODUCT), machine.expected.model
     if not wanted or not machine.expected.nvidia:
-        return passed(name) if gpu.missing() else skipped("the site does not say which model")
+        return skipped("the site does not say which model") if gpu.record.complete else passed(name)
     if name and not same_model(name, wanted):
         return failed("another GPU model than the layout says", name, wanted)
     return passed(name, wanted)
 
 
-def _mixed(machine: MachineView) -> Judgement:
+@machine_check(
+    id="gpu-mixed-models",
+    title="All GPUs of the machine are of one model",
+    reads="product_name",
+    rule="WARN when not",
+    source="own",
+    action=Action.NONE,
+    gpus_only=True,
+)
+def mixed(machine: MachineView) -> Result:
     assert machine.smi  # noqa: S101 - reading records it and raises
     names = [gpu.peek(fields.PRODUCT).text for gpu in machine.gpus]
     if not names or not all(names):
@@ -130,7 +159,15 @@ def _mixed(machine: MachineView) -> Judgement:
     return passed(names[0])
 
 
-def _replaced(machine: MachineView) -> Judgement:
+@machine_check(
+    id="gpu-replaced",
+    title="The GPUs are those of the last run",
+    reads="uuid, history",
+    rule="WARN when a slot holds another card",
+    source="own",
+    gpus_only=True,
+)
+def replaced(machine: MachineView) -> Result:
     assert machine.smi  # noqa: S101 - reading records it and raises
     now = {gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus}
     before = machine.known_cards
@@ -156,7 +193,17 @@ def _replaced(machine: MachineView) -> Judgement:
     return passed(f"{len(now)} as before")
 
 
-def _memory_of_host(machine: MachineView) -> Judgement:
+@machine_check(
+    id="host-memory",
+    title="The machine has the memory of the layout",
+    reads="/proc/meminfo, layout",
+    rule="FAIL below the layout less ram-short-percent",
+    limits=("ram-short-percent",),
+    source="NHC",
+    remedy="look for failed modules in the BIOS and the BMC; or correct the layout",
+    action=Action.DRAIN,
+)
+def memory_of_host(machine: MachineView) -> Result:
     wanted = machine.expected.ram_bytes
     total = parse_meminfo(machine.file("/proc/meminfo")).get("MemTotal")
     if wanted is None:
@@ -170,7 +217,15 @@ def _memory_of_host(machine: MachineView) -> Judgement:
     return passed(value, expected)
 
 
-def _processors(machine: MachineView) -> Judgement:
+@machine_check(
+    id="host-processors",
+    title="The machine has the processors of the layout",
+    reads="processor count, layout",
+    rule="FAIL when there are fewer",
+    source="NHC",
+    remedy="check the BIOS (a socket or hyper-threading is off); or correct the layout",
+)
+def processors(machine: MachineView) -> Result:
     kernel = machine.fact("kernel")
     count = kernel.get("cpus") if isinstance(kernel, dict) else None
     wanted = machine.expected.cpus
@@ -183,7 +238,16 @@ def _processors(machine: MachineView) -> Judgement:
     return passed(count, wanted)
 
 
-def _other_device(machine: MachineView) -> Judgement:
+@machine_check(
+    id="other-devices",
+    title="Devices of other vendors are there",
+    reads="lspci, layout",
+    rule="FAIL when there are fewer than the layout says; else UNKNOWN with the count",
+    source="own",
+    remedy="reseat the card; use the vendor's own tool",
+    action=Action.DRAIN,
+)
+def other_device(machine: MachineView) -> Result:
     device, wanted = machine.expected.device, machine.expected.count
     if not device or machine.expected.nvidia:
         return skipped("the SKU names no device of another vendor")
@@ -197,111 +261,3 @@ def _other_device(machine: MachineView) -> Judgement:
             return failed(f"fewer {device} than the layout says", len(seen), wanted)
         return unknown(f"{len(seen)} on the bus; the health of {device} is not known to this program", str(len(seen)))
     return unknown(f"the health of {device} is not known to this program")
-
-
-def _text(
-    name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action = Action.DRAIN
-) -> CheckText:
-    return CheckText(name, title, reads, threshold, source, remedy, action)
-
-
-CHECKS = (
-    MachineCheck(
-        _text(
-            "gpu-count",
-            "The machine has the GPUs of the layout, and every place that knows them agrees",
-            "nvidia-smi, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
-            "FAIL when there are fewer or the places disagree; WARN when there are more",
-            "GPUD, AZ, NHV",
-            "look for the missing bus id in the kernel log; reseat the card, check power, or correct the layout",
-            Action.REBOOT,
-        ),
-        _count,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        _text(
-            "gpu-on-bus",
-            "Every GPU answers on the PCI bus",
-            "lspci",
-            "FAIL for revision ff",
-            "own",
-            "power the machine off and on",
-            Action.REBOOT,
-        ),
-        _on_bus,
-        gpus_only=True,
-    ),
-    GpuCheck(
-        _text(
-            "gpu-model",
-            "The GPU is the model of the layout",
-            "product_name, layout",
-            "FAIL when a word of the layout's model is not in the name, or memory size or form factor differ",
-            "own",
-            "correct the layout, or the machine",
-            Action.CONFIG,
-        ),
-        _model,
-    ),
-    MachineCheck(
-        _text(
-            "gpu-mixed-models",
-            "All GPUs of the machine are of one model",
-            "product_name",
-            "WARN when not",
-            "own",
-            "",
-            Action.NONE,
-        ),
-        _mixed,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        _text(
-            "gpu-replaced",
-            "The GPUs are those of the last run",
-            "uuid, history",
-            "WARN when a slot holds another card",
-            "own",
-            "",
-            Action.CONFIG,
-        ),
-        _replaced,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        _text(
-            "host-memory",
-            "The machine has the memory of the layout",
-            "/proc/meminfo, layout",
-            "FAIL below the layout less ram-short-percent",
-            "NHC",
-            "look for failed modules in the BIOS and the BMC; or correct the layout",
-        ),
-        _memory_of_host,
-    ),
-    MachineCheck(
-        _text(
-            "host-processors",
-            "The machine has the processors of the layout",
-            "processor count, layout",
-            "FAIL when there are fewer",
-            "NHC",
-            "check the BIOS (a socket or hyper-threading is off); or correct the layout",
-            Action.CONFIG,
-        ),
-        _processors,
-    ),
-    MachineCheck(
-        _text(
-            "other-devices",
-            "Devices of other vendors are there",
-            "lspci, layout",
-            "FAIL when there are fewer than the layout says; else UNKNOWN with the count",
-            "own",
-            "reseat the card; use the vendor's own tool",
-        ),
-        _other_device,
-    ),
-)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence.parse.host import KubernetesNode
-from pai_install.health.judge.check import FleetCheck
+from pai_install.health.judge.check import fleet_check
 from pai_install.health.judge.fleet import Fleet, MachineFacts
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
 
 _NO_ANSWER = (
     "on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes; crictl ps -a shows the API server"
 )
 
 
-def _node_of(fleet: Fleet, machine: MachineFacts) -> KubernetesNode | Judgement:
+def _node_of(fleet: Fleet, machine: MachineFacts) -> KubernetesNode | Result:
     if fleet.nodes is None and fleet.nodes_gap:
         return unknown(f"the control plane did not answer: {fleet.nodes_gap}", remedy=_NO_ANSWER)
     if fleet.nodes is None:
@@ -22,13 +23,22 @@ def _node_of(fleet: Fleet, machine: MachineFacts) -> KubernetesNode | Judgement:
     return fleet.nodes.get(machine.name) or unknown("the cluster has no node of this name")
 
 
-def _ready(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+@fleet_check(
+    id="kubernetes-ready",
+    title="The Kubernetes node is ready",
+    reads="kubectl get nodes on a control plane",
+    rule="FAIL when not; WARN when cordoned; UNKNOWN when no control plane answers",
+    source="OpenPAI NodeNotReady",
+    remedy="journalctl -u kubelet on the machine",
+    action=Action.DRAIN,
+)
+def ready(fleet: Fleet) -> Iterator[tuple[str, Result]]:
     for machine in fleet.machines:
         node = _node_of(fleet, machine)
-        yield machine.name, node if isinstance(node, Judgement) else _readiness(node)
+        yield machine.name, node if isinstance(node, Result) else _readiness(node)
 
 
-def _readiness(node: KubernetesNode) -> Judgement:
+def _readiness(node: KubernetesNode) -> Result:
     if not node.ready:
         return unknown("Kubernetes does not say whether the node is ready")
     if node.ready != "True":
@@ -38,15 +48,25 @@ def _readiness(node: KubernetesNode) -> Judgement:
     return passed("ready", "ready")
 
 
-def _gpus(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+@fleet_check(
+    id="kubernetes-gpus",
+    title="Kubernetes offers the GPUs of the layout",
+    reads="allocatable and capacity, nvidia-smi, layout",
+    rule="FAIL when they differ, a multiple (time slicing) apart; action config where no machine offers any",
+    source="GOP validator; OpenPAI NodeGpuCountChanged",
+    remedy="look at the pod nvidia-device-plugin of that node (namespace kube-system); delete it after a repair: "
+    "it keeps a sick GPU sick",
+    action=Action.DRAIN,
+)
+def gpus(fleet: Fleet) -> Iterator[tuple[str, Result]]:
     for machine in fleet.machines:
         if not (machine.nvidia or machine.expected.device) or not machine.expected.worker:
             continue
         node = _node_of(fleet, machine)
-        yield machine.name, node if isinstance(node, Judgement) else _offer(node, machine, fleet)
+        yield machine.name, node if isinstance(node, Result) else _offer(node, machine, fleet)
 
 
-def _offer(node: KubernetesNode, machine: MachineFacts, fleet: Fleet) -> Judgement:
+def _offer(node: KubernetesNode, machine: MachineFacts, fleet: Fleet) -> Result:
     device = machine.expected.device or "nvidia.com/gpu"
     mig = sum(amount for name, amount in node.allocatable.items() if name.startswith("nvidia.com/mig-"))
     seen = machine.gpus if device.startswith("nvidia.com/") else None
@@ -67,7 +87,7 @@ def _offer(node: KubernetesNode, machine: MachineFacts, fleet: Fleet) -> Judgeme
     return passed(value, str(wanted), message="every GPU is offered several times (time slicing)" if shared else "")
 
 
-def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Judgement:
+def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Result:
     """Why; what no machine offers is a matter of the cluster, and draining machines would not mend it."""
     nvidia = device.startswith("nvidia.com/")
     nowhere = all(device not in node.allocatable for node in (fleet.nodes or {}).values())
@@ -86,38 +106,9 @@ def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Judgement:
     return failed(message, action=action, remedy=remedy if nvidia else other)
 
 
-def _mig_offer(mig: float, machine: MachineFacts) -> Judgement:
+def _mig_offer(mig: float, machine: MachineFacts) -> Result:
     if machine.gpus is None:
         return unknown("nvidia-smi gave no answer to compare with", f"{mig:g}")
     if mig != machine.mig_devices:
         return failed("Kubernetes offers another number of MIG devices than there are", f"{mig:g}", machine.mig_devices)
     return passed(f"{mig:g} MIG devices", machine.mig_devices)
-
-
-CHECKS = (
-    FleetCheck(
-        CheckText(
-            "kubernetes-ready",
-            "The Kubernetes node is ready",
-            "kubectl get nodes on a control plane",
-            "FAIL when not; WARN when cordoned; UNKNOWN when no control plane answers",
-            "OpenPAI NodeNotReady",
-            "journalctl -u kubelet on the machine",
-            Action.DRAIN,
-        ),
-        _ready,
-    ),
-    FleetCheck(
-        CheckText(
-            "kubernetes-gpus",
-            "Kubernetes offers the GPUs of the layout",
-            "allocatable and capacity, nvidia-smi, layout",
-            "FAIL when they differ, a multiple (time slicing) apart; action config where no machine offers any",
-            "GOP validator; OpenPAI NodeGpuCountChanged",
-            "look at the pod nvidia-device-plugin of that node (namespace kube-system); delete it after a repair: "
-            "it keeps a sick GPU sick",
-            Action.DRAIN,
-        ),
-        _gpus,
-    ),
-)

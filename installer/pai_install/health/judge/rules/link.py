@@ -6,23 +6,15 @@ import math
 import re
 from collections.abc import Iterator
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.kernel_log import LogEvent, LogKind
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
-from pai_install.health.judge.check import GpuCheck, MachineCheck
+from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 SYSFS = "/sys/bus/pci/devices/"
 _AER_KINDS = ("fatal", "nonfatal", "correctable")
@@ -42,7 +34,16 @@ def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
     return float(text) if text in _WIDTHS else None
 
 
-def _width(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-pcie-width",
+    title="The PCIe link is as wide as it should be",
+    reads="pci/pci_gpu_link_info/link_widths, the port above it, baseline",
+    rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width",
+    source="own; GCM keeps such a manifest",
+    remedy="reseat card and riser; check the slot's settings in the BIOS",
+    action=Action.DRAIN,
+)
+def link_width(gpu: GpuView, machine: MachineView) -> Result:
     width, most = gpu.number(fields.WIDTH), gpu.number(fields.WIDTH_MAX)
     if width is None or most is None:
         return passed()
@@ -66,9 +67,18 @@ def _width(gpu: GpuView, machine: MachineView) -> Judgement:
     )
 
 
-def _generation(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-pcie-gen",
+    title="The PCIe link is as fast as it should be",
+    reads="pci/pci_gpu_link_info/pcie_gen, performance_state, baseline",
+    rule="WARN below what card and slot allow, FAIL below the baseline; only in P0",
+    source="own",
+    remedy="reseat card and riser; check the slot's settings in the BIOS",
+    action=Action.DRAIN,
+)
+def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
     if gpu.text(fields.PSTATE) != "P0":
-        return skipped("the link is judged in P0 only: idle GPUs slow it down") if not gpu.missing() else passed()
+        return skipped("the link is judged in P0 only: idle GPUs slow it down") if gpu.record.complete else passed()
     now, most = gpu.number(fields.GEN), gpu.number(fields.GEN_MAX)
     if now is None or most is None:
         return passed()
@@ -80,7 +90,25 @@ def _generation(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(f"gen {now:.0f}", f"gen {least:.0f}")
 
 
-def _replays(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-pcie-replays",
+    title="Few PCIe replays since the last run",
+    reads="pci/replay_counter, history",
+    rule="WARN above pcie-replays-per-lane-genN times width per minute; FAIL at pcie-replays-fail-factor times it",
+    limits=(
+        "pcie-replays-per-lane-gen1",
+        "pcie-replays-per-lane-gen2",
+        "pcie-replays-per-lane-gen3",
+        "pcie-replays-per-lane-gen4",
+        "pcie-replays-per-lane-gen5",
+        "pcie-replays-per-lane-gen6",
+        "pcie-replays-fail-factor",
+    ),
+    source="DCGM",
+    remedy="reseat card and riser; replace them when it goes on",
+    action=Action.DRAIN,
+)
+def link_replays(gpu: GpuView, machine: MachineView) -> Result:
     replays, width, gen = gpu.number(fields.REPLAY), gpu.number(fields.WIDTH), gpu.number(fields.GEN_MAX)
     if replays is None or width is None or gen is None:
         return passed()
@@ -115,7 +143,7 @@ def _of_gpus(event: LogEvent, gpus: frozenset[str]) -> bool:
     return "pcieport" in event.text and len(named) == 1 and any(_near(port, gpu) for port in named for gpu in gpus)
 
 
-def _aer_log(machine: MachineView) -> Iterator[Judgement]:
+def _aer_log(machine: MachineView) -> Iterator[Result]:
     gpus = machine.bus_ids
     fatal = [event for event in machine.events(LogKind.AER_FATAL) if _of_gpus(event, gpus)]
     mild = [event for event in machine.events(LogKind.AER_NONFATAL) if _of_gpus(event, gpus)]
@@ -126,7 +154,19 @@ def _aer_log(machine: MachineView) -> Iterator[Judgement]:
         yield warned(f"{len(mild)} uncorrected PCIe errors in the kernel log", mild[-1].text, 0)
 
 
-def _aer(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="pcie-aer",
+    title="No PCIe errors of the GPUs",
+    reads="kernel log, /sys/bus/pci/devices/*/aer_dev_*",
+    rule="FAIL on a fatal error of a GPU or a port above it (in the log: within xid-window-hours); WARN when others "
+    "grow, by aer-corrected-per-hour where they were corrected",
+    limits=("xid-window-hours", "aer-nonfatal", "aer-corrected-per-hour"),
+    source="own",
+    remedy="reseat card and riser; replace them when it goes on",
+    action=Action.DRAIN,
+    gpus_only=True,
+)
+def aer(machine: MachineView) -> Iterator[Result]:
     found = list(_aer_log(machine))
     yield from found
     files = machine.files(SYSFS, "files_pci")
@@ -148,7 +188,7 @@ def _aer(machine: MachineView) -> Iterator[Judgement]:
         yield passed(0, 0)
 
 
-def _aer_count(machine: MachineView, path: str, total: int | None) -> Judgement | None:
+def _aer_count(machine: MachineView, path: str, total: int | None) -> Result | None:
     bus_id, kind = normalise_bus_id(path.removeprefix(SYSFS).split("/")[0]), path.rpartition("aer_dev_")[2]
     if total is None:
         return unknown(f"{path} holds no number", device=bus_id)
@@ -172,57 +212,3 @@ def _aer_total(text: str) -> int | None:
     match = re.search(r"TOTAL_ERR_\w+ (\d+)", text)
     numbers = [match.group(1)] if match else re.findall(r" (\d+)$", text, re.MULTILINE)
     return sum(int(number) for number in numbers) if numbers else None
-
-
-CHECKS = (
-    GpuCheck(
-        CheckText(
-            "gpu-pcie-width",
-            "The PCIe link is as wide as it should be",
-            "pci/pci_gpu_link_info/link_widths, the port above it, baseline",
-            "FAIL below the baseline, or below what card and slot allow; WARN below the card's own width",
-            "own; GCM keeps such a manifest",
-            "reseat card and riser; check the slot's settings in the BIOS",
-            Action.DRAIN,
-        ),
-        _width,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-pcie-gen",
-            "The PCIe link is as fast as it should be",
-            "pci/pci_gpu_link_info/pcie_gen, performance_state, baseline",
-            "WARN below what card and slot allow, FAIL below the baseline; only in P0",
-            "own",
-            "reseat card and riser; check the slot's settings in the BIOS",
-            Action.DRAIN,
-        ),
-        _generation,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-pcie-replays",
-            "Few PCIe replays since the last run",
-            "pci/replay_counter, history",
-            "WARN above pcie-replays-per-lane-genN times width per minute; FAIL at pcie-replays-fail-factor times it",
-            "DCGM",
-            "reseat card and riser; replace them when it goes on",
-            Action.DRAIN,
-        ),
-        _replays,
-    ),
-    MachineCheck(
-        CheckText(
-            "pcie-aer",
-            "No PCIe errors of the GPUs",
-            "kernel log, /sys/bus/pci/devices/*/aer_dev_*",
-            "FAIL on a fatal error of a GPU or a port above it (in the log: within xid-window-hours); WARN when others "
-            "grow, by aer-corrected-per-hour where they were corrected",
-            "own",
-            "reseat card and riser; replace them when it goes on",
-            Action.DRAIN,
-        ),
-        _aer,
-        gpus_only=True,
-    ),
-)

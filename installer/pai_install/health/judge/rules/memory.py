@@ -5,30 +5,30 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.reading import State, parse_reading
-from pai_install.health.judge.check import GpuCheck
+from pai_install.health.judge.check import gpu_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 YES_NO = ("yes", "no")
 ON_OFF = ("enabled", "disabled")
 _CONTAINED = re.compile(r"kubepods|docker|containerd|crio|libpod|slurm|lxc")
 
 
-def _ecc_mode(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-ecc-mode",
+    title="ECC is on and needs no reboot",
+    reads="ecc_mode/current_ecc, pending_ecc",
+    rule="WARN off on a data centre GPU, or different after a reboot; SKIP where the card has no ECC",
+    source="GPUD, own",
+    remedy="nvidia-smi -i BUS_ID -e 1, then reboot",
+)
+def ecc_mode(gpu: GpuView, _machine: MachineView) -> Result:
     current, pending = gpu.word(fields.ECC_CURRENT, *ON_OFF), gpu.word(fields.ECC_PENDING, *ON_OFF)
     if current and pending and current != pending:
         return warned(f"ECC is {current}, {pending} after the next reboot", current, pending, action=Action.REBOOT)
@@ -53,7 +53,16 @@ def _uncorrected_fields(gpu: GpuView) -> tuple[Field, ...]:
     return (fields.SRAM_UNC, fields.DRAM_UNC)
 
 
-def _uncorrected(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-ecc-uncorrected",
+    title="No uncorrected memory errors since the last reset",
+    reads="ecc_errors/volatile: SRAM and DRAM uncorrectable (parity, SEC-DED, total or double bit)",
+    rule="FAIL above 0",
+    source="GCM, AZ, NVS",
+    remedy="drain the machine and reset the GPU, then look at gpu-remap-failed; field diagnostic when it returns",
+    action=Action.RESET_GPU,
+)
+def uncorrected(gpu: GpuView, _machine: MachineView) -> Result:
     numbers = [(field, gpu.number(field)) for field in _uncorrected_fields(gpu)]
     bad = [f"{field.name} {number:.0f}" for field, number in numbers if number]
     if bad:
@@ -61,14 +70,33 @@ def _uncorrected(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(0, 0)
 
 
-def _sram_threshold(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-ecc-sram-threshold",
+    title="SRAM errors below the replacement threshold",
+    reads="ecc_errors/aggregate/sram_threshold_exceeded",
+    rule="FAIL when Yes",
+    source="MEM RMA policy",
+    remedy="run the field diagnostic and replace the card",
+    action=Action.RMA,
+)
+def sram_threshold(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.SRAM_THRESHOLD, *YES_NO)
     if word == "yes":
         return failed("the GPU says that its SRAM errors exceed what a card may have", word, "no")
     return passed(word, "no")
 
 
-def _aggregate(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-ecc-lifetime",
+    title="Few uncorrected errors in the card's life",
+    reads="ecc_errors/aggregate",
+    rule="WARN above ecc-aggregate-dram or ecc-aggregate-sram; never FAIL: remapped rows keep it above 0",
+    limits=("ecc-aggregate-dram", "ecc-aggregate-sram"),
+    source="DCGM, MEM, ML",
+    remedy="watch it; ask for a replacement when it grows",
+    action=Action.NONE,
+)
+def aggregate(gpu: GpuView, machine: MachineView) -> Result:
     if gpu.peek(fields.AGG_DOUBLE_BIT).text:
         dram, sram = gpu.number(fields.AGG_DOUBLE_BIT), 0.0
     else:
@@ -85,7 +113,17 @@ def _aggregate(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(value, f"<= {most_dram:.0f}, <= {most_sram:.0f}")
 
 
-def _corrected(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-ecc-corrected",
+    title="Corrected errors are not unusually many",
+    reads="ecc_errors/aggregate: DRAM and SRAM correctable (single bit before Turing)",
+    rule="WARN above ecc-corrected-dram or ecc-corrected-sram",
+    limits=("ecc-corrected-dram", "ecc-corrected-sram"),
+    source="AZ",
+    remedy="watch it: corrected errors cost nothing, but their rate announces worse",
+    action=Action.NONE,
+)
+def corrected(gpu: GpuView, machine: MachineView) -> Result:
     if _counts_bits(gpu):
         dram, sram = gpu.number(fields.AGG_SINGLE_BIT), 0.0
     else:
@@ -98,7 +136,16 @@ def _corrected(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(value, expected)
 
 
-def _remap_pending(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-remap-pending",
+    title="No row remap is waiting",
+    reads="remapped_rows/remapped_row_pending, kernel log",
+    rule="WARN when Yes; FAIL together with Xid 48 or 95",
+    source="MEM, AZ, GPUD",
+    remedy="reset the GPU at its next idle moment: nvidia-smi --gpu-reset -i BUS_ID",
+    action=Action.RESET_GPU,
+)
+def remap_pending(gpu: GpuView, machine: MachineView) -> Result:
     word = gpu.word(fields.REMAP_PENDING, *YES_NO)
     if word != "yes":
         return passed(word, "no")
@@ -115,14 +162,32 @@ def _incidents(machine: MachineView) -> list[tuple[str, tuple[int, ...]]]:
         return []
 
 
-def _remap_failed(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-remap-failed",
+    title="No row remap has failed",
+    reads="remapped_rows/remapped_row_failure",
+    rule="FAIL when Yes",
+    source="MEM: 8 uncorrectable remaps in a bank, or 512 in all",
+    remedy="run the field diagnostic and replace the card",
+    action=Action.RMA,
+)
+def remap_failed(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.REMAP_FAILED, *YES_NO)
     if word == "yes":
         return failed("a memory row could not be remapped: the card has no spare rows left there", word, "no")
     return passed(word, "no")
 
 
-def _banks(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-remap-banks",
+    title="Every memory bank has spare rows",
+    reads="remapped_rows/row_remapper_histogram",
+    rule="FAIL when a bank has none; WARN when a bank has few",
+    source="MEM, own",
+    remedy="plan the replacement of the card",
+    action=Action.RMA,
+)
+def banks(gpu: GpuView, _machine: MachineView) -> Result:
     none, low = gpu.number(fields.BANKS_NONE), gpu.number(fields.BANKS_LOW)
     if none:
         return failed(f"{none:.0f} memory banks have no spare rows left", f"{none:.0f}", 0)
@@ -131,7 +196,16 @@ def _banks(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed("none 0, low 0", 0)
 
 
-def _repair(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-repair-pending",
+    title="No channel or TPC repair is waiting",
+    reads="ecc_errors/channel_repair_pending, tpc_repair_pending",
+    rule="WARN when Yes",
+    source="MEM",
+    remedy="reset the GPU at its next idle moment",
+    action=Action.RESET_GPU,
+)
+def repair(gpu: GpuView, _machine: MachineView) -> Result:
     words = {field.name: gpu.word(field, *YES_NO) for field in (fields.CHANNEL_REPAIR, fields.TPC_REPAIR)}
     pending = [name for name, word in words.items() if word == "yes"]
     if pending:
@@ -139,14 +213,33 @@ def _repair(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed("no", "no")
 
 
-def _unrepairable(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-unrepairable-memory",
+    title="No memory is beyond repair",
+    reads="ecc_errors/unrepairable_memory",
+    rule="FAIL when Yes",
+    source="MEM",
+    remedy="replace the card",
+    action=Action.RMA,
+)
+def unrepairable(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.UNREPAIRABLE, *YES_NO)
     if word == "yes":
         return failed("the GPU reports memory that cannot be repaired", word, "no")
     return passed(word, "no")
 
 
-def _retired(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-retired-pages",
+    title="Few retired memory pages (before Ampere)",
+    reads="retired_pages: counts and pending",
+    rule="FAIL pending, or at retired-pages-fail of 64; WARN above retired-pages-warn",
+    limits=("retired-pages-warn", "retired-pages-fail"),
+    source="DCGM, GCM",
+    remedy="reboot to retire pending pages; replace the card when the pages run out",
+    action=Action.REBOOT,
+)
+def retired(gpu: GpuView, machine: MachineView) -> Result:
     pending = gpu.word(fields.RETIRED_PENDING, *YES_NO)
     single, double = gpu.number(fields.RETIRED_SINGLE), gpu.number(fields.RETIRED_DOUBLE)
     pages = (single or 0) + (double or 0)
@@ -161,7 +254,17 @@ def _retired(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(value, f"<= {some:.0f}, no")
 
 
-def _memory_size(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-memory-size",
+    title="The GPU has the memory it should have",
+    reads="fb_memory_usage/total, product_name, baseline",
+    rule="FAIL below the baseline (or the size in the product name) less memory-short-percent",
+    limits=("memory-short-percent",),
+    source="Xid 168; own",
+    remedy="reset the GPU; replace it when memory stays missing",
+    action=Action.RESET_GPU,
+)
+def memory_size(gpu: GpuView, machine: MachineView) -> Result:
     total = gpu.number(fields.MEMORY_TOTAL)
     named = re.search(r"(\d+) ?GB\b", gpu.peek(fields.PRODUCT).text)
     accepted = gpu.baseline.memory_mib if gpu.baseline else None
@@ -175,7 +278,17 @@ def _memory_size(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(f"{total or 0:.0f} MiB", f">= {least:.0f} MiB")
 
 
-def _leak(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-memory-leak",
+    title="No memory is in use without a process",
+    reads="fb_memory_usage/used, processes",
+    rule="FAIL above memory-leak-mib with no process; SKIP for a vGPU",
+    limits=("memory-leak-mib",),
+    source="GCM, NKP 12; own number",
+    remedy="find the holder with `fuser -v /dev/nvidia*`; reset the GPU or reboot when there is none",
+    action=Action.REBOOT,
+)
+def leak(gpu: GpuView, machine: MachineView) -> Result:
     used = gpu.number(fields.MEMORY_USED)
     if used is None:
         return passed(used)
@@ -199,7 +312,16 @@ def _group(groups: dict[str, Any], pid: str) -> str:
     return str(entry.get("cgroup", "")) if isinstance(entry, dict) else ""
 
 
-def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-stray-process",
+    title="Only containers and jobs use the GPU",
+    reads="processes, /proc/PID/cgroup",
+    rule="WARN for a compute process outside containers and Slurm jobs, or one that is gone",
+    source="OpenPAI GpuUsedByExternalProcess, GpuUsedByZombieContainer",
+    remedy="ask its owner to end it; reset the GPU when the process is gone",
+    action=Action.NONE,
+)
+def stray(gpu: GpuView, machine: MachineView) -> Result:
     if gpu.gpu.process_gap:
         return unknown(gpu.gpu.process_gap)
     known = machine.fact("gpu_processes")
@@ -219,179 +341,3 @@ def _stray(gpu: GpuView, machine: MachineView) -> Judgement:
     if not all(_group(groups, process.pid) for process in used):
         return unknown("not every process of the GPU could be looked at")
     return passed(f"{len(used)} processes, all contained")
-
-
-def _text(name: str, title: str, reads: str, threshold: str, source: str, remedy: str, action: Action) -> CheckText:
-    return CheckText(f"gpu-{name}", title, reads, threshold, source, remedy, action)
-
-
-CHECKS = (
-    GpuCheck(
-        _text(
-            "ecc-mode",
-            "ECC is on and needs no reboot",
-            "ecc_mode/current_ecc, pending_ecc",
-            "WARN off on a data centre GPU, or different after a reboot; SKIP where the card has no ECC",
-            "GPUD, own",
-            "nvidia-smi -i BUS_ID -e 1, then reboot",
-            Action.CONFIG,
-        ),
-        _ecc_mode,
-    ),
-    GpuCheck(
-        _text(
-            "ecc-uncorrected",
-            "No uncorrected memory errors since the last reset",
-            "ecc_errors/volatile: SRAM and DRAM uncorrectable (parity, SEC-DED, total or double bit)",
-            "FAIL above 0",
-            "GCM, AZ, NVS",
-            "drain the machine and reset the GPU, then look at gpu-remap-failed; field diagnostic when it returns",
-            Action.RESET_GPU,
-        ),
-        _uncorrected,
-    ),
-    GpuCheck(
-        _text(
-            "ecc-sram-threshold",
-            "SRAM errors below the replacement threshold",
-            "ecc_errors/aggregate/sram_threshold_exceeded",
-            "FAIL when Yes",
-            "MEM RMA policy",
-            "run the field diagnostic and replace the card",
-            Action.RMA,
-        ),
-        _sram_threshold,
-    ),
-    GpuCheck(
-        _text(
-            "ecc-lifetime",
-            "Few uncorrected errors in the card's life",
-            "ecc_errors/aggregate",
-            "WARN above ecc-aggregate-dram or ecc-aggregate-sram; never FAIL: remapped rows keep it above 0",
-            "DCGM, MEM, ML",
-            "watch it; ask for a replacement when it grows",
-            Action.NONE,
-        ),
-        _aggregate,
-    ),
-    GpuCheck(
-        _text(
-            "ecc-corrected",
-            "Corrected errors are not unusually many",
-            "ecc_errors/aggregate: DRAM and SRAM correctable (single bit before Turing)",
-            "WARN above ecc-corrected-dram or ecc-corrected-sram",
-            "AZ",
-            "watch it: corrected errors cost nothing, but their rate announces worse",
-            Action.NONE,
-        ),
-        _corrected,
-    ),
-    GpuCheck(
-        _text(
-            "remap-pending",
-            "No row remap is waiting",
-            "remapped_rows/remapped_row_pending, kernel log",
-            "WARN when Yes; FAIL together with Xid 48 or 95",
-            "MEM, AZ, GPUD",
-            "reset the GPU at its next idle moment: nvidia-smi --gpu-reset -i BUS_ID",
-            Action.RESET_GPU,
-        ),
-        _remap_pending,
-    ),
-    GpuCheck(
-        _text(
-            "remap-failed",
-            "No row remap has failed",
-            "remapped_rows/remapped_row_failure",
-            "FAIL when Yes",
-            "MEM: 8 uncorrectable remaps in a bank, or 512 in all",
-            "run the field diagnostic and replace the card",
-            Action.RMA,
-        ),
-        _remap_failed,
-    ),
-    GpuCheck(
-        _text(
-            "remap-banks",
-            "Every memory bank has spare rows",
-            "remapped_rows/row_remapper_histogram",
-            "FAIL when a bank has none; WARN when a bank has few",
-            "MEM, own",
-            "plan the replacement of the card",
-            Action.RMA,
-        ),
-        _banks,
-    ),
-    GpuCheck(
-        _text(
-            "repair-pending",
-            "No channel or TPC repair is waiting",
-            "ecc_errors/channel_repair_pending, tpc_repair_pending",
-            "WARN when Yes",
-            "MEM",
-            "reset the GPU at its next idle moment",
-            Action.RESET_GPU,
-        ),
-        _repair,
-    ),
-    GpuCheck(
-        _text(
-            "unrepairable-memory",
-            "No memory is beyond repair",
-            "ecc_errors/unrepairable_memory",
-            "FAIL when Yes",
-            "MEM",
-            "replace the card",
-            Action.RMA,
-        ),
-        _unrepairable,
-    ),
-    GpuCheck(
-        _text(
-            "retired-pages",
-            "Few retired memory pages (before Ampere)",
-            "retired_pages: counts and pending",
-            "FAIL pending, or at retired-pages-fail of 64; WARN above retired-pages-warn",
-            "DCGM, GCM",
-            "reboot to retire pending pages; replace the card when the pages run out",
-            Action.REBOOT,
-        ),
-        _retired,
-    ),
-    GpuCheck(
-        _text(
-            "memory-size",
-            "The GPU has the memory it should have",
-            "fb_memory_usage/total, product_name, baseline",
-            "FAIL below the baseline (or the size in the product name) less memory-short-percent",
-            "Xid 168; own",
-            "reset the GPU; replace it when memory stays missing",
-            Action.RESET_GPU,
-        ),
-        _memory_size,
-    ),
-    GpuCheck(
-        _text(
-            "memory-leak",
-            "No memory is in use without a process",
-            "fb_memory_usage/used, processes",
-            "FAIL above memory-leak-mib with no process; SKIP for a vGPU",
-            "GCM, NKP 12; own number",
-            "find the holder with `fuser -v /dev/nvidia*`; reset the GPU or reboot when there is none",
-            Action.REBOOT,
-        ),
-        _leak,
-    ),
-    GpuCheck(
-        _text(
-            "stray-process",
-            "Only containers and jobs use the GPU",
-            "processes, /proc/PID/cgroup",
-            "WARN for a compute process outside containers and Slurm jobs, or one that is gone",
-            "OpenPAI GpuUsedByExternalProcess, GpuUsedByZombieContainer",
-            "ask its owner to end it; reset the GPU when the process is gone",
-            Action.NONE,
-        ),
-        _stray,
-    ),
-)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.links import FabricPort, parse_infiniband
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
 
 _FATAL_COUNTERS = ("link_downed", "excessive_buffer_overrun_errors", "local_link_integrity_errors", "rnr_nak_retry_err")
 # counter -> threshold name, seconds of its unit
@@ -23,7 +24,18 @@ def _ports(machine: MachineView) -> tuple[FabricPort, ...]:
     return parse_infiniband(machine.files("/sys/class/infiniband/", "files_infiniband"))
 
 
-def _port_state(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="rdma-ports",
+    title="Every InfiniBand or RoCE port is up",
+    reads="/sys/class/infiniband/*/ports/*",
+    rule="FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot and another has, or "
+    "when no InfiniBand port has ib-gigabits",
+    limits=("ib-gigabits",),
+    source="GPUD, GCM",
+    remedy="check cable, transceiver and the switch's port",
+    action=Action.DRAIN,
+)
+def port_state(machine: MachineView) -> Iterator[Result]:
     ports = _ports(machine)
     if not ports:
         yield skipped("no InfiniBand or RoCE device")
@@ -52,7 +64,7 @@ def _never_used(port: FabricPort) -> bool:
     return "DOWN" in port.state.upper() and searching and not port.counters.get("link_downed")
 
 
-def _state_of(port: FabricPort, *, alive: bool) -> Judgement:
+def _state_of(port: FabricPort, *, alive: bool) -> Result:
     value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
     if not port.state or not port.phys_state:
         return unknown("the port's state could not be read", device=port.name)
@@ -73,7 +85,17 @@ def _state_of(port: FabricPort, *, alive: bool) -> Judgement:
     return passed(value, "ACTIVE, LinkUp", device=port.name)
 
 
-def _port_counters(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="rdma-errors",
+    title="Error counters of the ports do not grow",
+    reads="/sys/class/infiniband/*/ports/*/counters, history",
+    rule="FAIL for link_downed, buffer overruns, integrity errors, rnr retries; WARN above the ib-* rates",
+    limits=("ib-symbol-errors-per-hour", "ib-recoveries-per-minute", "ib-receive-errors-per-second"),
+    source="NVS",
+    remedy="clean or replace cable and transceiver",
+    action=Action.DRAIN,
+)
+def port_counters(machine: MachineView) -> Iterator[Result]:
     ports = _ports(machine)
     compared = bad = False
     for port in ports:
@@ -98,7 +120,7 @@ def _port_counters(machine: MachineView) -> Iterator[Judgement]:
         yield passed("no growth", "no growth")
 
 
-def _counter(machine: MachineView, port: FabricPort, name: str, delta: tuple[float, float]) -> Judgement | None:
+def _counter(machine: MachineView, port: FabricPort, name: str, delta: tuple[float, float]) -> Result | None:
     value = f"+{delta[0]:.0f} in {delta[1]:.0f} s"
     if name in _FATAL_COUNTERS and delta[0] > 0:
         return failed(f"{name} grows", value, "no growth", device=port.name)
@@ -110,7 +132,17 @@ def _counter(machine: MachineView, port: FabricPort, name: str, delta: tuple[flo
     return None
 
 
-def _flaps(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="network-flaps",
+    title="Network links are stable",
+    reads="/sys/class/net/*/carrier_changes, history",
+    rule="WARN when a link changed more than carrier-changes since the last run",
+    limits=("carrier-changes",),
+    source="NVS, AZ",
+    remedy="check cable and switch port",
+    action=Action.NONE,
+)
+def flaps(machine: MachineView) -> Iterator[Result]:
     files = machine.files("/sys/class/net/", "files_host")
     compared = bad = False
     for path, text in sorted(files.items()):
@@ -130,44 +162,3 @@ def _flaps(machine: MachineView) -> Iterator[Judgement]:
         yield skipped("no earlier run in this boot to compare with")
     elif not bad:
         yield passed("stable", "stable")
-
-
-CHECKS = (
-    MachineCheck(
-        CheckText(
-            "rdma-ports",
-            "Every InfiniBand or RoCE port is up",
-            "/sys/class/infiniband/*/ports/*",
-            "FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot and another has, or "
-            "when no InfiniBand port has ib-gigabits",
-            "GPUD, GCM",
-            "check cable, transceiver and the switch's port",
-            Action.DRAIN,
-        ),
-        _port_state,
-    ),
-    MachineCheck(
-        CheckText(
-            "rdma-errors",
-            "Error counters of the ports do not grow",
-            "/sys/class/infiniband/*/ports/*/counters, history",
-            "FAIL for link_downed, buffer overruns, integrity errors, rnr retries; WARN above the ib-* rates",
-            "NVS",
-            "clean or replace cable and transceiver",
-            Action.DRAIN,
-        ),
-        _port_counters,
-    ),
-    MachineCheck(
-        CheckText(
-            "network-flaps",
-            "Network links are stable",
-            "/sys/class/net/*/carrier_changes, history",
-            "WARN when a link changed more than carrier-changes since the last run",
-            "NVS, AZ",
-            "check cable and switch port",
-            Action.NONE,
-        ),
-        _flaps,
-    ),
-)

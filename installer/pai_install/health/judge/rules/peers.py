@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pai_install.checks.limits import Limits
-from pai_install.health.judge.check import FleetCheck
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
+from pai_install.health.judge.check import FleetCheck, fleet_check
 from pai_install.health.judge.fleet import Fleet, MachineFacts
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
 
 _FEWEST = 3  # of two nobody can say which is the odd one
 
@@ -37,7 +38,24 @@ def groups(fleet: Fleet) -> dict[str, list[MachineFacts]]:
     return found
 
 
-def _compare(trait: str, fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+def _trait_check(trait: str) -> FleetCheck:
+    """The check that machines of one SKU are alike in one trait."""
+    title, remedy = TRAITS[trait]
+    declare = fleet_check(
+        id=f"peers-{trait}",
+        title=f"Machines of one SKU have one {title}",
+        reads=title,
+        rule="WARN for the machines that differ from the majority of their SKU",
+        source="own",
+        remedy=remedy,
+    )
+    return declare(lambda fleet: _compare(trait, fleet))
+
+
+TRAIT_CHECKS = tuple(_trait_check(trait) for trait in TRAITS)
+
+
+def _compare(trait: str, fleet: Fleet) -> Iterator[tuple[str, Result]]:
     title = TRAITS[trait][0]
     for sku, machines in groups(fleet).items():
         stated = [machine.traits[trait] for machine in machines if machine.traits.get(trait)]
@@ -50,7 +68,7 @@ def _compare(trait: str, fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
             yield machine.name, _verdict(machine.traits.get(trait, ""), usual, majority, title)
 
 
-def _verdict(value: str, usual: str, majority: str, title: str) -> Judgement:
+def _verdict(value: str, usual: str, majority: str, title: str) -> Result:
     if not value:
         return unknown(f"the {title} was not observed")
     if majority and value == usual:
@@ -60,7 +78,16 @@ def _verdict(value: str, usual: str, majority: str, title: str) -> Judgement:
     return skipped(f"no majority to compare the {title} with")
 
 
-def _clocks(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+@fleet_check(
+    id="peers-clock",
+    title="Control planes have one time, and machines of one SKU",
+    reads="chronyc tracking of the control planes, and of three machines of a SKU or more",
+    rule="WARN above clock-spread-seconds from the middle one",
+    limits=("clock-spread-seconds",),
+    source="etcd",
+    remedy="see clock-offset on that machine",
+)
+def clocks(fleet: Fleet) -> Iterator[tuple[str, Result]]:
     most = fleet.limits.number("clock-spread-seconds")
     masters = [machine for machine in fleet.machines if machine.expected.control_plane]
     yield from _spread(masters, most, "the other control planes", fewest=2)
@@ -69,9 +96,7 @@ def _clocks(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
         yield from _spread(others, most, f"the other machines of {sku}", fewest=_FEWEST)
 
 
-def _spread(
-    machines: Sequence[MachineFacts], most: float, others: str, *, fewest: int
-) -> Iterator[tuple[str, Judgement]]:
+def _spread(machines: Sequence[MachineFacts], most: float, others: str, *, fewest: int) -> Iterator[tuple[str, Result]]:
     offsets = sorted(machine.clock_offset for machine in machines if machine.clock_offset is not None)
     if len(offsets) < fewest:
         return
@@ -88,7 +113,17 @@ def _spread(
             yield machine.name, passed(value, expected)
 
 
-def _bandwidth(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
+@fleet_check(
+    id="peers-bandwidth",
+    title="No machine's GPUs are slower together than those of its SKU",
+    reads="all_reduce_perf of three machines of a SKU or more (only with --bandwidth-image)",
+    rule="WARN and FAIL by so many percent below the median: nccl-behind-warn-percent, nccl-behind-fail-percent",
+    limits=("nccl-behind-warn-percent", "nccl-behind-fail-percent"),
+    source="own",
+    remedy="see nccl-all-reduce on that machine",
+    action=Action.DRAIN,
+)
+def bandwidth(fleet: Fleet) -> Iterator[tuple[str, Result]]:
     for sku, machines in groups(fleet).items():
         speeds = {machine.name: machine.bandwidth for machine in machines if machine.bandwidth is not None}
         for name, speed in speeds.items():
@@ -98,7 +133,7 @@ def _bandwidth(fleet: Fleet) -> Iterator[tuple[str, Judgement]]:
                 yield name, _straggler(speed, median(speeds.values()), sku, fleet.limits)
 
 
-def _straggler(speed: float, middle: float, sku: str, limits: Limits) -> Judgement:
+def _straggler(speed: float, middle: float, sku: str, limits: Limits) -> Result:
     short = (1 - speed / middle) * 100 if middle else 0.0
     value, expected = f"{speed:g} GB/s, {short:.0f} % less", f"{middle:g} GB/s (median of {sku})"
     message = "its GPUs are slower together than those of the same SKU: jobs over several machines wait for it"
@@ -107,46 +142,3 @@ def _straggler(speed: float, middle: float, sku: str, limits: Limits) -> Judgeme
     if short > limits.number("nccl-behind-warn-percent"):
         return warned(message, value, expected)
     return passed(f"{speed:g} GB/s", expected)
-
-
-def _check(trait: str) -> FleetCheck:
-    title, remedy = TRAITS[trait]
-    text = CheckText(
-        f"peers-{trait}",
-        f"Machines of one SKU have one {title}",
-        title,
-        "WARN for the machines that differ from the majority of their SKU",
-        "own",
-        remedy,
-        Action.CONFIG,
-    )
-    return FleetCheck(text, lambda fleet: _compare(trait, fleet))
-
-
-CHECKS = (
-    *(_check(trait) for trait in TRAITS),
-    FleetCheck(
-        CheckText(
-            "peers-clock",
-            "Control planes have one time, and machines of one SKU",
-            "chronyc tracking of the control planes, and of three machines of a SKU or more",
-            "WARN above clock-spread-seconds from the middle one",
-            "etcd",
-            "see clock-offset on that machine",
-            Action.CONFIG,
-        ),
-        _clocks,
-    ),
-    FleetCheck(
-        CheckText(
-            "peers-bandwidth",
-            "No machine's GPUs are slower together than those of its SKU",
-            "all_reduce_perf of three machines of a SKU or more (only with --bandwidth-image)",
-            "WARN and FAIL by so many percent below the median: nccl-behind-warn-percent, nccl-behind-fail-percent",
-            "own",
-            "see nccl-all-reduce on that machine",
-            Action.DRAIN,
-        ),
-        _bandwidth,
-    ),
-)

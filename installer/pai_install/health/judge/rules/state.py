@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
+from pai_install.checks.evidence import NotObservedError
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.reading import State
-from pai_install.health.judge.check import GpuCheck, MachineCheck
+from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import (
-    Action,
-    CheckText,
-    Judgement,
-    NotObservedError,
-    failed,
-    passed,
-    skipped,
-    unknown,
-    warned,
-)
 
 # NVIDIA's own verdict, by the words of several driver generations (lower case).
 _RECOVERY = {
@@ -32,7 +24,36 @@ _RECOVERY = {
 }
 
 
-def _lost(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-recovery-action",
+    title="The GPU itself asks for nothing",
+    reads="gpu_recovery_action",
+    rule="FAIL for any reset or reboot; WARN for Drain P2P",
+    source="DCGM, MEM: NVIDIA's own verdict",
+    remedy="do what it asks: drain, then reset the GPU or reboot",
+    action=Action.RESET_GPU,
+)
+def recovery(gpu: GpuView, _machine: MachineView) -> Result:
+    word = gpu.text(fields.RECOVERY).lower()
+    if word in ("", "none"):
+        return passed(word, "none")
+    if word == "drain p2p":
+        return warned("the GPU asks to drain peer-to-peer work", word, "none", action=Action.DRAIN)
+    if word in _RECOVERY:
+        return failed(f"the GPU itself asks for: {word}", word, "none", action=_RECOVERY[word])
+    return unknown(f"the GPU asks for {word!r}, which this program does not know", word)
+
+
+@gpu_check(
+    id="gpu-lost",
+    title="The driver can reach the GPU",
+    reads="every field of nvidia-smi -q -x",
+    rule="FAIL when one reads `GPU is lost` or `GPU requires reset`",
+    source="NKP 231",
+    remedy="drain and reboot; a cold start when it stays lost",
+    action=Action.REBOOT,
+)
+def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     gpu.reading(fields.UUID)
     errors = gpu.errors
     lost = [path for path, text in errors.items() if "is lost" in text.lower()]
@@ -48,7 +69,16 @@ def _lost(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed("reachable", "reachable")
 
 
-def _readable(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-readable",
+    title="No value of the GPU is an error",
+    reads="every field of nvidia-smi -q -x",
+    rule="FAIL when one reads Unknown Error or ERR!; UNKNOWN for Insufficient Permissions",
+    source="own; dcgm-exporter 319",
+    remedy="drain and reboot; replace the card when it returns",
+    action=Action.REBOOT,
+)
+def readable(gpu: GpuView, _machine: MachineView) -> Result:
     said = ("is lost", "requires reset")  # those are gpu-lost's
     errors = {path: text for path, text in gpu.errors.items() if not any(word in text.lower() for word in said)}
     if errors:
@@ -59,18 +89,17 @@ def _readable(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed("no errors", "no errors")
 
 
-def _recovery(gpu: GpuView, _machine: MachineView) -> Judgement:
-    word = gpu.text(fields.RECOVERY).lower()
-    if word in ("", "none"):
-        return passed(word, "none")
-    if word == "drain p2p":
-        return warned("the GPU asks to drain peer-to-peer work", word, "none", action=Action.DRAIN)
-    if word in _RECOVERY:
-        return failed(f"the GPU itself asks for: {word}", word, "none", action=_RECOVERY[word])
-    return unknown(f"the GPU asks for {word!r}, which this program does not know", word)
-
-
-def _inforom(machine: MachineView) -> list[Judgement]:
+@machine_check(
+    id="gpu-inforom",
+    title="No infoROM is corrupted",
+    reads="lines around the answer of nvidia-smi, inforom.checksum_validation",
+    rule="FAIL on the warning or a wrong checksum",
+    source="AZD, GPU Operator",
+    remedy="replace the card",
+    action=Action.RMA,
+    gpus_only=True,
+)
+def inforom(machine: MachineView) -> list[Result]:
     found = []
     try:
         stray = machine.smi.stray
@@ -94,7 +123,15 @@ def _inforom(machine: MachineView) -> list[Judgement]:
     return found or [passed("no warning", "no warning")]
 
 
-def _persistence(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-persistence",
+    title="Persistence mode is on",
+    reads="persistence_mode",
+    rule="WARN when Disabled",
+    source="GPUD",
+    remedy="systemctl enable --now nvidia-persistenced",
+)
+def persistence(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.PERSISTENCE, "enabled", "disabled")
     if word == "disabled":
         return warned(
@@ -103,7 +140,15 @@ def _persistence(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(word, "enabled")
 
 
-def _compute_mode(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-compute-mode",
+    title="The compute mode is Default",
+    reads="compute_mode",
+    rule="WARN for another mode",
+    source="own",
+    remedy="nvidia-smi -i BUS_ID -c DEFAULT",
+)
+def compute_mode(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.text(fields.COMPUTE_MODE).lower()
     if word and word != "default":
         return warned(
@@ -112,7 +157,16 @@ def _compute_mode(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(word, "default")
 
 
-def _gsp(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-gsp",
+    title="The GSP firmware is loaded",
+    reads="gsp_firmware_version, /proc/driver/nvidia/version",
+    rule="FAIL when N/A under the open kernel module",
+    source="own",
+    remedy="reinstall the driver's firmware package and reboot",
+    action=Action.REBOOT,
+)
+def gsp(gpu: GpuView, machine: MachineView) -> Result:
     version = gpu.reading(fields.GSP)
     if version.state is not State.NOT_AVAILABLE:
         return passed(version.text)
@@ -123,7 +177,15 @@ def _gsp(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(version.text)
 
 
-def _mig(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-mig",
+    title="MIG is as the layout says",
+    reads="mig_mode, mig_devices",
+    rule="FAIL when a reset is needed or the machine has fewer instances than the layout says; WARN on without any",
+    source="NKP 225, 343",
+    remedy="reset the GPU, or create the instances again (they do not outlive a reboot)",
+)
+def mig(gpu: GpuView, machine: MachineView) -> Result:
     modes = ("enabled", "disabled")
     current, pending = gpu.word(fields.MIG, *modes), gpu.word(fields.MIG_PENDING, *modes)
     if current and pending and current != pending:
@@ -140,7 +202,16 @@ def _mig(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(f"{current}, {gpu.gpu.mig_devices} instances")
 
 
-def _mig_mixed(machine: MachineView) -> Judgement:
+@machine_check(
+    id="gpu-mig-mixed",
+    title="MIG is on for all GPUs of the machine or for none",
+    reads="mig_mode of every GPU",
+    rule="FAIL when mixed",
+    source="NKP",
+    remedy="switch MIG on or off for all GPUs of the machine",
+    gpus_only=True,
+)
+def mig_mixed(machine: MachineView) -> Result:
     modes = {gpu.bus_id: gpu.peek(fields.MIG) for gpu in machine.gpus}
     assert machine.smi  # noqa: S101 - reading records it and raises
     values = {reading.text for reading in modes.values() if reading.state is State.VALUE}
@@ -154,117 +225,3 @@ def _mig_mixed(machine: MachineView) -> Judgement:
             "MIG is on for some GPUs only: the device plugin's single strategy refuses that", shown, "all alike"
         )
     return passed(values.pop(), "all alike")
-
-
-CHECKS = (
-    GpuCheck(
-        CheckText(
-            "gpu-recovery-action",
-            "The GPU itself asks for nothing",
-            "gpu_recovery_action",
-            "FAIL for any reset or reboot; WARN for Drain P2P",
-            "DCGM, MEM: NVIDIA's own verdict",
-            "do what it asks: drain, then reset the GPU or reboot",
-            Action.RESET_GPU,
-        ),
-        _recovery,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-lost",
-            "The driver can reach the GPU",
-            "every field of nvidia-smi -q -x",
-            "FAIL when one reads `GPU is lost` or `GPU requires reset`",
-            "NKP 231",
-            "drain and reboot; a cold start when it stays lost",
-            Action.REBOOT,
-        ),
-        _lost,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-readable",
-            "No value of the GPU is an error",
-            "every field of nvidia-smi -q -x",
-            "FAIL when one reads Unknown Error or ERR!; UNKNOWN for Insufficient Permissions",
-            "own; dcgm-exporter 319",
-            "drain and reboot; replace the card when it returns",
-            Action.REBOOT,
-        ),
-        _readable,
-    ),
-    MachineCheck(
-        CheckText(
-            "gpu-inforom",
-            "No infoROM is corrupted",
-            "lines around the answer of nvidia-smi, inforom.checksum_validation",
-            "FAIL on the warning or a wrong checksum",
-            "AZD, GPU Operator",
-            "replace the card",
-            Action.RMA,
-        ),
-        _inforom,
-        gpus_only=True,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-persistence",
-            "Persistence mode is on",
-            "persistence_mode",
-            "WARN when Disabled",
-            "GPUD",
-            "systemctl enable --now nvidia-persistenced",
-            Action.CONFIG,
-        ),
-        _persistence,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-compute-mode",
-            "The compute mode is Default",
-            "compute_mode",
-            "WARN for another mode",
-            "own",
-            "nvidia-smi -i BUS_ID -c DEFAULT",
-            Action.CONFIG,
-        ),
-        _compute_mode,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-gsp",
-            "The GSP firmware is loaded",
-            "gsp_firmware_version, /proc/driver/nvidia/version",
-            "FAIL when N/A under the open kernel module",
-            "own",
-            "reinstall the driver's firmware package and reboot",
-            Action.REBOOT,
-        ),
-        _gsp,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-mig",
-            "MIG is as the layout says",
-            "mig_mode, mig_devices",
-            "FAIL when a reset is needed or the machine has fewer instances than the layout says; WARN on without any",
-            "NKP 225, 343",
-            "reset the GPU, or create the instances again (they do not outlive a reboot)",
-            Action.CONFIG,
-        ),
-        _mig,
-    ),
-    MachineCheck(
-        CheckText(
-            "gpu-mig-mixed",
-            "MIG is on for all GPUs of the machine or for none",
-            "mig_mode of every GPU",
-            "FAIL when mixed",
-            "NKP",
-            "switch MIG on or off for all GPUs of the machine",
-            Action.CONFIG,
-        ),
-        _mig_mixed,
-        gpus_only=True,
-    ),
-)

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
+from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.reading import State
-from pai_install.health.judge.check import GpuCheck
+from pai_install.health.judge.check import gpu_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, skipped, unknown, warned
 
 ACTIVE = ("active", "not active")
 
 
-def _temperature(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-temperature",
+    title="The GPU is not too hot",
+    reads="temperature: gpu_temp with gpu_temp_tlimit (Ada and newer) or gpu_temp_slow_threshold",
+    rule="FAIL at the slowdown temperature; WARN within temperature-margin of it",
+    limits=("temperature-margin",),
+    source="GPUD; own margin",
+    remedy="check fans, air flow, dust and the room's temperature",
+    action=Action.DRAIN,
+)
+def temperature(gpu: GpuView, machine: MachineView) -> Result:
     celsius, margin = gpu.number(fields.TEMPERATURE), machine.limit("temperature-margin")
     if gpu.peek(fields.TEMP_SLOW).state is State.VALUE:
         slow, most = gpu.number(fields.TEMP_SLOW), gpu.number(fields.TEMP_MAX)
@@ -34,7 +45,17 @@ def _temperature(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(value, f">= {margin:.0f} C left")
 
 
-def _memory_temperature(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-memory-temperature",
+    title="The GPU's memory is not too hot",
+    reads="temperature: memory_temp, gpu_temp_max_mem_threshold",
+    rule="FAIL above the limit; WARN within temperature-margin of it",
+    limits=("temperature-margin",),
+    source="GPUD",
+    remedy="check fans, air flow, dust and the room's temperature",
+    action=Action.DRAIN,
+)
+def memory_temperature(gpu: GpuView, machine: MachineView) -> Result:
     celsius = gpu.number(fields.MEMORY_TEMP)
     if celsius is not None and gpu.peek(fields.MEMORY_TEMP_MAX).state is not State.VALUE:
         return skipped("this GPU reports no limit for its memory temperature")
@@ -49,7 +70,17 @@ def _memory_temperature(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed(value, expected)
 
 
-def _throttle(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-throttle",
+    title="Nothing slows the GPU down now",
+    reads="clocks_event_reasons (clocks_throttle_reasons before 535)",
+    rule="FAIL for hardware slowdown, thermal slowdown or power brake; WARN for software thermal slowdown. Idle, "
+    "power cap, clock settings and sync boost are normal",
+    source="own; NVS and DCGM report the same bits",
+    remedy="thermal: cooling. Power brake: power supplies and the chassis's power limit",
+    action=Action.DRAIN,
+)
+def throttle(gpu: GpuView, _machine: MachineView) -> Result:
     hard = (fields.HW_THERMAL, fields.POWER_BRAKE, fields.HW_SLOWDOWN)
     active = [field.name for field in hard if gpu.word(field, *ACTIVE) == "active"]
     soft = gpu.word(fields.SW_THERMAL, *ACTIVE)
@@ -60,11 +91,21 @@ def _throttle(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed("none", "none")
 
 
-def _throttle_time(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-throttle-time",
+    title="Nothing has slowed the GPU down since the last run",
+    reads="clocks_event_reasons_counters, history",
+    rule="WARN when a thermal or power brake counter grew by more than throttle-microseconds",
+    limits=("throttle-microseconds",),
+    source="DCGM",
+    remedy="check cooling and power while the machine is under load",
+    action=Action.NONE,
+)
+def throttle_time(gpu: GpuView, machine: MachineView) -> Result:
     group = f"gpu {gpu.peek(fields.UUID).text}"
     watched: tuple[Field, ...] = (fields.HW_THERMAL_US, fields.POWER_BRAKE_US, fields.SW_THERMAL_US)
     numbers = [(field, gpu.number(field)) for field in watched]
-    if gpu.missing():
+    if not gpu.record.complete:
         return passed()
     grown, compared = [], False
     for field, number in numbers:
@@ -79,7 +120,16 @@ def _throttle_time(gpu: GpuView, machine: MachineView) -> Judgement:
     return passed("none", "none")
 
 
-def _performance(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-performance-state",
+    title="The GPU is not stuck in a low performance state",
+    reads="performance_state, clocks_event_reasons: idle",
+    rule="WARN at P8 or lower while neither idle nor at the power cap",
+    source="OpenPAI NodeGpuLowPerfState",
+    remedy="reset the GPU when its work is done",
+    action=Action.RESET_GPU,
+)
+def performance(gpu: GpuView, _machine: MachineView) -> Result:
     state, idle = gpu.text(fields.PSTATE), gpu.word(fields.IDLE, *ACTIVE)
     number = state.removeprefix("P")
     if state and not number.isdecimal():
@@ -91,7 +141,16 @@ def _performance(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(state, "below P8 while busy")
 
 
-def _power(gpu: GpuView, _machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-power",
+    title="The power draw can be read",
+    reads="gpu_power_readings (power_readings before 535)",
+    rule="FAIL when it reads Unknown Error or ERR!",
+    source="NVS POWER_UNREADABLE",
+    remedy="reboot; replace the card when it returns",
+    action=Action.REBOOT,
+)
+def power(gpu: GpuView, _machine: MachineView) -> Result:
     reading = gpu.reading(fields.POWER)
     if reading.state is State.ERROR and "is lost" not in reading.text.lower():
         return failed(f"the power draw cannot be read: {reading.text}", reading.text, "a number")
@@ -99,7 +158,16 @@ def _power(gpu: GpuView, _machine: MachineView) -> Judgement:
     return passed(f"{watts or 0:.0f} W")
 
 
-def _power_limit(gpu: GpuView, machine: MachineView) -> Judgement:
+@gpu_check(
+    id="gpu-power-limit",
+    title="The power limit is the card's default",
+    reads="gpu_power_readings: current and default limit",
+    rule="WARN more than power-limit-percent below the default",
+    limits=("power-limit-percent",),
+    source="own",
+    remedy="nvidia-smi -i BUS_ID -pl DEFAULT, if nobody lowered it on purpose",
+)
+def power_limit(gpu: GpuView, machine: MachineView) -> Result:
     limit, default = gpu.number(fields.POWER_LIMIT), gpu.number(fields.POWER_DEFAULT)
     if limit is None or default is None:
         return passed()
@@ -108,92 +176,3 @@ def _power_limit(gpu: GpuView, machine: MachineView) -> Judgement:
             "the power limit is below the card's default", f"{limit:.0f} W", f"{default:.0f} W", action=Action.CONFIG
         )
     return passed(f"{limit:.0f} W", f">= {default:.0f} W")
-
-
-CHECKS = (
-    GpuCheck(
-        CheckText(
-            "gpu-temperature",
-            "The GPU is not too hot",
-            "temperature: gpu_temp with gpu_temp_tlimit (Ada and newer) or gpu_temp_slow_threshold",
-            "FAIL at the slowdown temperature; WARN within temperature-margin of it",
-            "GPUD; own margin",
-            "check fans, air flow, dust and the room's temperature",
-            Action.DRAIN,
-        ),
-        _temperature,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-memory-temperature",
-            "The GPU's memory is not too hot",
-            "temperature: memory_temp, gpu_temp_max_mem_threshold",
-            "FAIL above the limit; WARN within temperature-margin of it",
-            "GPUD",
-            "check fans, air flow, dust and the room's temperature",
-            Action.DRAIN,
-        ),
-        _memory_temperature,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-throttle",
-            "Nothing slows the GPU down now",
-            "clocks_event_reasons (clocks_throttle_reasons before 535)",
-            "FAIL for hardware slowdown, thermal slowdown or power brake; WARN for software thermal slowdown. Idle, "
-            "power cap, clock settings and sync boost are normal",
-            "own; NVS and DCGM report the same bits",
-            "thermal: cooling. Power brake: power supplies and the chassis's power limit",
-            Action.DRAIN,
-        ),
-        _throttle,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-throttle-time",
-            "Nothing has slowed the GPU down since the last run",
-            "clocks_event_reasons_counters, history",
-            "WARN when a thermal or power brake counter grew by more than throttle-microseconds",
-            "DCGM",
-            "check cooling and power while the machine is under load",
-            Action.NONE,
-        ),
-        _throttle_time,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-performance-state",
-            "The GPU is not stuck in a low performance state",
-            "performance_state, clocks_event_reasons: idle",
-            "WARN at P8 or lower while neither idle nor at the power cap",
-            "OpenPAI NodeGpuLowPerfState",
-            "reset the GPU when its work is done",
-            Action.RESET_GPU,
-        ),
-        _performance,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-power",
-            "The power draw can be read",
-            "gpu_power_readings (power_readings before 535)",
-            "FAIL when it reads Unknown Error or ERR!",
-            "NVS POWER_UNREADABLE",
-            "reboot; replace the card when it returns",
-            Action.REBOOT,
-        ),
-        _power,
-    ),
-    GpuCheck(
-        CheckText(
-            "gpu-power-limit",
-            "The power limit is the card's default",
-            "gpu_power_readings: current and default limit",
-            "WARN more than power-limit-percent below the default",
-            "own",
-            "nvidia-smi -i BUS_ID -pl DEFAULT, if nobody lowered it on purpose",
-            Action.CONFIG,
-        ),
-        _power_limit,
-    ),
-)

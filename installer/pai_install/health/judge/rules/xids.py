@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.result import Result, failed, passed, warned
+from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.kernel_log import LogKind
-from pai_install.health.judge.check import MachineCheck
+from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
 from pai_install.health.judge.xid import APPLICATION, FOLLOWERS, Incident, XidMeaning, meaning_of
-from pai_install.health.model import Action, CheckText, Judgement, failed, passed, warned
 
 
 def _worst(incident: Incident, machine: MachineView) -> tuple[XidMeaning, XidMeaning]:
@@ -23,7 +23,19 @@ def _worst(incident: Incident, machine: MachineView) -> tuple[XidMeaning, XidMea
 _RANK = {Verdict.PASS: 0, Verdict.SKIP: 0, Verdict.UNKNOWN: 1, Verdict.WARN: 2, Verdict.FAIL: 3}
 
 
-def _xid(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="gpu-xid",
+    title="The driver has reported no fault of a GPU (Xid)",
+    reads="kernel log of this boot",
+    rule="by number, see the Xid table; a burst is one incident with its first cause; FAIL within xid-window-hours, "
+    "WARN later in the same boot; application faults pass unless several processes hit them",
+    limits=("xid-window-hours", "xid-merge-seconds"),
+    source="XC; GPUD, NHV, DCGM where they differ",
+    remedy="see the Xid table",
+    action=Action.RESET_GPU,
+    gpus_only=True,
+)
+def xid_incidents(machine: MachineView) -> Iterator[Result]:
     incidents = machine.incidents
     quiet = True
     for bus_id in sorted({incident.bus_id for incident in incidents}):
@@ -34,7 +46,7 @@ def _xid(machine: MachineView) -> Iterator[Judgement]:
         yield passed("none", "none")
 
 
-def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) -> Judgement:
+def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) -> Result:
     device = _device(bus_id, machine)
     judged = [(incident, *_worst(incident, machine)) for incident in incidents]
     incident, cause, grave = max(judged, key=lambda item: (_RANK[item[2].verdict], item[0].last_time or 0))
@@ -89,7 +101,19 @@ def _fatal_and_new(incidents: Sequence[Incident], machine: MachineView) -> list[
     ]
 
 
-def _recurrence(machine: MachineView) -> Iterator[Judgement]:
+@machine_check(
+    id="gpu-xid-recurrence",
+    title="No fault comes back after a reboot",
+    reads="kernel log of this boot",
+    rule="FAIL for the same fatal Xid on the same card in xid-recurrences boots, this one in xid-window-hours, or "
+    "more than xid-per-day fatal ones in those hours",
+    limits=("xid-window-hours", "xid-recurrences", "xid-per-day"),
+    source="GPUD, OCI",
+    remedy="replace the card; the history is the evidence for the vendor",
+    action=Action.RMA,
+    gpus_only=True,
+)
+def recurrence(machine: MachineView) -> Iterator[Result]:
     uuids = {gpu.bus_id: gpu.peek(fields.UUID).text for gpu in machine.gpus}
     past = {
         (item.uuid, item.xid, item.boot_id, item.time) for snapshot in machine.history for item in snapshot.incidents
@@ -125,7 +149,7 @@ def _events(
     *,
     warn_only: bool = False,
     action: Action | None = None,
-) -> Judgement:
+) -> Result:
     events = machine.events(*kinds)
     recent = any(machine.recent(event.time) for event in events)
     if not events:
@@ -138,114 +162,75 @@ def _events(
     return warned(fatal, value, "none", action=action)
 
 
-def _machine_checks(machine: MachineView) -> Judgement:
-    return _events(machine, (LogKind.MACHINE_CHECK,), "the processor or memory reports hardware errors", warn_only=True)
-
-
-def _hung(machine: MachineView) -> Judgement:
-    return _events(machine, (LogKind.HUNG_TASK,), "tasks hang in the kernel", warn_only=True)
-
-
-def _filesystems(machine: MachineView) -> Judgement:
-    return _events(machine, (LogKind.FILESYSTEM,), "a disk or file system reports errors")
-
-
-def _oom(machine: MachineView) -> Judgement:
-    return _events(machine, (LogKind.OUT_OF_MEMORY,), "the machine ran out of memory", warn_only=True)
-
-
-def _sxid(machine: MachineView) -> Judgement:
+@machine_check(
+    id="nvswitch-sxid",
+    title="The NVSwitches report no errors (SXid)",
+    reads="kernel log of this boot",
+    rule="FAIL for a fatal SXid within xid-window-hours, WARN later in the same boot and for others within them",
+    limits=("xid-window-hours",),
+    source="GPUD",
+    remedy="reboot the machine; replace the board when it returns",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def sxid(machine: MachineView) -> Result:
     fatal = _events(machine, (LogKind.SXID_FATAL,), "an NVSwitch reports a fatal error")
     if fatal.verdict is not Verdict.PASS:
         return fatal
     return _events(machine, (LogKind.SXID,), "an NVSwitch reports errors", warn_only=True)
 
 
-def _text(name: str, title: str, threshold: str, source: str, remedy: str, action: Action) -> CheckText:
-    return CheckText(name, title, "kernel log of this boot", threshold, source, remedy, action)
-
-
-CHECKS = (
-    MachineCheck(
-        _text(
-            "gpu-xid",
-            "The driver has reported no fault of a GPU (Xid)",
-            "by number, see the Xid table; a burst is one incident with its first cause; FAIL within xid-window-hours, "
-            "WARN later in the same boot; application faults pass unless several processes hit them",
-            "XC; GPUD, NHV, DCGM where they differ",
-            "see the Xid table",
-            Action.RESET_GPU,
-        ),
-        _xid,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        _text(
-            "gpu-xid-recurrence",
-            "No fault comes back after a reboot",
-            "FAIL for the same fatal Xid on the same card in xid-recurrences boots, this one in xid-window-hours, or "
-            "more than xid-per-day fatal ones in those hours",
-            "GPUD, OCI",
-            "replace the card; the history is the evidence for the vendor",
-            Action.RMA,
-        ),
-        _recurrence,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        _text(
-            "nvswitch-sxid",
-            "The NVSwitches report no errors (SXid)",
-            "FAIL for a fatal SXid within xid-window-hours, WARN later in the same boot and for others within them",
-            "GPUD",
-            "reboot the machine; replace the board when it returns",
-            Action.REBOOT,
-        ),
-        _sxid,
-        gpus_only=True,
-    ),
-    MachineCheck(
-        _text(
-            "kernel-machine-checks",
-            "No machine checks",
-            "WARN when there are any within xid-window-hours",
-            "own",
-            "find the failing module or processor with `ras-mc-ctl --summary` or the BMC's log",
-            Action.DRAIN,
-        ),
-        _machine_checks,
-    ),
-    MachineCheck(
-        _text(
-            "kernel-hung-tasks",
-            "No task hangs in the kernel",
-            "WARN when there are any within xid-window-hours",
-            "NPD",
-            "look at what the task waits for; reboot when it does not end",
-            Action.REBOOT,
-        ),
-        _hung,
-    ),
-    MachineCheck(
-        _text(
-            "kernel-filesystems",
-            "No disk or file system errors",
-            "FAIL within xid-window-hours, WARN later in the same boot",
-            "NPD",
-            "save the data, check the disk (smartctl -a), repair or replace it",
-            Action.DRAIN,
-        ),
-        _filesystems,
-    ),
-    MachineCheck(
-        _text(
-            "kernel-oom",
-            "The machine did not run out of memory",
-            "WARN when it did within xid-window-hours; a container at its own limit is no case",
-            "NPD",
-            "give jobs memory limits, or the machine more memory",
-            Action.NONE,
-        ),
-        _oom,
-    ),
+@machine_check(
+    id="kernel-machine-checks",
+    title="No machine checks",
+    reads="kernel log of this boot",
+    rule="WARN when there are any within xid-window-hours",
+    limits=("xid-window-hours",),
+    source="own",
+    remedy="find the failing module or processor with `ras-mc-ctl --summary` or the BMC's log",
+    action=Action.DRAIN,
 )
+def machine_checks(machine: MachineView) -> Result:
+    return _events(machine, (LogKind.MACHINE_CHECK,), "the processor or memory reports hardware errors", warn_only=True)
+
+
+@machine_check(
+    id="kernel-hung-tasks",
+    title="No task hangs in the kernel",
+    reads="kernel log of this boot",
+    rule="WARN when there are any within xid-window-hours",
+    limits=("xid-window-hours",),
+    source="NPD",
+    remedy="look at what the task waits for; reboot when it does not end",
+    action=Action.REBOOT,
+)
+def hung(machine: MachineView) -> Result:
+    return _events(machine, (LogKind.HUNG_TASK,), "tasks hang in the kernel", warn_only=True)
+
+
+@machine_check(
+    id="kernel-filesystems",
+    title="No disk or file system errors",
+    reads="kernel log of this boot",
+    rule="FAIL within xid-window-hours, WARN later in the same boot",
+    limits=("xid-window-hours",),
+    source="NPD",
+    remedy="save the data, check the disk (smartctl -a), repair or replace it",
+    action=Action.DRAIN,
+)
+def filesystems(machine: MachineView) -> Result:
+    return _events(machine, (LogKind.FILESYSTEM,), "a disk or file system reports errors")
+
+
+@machine_check(
+    id="kernel-oom",
+    title="The machine did not run out of memory",
+    reads="kernel log of this boot",
+    rule="WARN when it did within xid-window-hours; a container at its own limit is no case",
+    limits=("xid-window-hours",),
+    source="NPD",
+    remedy="give jobs memory limits, or the machine more memory",
+    action=Action.NONE,
+)
+def oom(machine: MachineView) -> Result:
+    return _events(machine, (LogKind.OUT_OF_MEMORY,), "the machine ran out of memory", warn_only=True)

@@ -1,13 +1,17 @@
-"""Is the cluster well, as its machines tell it? Pure: for runs that have nothing to do."""
+"""Is the cluster well, as its machines tell it? Pure: for runs that have nothing to do.
+
+The verdicts on nodes and pods are those of playbooks/module_utils/pai_cluster_state.py, word for word.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.model import Node, Pod
+from pai_install.cluster.view import ClusterView, view_of
 from pai_install.plan.observed import Certificate, Observed
 from pai_install.site import Site
 
@@ -15,7 +19,7 @@ RENEW_WITHIN_DAYS = 30
 _DAY_S = 86400
 
 
-def standing_findings(site: Site, version: str, observed: Mapping[str, Observed], *, now: float) -> tuple[Finding, ...]:
+def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed], *, now: float) -> tuple[Finding, ...]:
     """Nodes Ready at `version`, pods of the system running, certificates valid; now: seconds since 1970.
 
     Nodes and pods are what the first answering control plane saw.
@@ -23,85 +27,90 @@ def standing_findings(site: Site, version: str, observed: Mapping[str, Observed]
     Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
     plane was observed, or none has a cluster yet. One control plane that reaches the API is enough.
     """
-    masters = [observed[machine.hostname] for machine in site.control_planes if machine.hostname in observed]
-    views = [seen.cluster for seen in masters if seen.cluster is not None]
-    if not views:
+    view = view_of(site, observed)
+    if view is None:
         return ()
-    view = next((view for view in views if not view.get("error")), views[0])
     return (*_judge(site, version, observed, view), *_certificates(site, observed, now))
 
 
-def versions(observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
+def versions(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
     """Host -> what runs there: os, kernel, and where it is a node kubernetes and container_runtime."""
-    views = [seen.cluster for seen in observed.values() if seen.cluster and not seen.cluster.get("error")]
-    nodes = {node["name"]: node for node in (views[0].get("nodes", []) if views else [])}
-    return {host: _versions(seen, nodes.get(host, {})) for host, seen in observed.items()}
+    view = view_of(site, observed)
+    nodes = {node.name: node for node in view.nodes} if view else {}
+    return {host: _versions(seen, nodes.get(host, Node(host))) for host, seen in observed.items()}
 
 
-def _versions(seen: Observed, node: Mapping[str, Any]) -> dict[str, str]:
+def _versions(seen: Observed, node: Node) -> dict[str, str]:
     found = {
-        "kubernetes": str(node.get("version", "")),
-        "container_runtime": str(node.get("runtime", "")),
+        "kubernetes": node.version,
+        "container_runtime": node.runtime,
         "os": f"{seen.os.id} {seen.os.version_id}".strip(),
         "kernel": seen.kernel,
     }
     return {name: text for name, text in found.items() if text}
 
 
-def _judge(
-    site: Site, version: str, observed: Mapping[str, Observed], cluster: Mapping[str, Any]
-) -> tuple[Finding, ...]:
-    if cluster.get("error"):
+def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: ClusterView) -> tuple[Finding, ...]:
+    if view.error:
         return (
             Finding(
                 "api",
                 Verdict.FAIL,
                 "cluster",
                 "the API does not answer on any control plane",
-                value=str(cluster["error"]),
+                value=view.error,
                 remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
             ),
         )
-    nodes = {node["name"]: node for node in cluster.get("nodes", [])}
     names = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
-    return (*(_node(name, version, nodes.get(name)) for name in names), *_pods(cluster.get("pods", []), set(observed)))
+    pods = [pod for pod in view.pods if not pod.node or pod.node in observed]
+    nodes = tuple(node_finding(name, view.node(name), version) for name in names)
+    return (*nodes, *pod_findings(pods))
 
 
-def _node(name: str, version: str, node: Mapping[str, Any] | None) -> Finding:
+def node_finding(name: str, node: Node | None, version: str) -> Finding:
+    """The verdict on the node that must be there, at that version."""
     if node is None:
-        return Finding(
-            "node-ready", Verdict.FAIL, name, "is not in the cluster", expected="a node", remedy="apply --phase workers"
-        )
-    if not node["ready"]:
+        remedy = "pai-install apply; journalctl --unit kubelet on the machine"
+        return _node(Verdict.FAIL, name, "is not in the cluster", expected="a node", remedy=remedy)
+    if node.ready is not True:
         remedy = "journalctl --unit kubelet on the machine"
-        return Finding("node-ready", Verdict.FAIL, name, "is not Ready", "NotReady", "Ready", remedy)
-    if node["version"] != version:
+        return _node(Verdict.FAIL, name, "is not Ready", node.why or "NotReady", "Ready", remedy)
+    if node.version != version:
         message = "runs another version than planned"
-        return Finding("node-ready", Verdict.FAIL, name, message, node["version"], version, "apply --phase runtime")
-    if node["cordoned"]:
+        return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install apply")
+    if node.cordoned is not False:
         remedy = f"kubectl uncordon {name}, when the reason is gone"
-        return Finding("node-ready", Verdict.WARN, name, "is cordoned: no new jobs start there", remedy=remedy)
-    if node.get("pressure"):
-        said = ", ".join(node["pressure"])
+        return _node(Verdict.WARN, name, "is cordoned: no new jobs start there", remedy=remedy)
+    if node.pressure:
+        said = ", ".join(node.pressure)
         remedy = f"kubectl describe node {name}; pods are turned away or evicted there until it is gone"
-        return Finding("node-ready", Verdict.WARN, name, f"is Ready, but says {said}", said, "none", remedy)
-    return Finding("node-ready", Verdict.PASS, name, f"is Ready at {version}", version, version)
+        return _node(Verdict.WARN, name, f"is Ready, but says {said}", said, "none", remedy)
+    return _node(Verdict.PASS, name, f"is Ready at {version}", version, version)
 
 
-def _pods(pods: list[Mapping[str, Any]], observed: set[str]) -> tuple[Finding, ...]:
-    watched = [pod for pod in pods if not pod["node"] or pod["node"] in observed]
-    bad = [pod for pod in watched if not (pod["ready"] or pod["phase"] == "Succeeded")]
+def _node(verdict: Verdict, name: str, message: str, value: str = "", expected: str = "", remedy: str = "") -> Finding:
+    return Finding("node-ready", verdict, name, message, value, expected, remedy)
+
+
+def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
+    """The verdicts on the pods of the system."""
+    if not pods:
+        remedy = "kubectl get pods --all-namespaces"
+        message = "no pod of the system is there"
+        return (Finding("system-pods", Verdict.FAIL, "cluster", message, "", "Running and ready", remedy),)
+    bad = [pod for pod in pods if not pod.well]
     if not bad:
-        return (Finding("system-pods", Verdict.PASS, "cluster", f"all {len(watched)} pods of the system run"),)
+        return (Finding("system-pods", Verdict.PASS, "cluster", f"all {len(pods)} pods of the system run"),)
     return tuple(
         Finding(
             "system-pods",
             Verdict.FAIL,
-            pod["node"] or "cluster",
-            f"pod {pod['name']} does not run",
-            value=pod["why"] or pod["phase"],
+            pod.node or "cluster",
+            f"pod {pod.namespace}/{pod.name} does not run",
+            value=pod.why or pod.phase,
             expected="Running and ready",
-            remedy=f"kubectl describe pod --namespace {pod['name'].replace('/', ' ')}",
+            remedy=f"kubectl describe pod --namespace {pod.namespace} {pod.name}",
         )
         for pod in bad
     )
@@ -120,7 +129,7 @@ def _certificates(site: Site, observed: Mapping[str, Observed], now: float) -> I
 
 
 def _unread(host: str, entry: Certificate) -> Finding:
-    message = f"until when {entry.path} is valid cannot be told"
+    message = f"cannot read the expiry date of {entry.path}"
     return Finding("certificates", Verdict.UNKNOWN, host, message, entry.problem, remedy="openssl x509 -text there")
 
 

@@ -1,4 +1,4 @@
-"""The verdict of a run that had nothing to do."""
+"""How the cluster is, as its machines tell it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from pai_install.checks.finding import worst
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.conditions import cluster_findings, versions
 from pai_install.plan.observed import Certificate, Observed
-from pai_install.plan.standing import standing_findings, versions
 from pai_install.site import Site
 
 NOW = 1_800_000_000.0
@@ -24,7 +24,15 @@ def node(name: str, **words: Any) -> dict[str, Any]:
 
 def pod(**words: Any) -> dict[str, Any]:
     """A healthy pod, changed by `words`."""
-    healthy = {"name": "kube-system/dns", "node": "master", "phase": "Running", "ready": True, "restarts": 0, "why": ""}
+    healthy = {
+        "name": "dns",
+        "namespace": "kube-system",
+        "node": "master",
+        "phase": "Running",
+        "ready": True,
+        "restarts": 0,
+        "why": "",
+    }
     return {**healthy, **words}
 
 
@@ -39,7 +47,7 @@ NODES = [node("master"), node("worker1"), node("worker2")]
 
 
 def test_all_well(site: Site) -> None:
-    findings = standing_findings(site, "1.36.3", seen(site, NODES, [pod()]), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, NODES, [pod()]), now=NOW)
     assert worst(findings) is Verdict.PASS
     assert {finding.subject for finding in findings} == {"master", "worker1", "worker2", "cluster"}
 
@@ -57,9 +65,7 @@ def test_what_is_wrong_fails_by_name(
     site: Site, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], subject: str, words: str
 ) -> None:
     failed = [
-        entry
-        for entry in standing_findings(site, "1.36.3", seen(site, nodes, pods), now=NOW)
-        if entry.verdict == "FAIL"
+        entry for entry in cluster_findings(site, "1.36.3", seen(site, nodes, pods), now=NOW) if entry.verdict == "FAIL"
     ]
     assert [entry.subject for entry in failed] == [subject]
     assert words in failed[0].message
@@ -67,12 +73,12 @@ def test_what_is_wrong_fails_by_name(
 
 def test_cordoned_node_is_a_warning(site: Site) -> None:
     nodes = [*NODES[:2], node("worker2", cordoned=True)]
-    assert worst(standing_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)) is Verdict.WARN
+    assert worst(cluster_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)) is Verdict.WARN
 
 
 def test_a_node_under_pressure_is_a_warning(site: Site) -> None:
     nodes = [*NODES[:2], node("worker2", pressure=["DiskPressure"])]
-    findings = standing_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)
     warnings = [(entry.subject, entry.value) for entry in findings if entry.verdict == "WARN"]
     assert warnings == [("worker2", "DiskPressure")]
 
@@ -80,26 +86,26 @@ def test_a_node_under_pressure_is_a_warning(site: Site) -> None:
 def test_versions_of_machines_and_their_nodes(site: Site) -> None:
     observed = seen(site, [node("master", runtime="containerd 2.3.7")], [])
     observed["worker1"] = Observed(hostname="worker1", kernel="6.18", os={"id": "debian", "version_id": "13"})
-    found = versions(observed)
+    found = versions(site, observed)
     assert found["master"] == {"kubernetes": "1.36.3", "container_runtime": "containerd 2.3.7"}
     assert found["worker1"] == {"os": "debian 13", "kernel": "6.18"}
     assert found["worker2"] == {}
 
 
 def test_silent_api_is_a_failure(site: Site) -> None:
-    findings = standing_findings(site, "1.36.3", seen(site, [], [], error="connection refused"), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, [], [], error="connection refused"), now=NOW)
     assert [(entry.id, entry.verdict, entry.value) for entry in findings] == [("api", "FAIL", "connection refused")]
 
 
 def test_machine_that_did_not_answer_is_not_judged_twice(site: Site) -> None:
     view = seen(site, [*NODES[:2], node("worker2", ready=False)], [pod(), pod(node="worker2", ready=False)])
     del view["worker2"]
-    assert worst(standing_findings(site, "1.36.3", view, now=NOW)) is Verdict.PASS
+    assert worst(cluster_findings(site, "1.36.3", view, now=NOW)) is Verdict.PASS
 
 
 def test_nothing_is_said_before_there_is_a_cluster(site: Site) -> None:
     bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
-    assert standing_findings(site, "1.36.3", bare, now=NOW) == ()
+    assert cluster_findings(site, "1.36.3", bare, now=NOW) == ()
 
 
 def test_one_control_plane_that_reaches_the_api_is_enough(make_site: Callable[..., Site]) -> None:
@@ -117,9 +123,9 @@ machine-list:
     observed["third"] = Observed(
         hostname="third", cluster={"error": "", "nodes": [node(name) for name in observed], "pods": [pod()]}
     )
-    assert worst(standing_findings(site, "1.36.3", observed, now=NOW)) is Verdict.PASS
+    assert worst(cluster_findings(site, "1.36.3", observed, now=NOW)) is Verdict.PASS
     del observed["third"]
-    assert [finding.id for finding in standing_findings(site, "1.36.3", observed, now=NOW)] == ["api"]
+    assert [finding.id for finding in cluster_findings(site, "1.36.3", observed, now=NOW)] == ["api"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +143,7 @@ def test_certificate_that_ends_first_is_named(site: Site, days: int, verdict: Ve
         Certificate(path="/etc/kubernetes/pki/apiserver.crt", expires=int(NOW) + days * DAY),
     )
     view["master"] = view["master"].model_copy(update={"certificates": both})
-    found = [entry for entry in standing_findings(site, "1.36.3", view, now=NOW) if entry.id == "certificates"]
+    found = [entry for entry in cluster_findings(site, "1.36.3", view, now=NOW) if entry.id == "certificates"]
     assert [(entry.subject, entry.verdict, entry.message) for entry in found] == [("master", verdict, words)]
 
 
@@ -145,6 +151,18 @@ def test_certificate_that_cannot_be_read_is_unknown_and_not_good(site: Site) -> 
     view = seen(site, NODES, [pod()])
     torn = Certificate(path="/var/lib/kubelet/pki/kubelet-client-current.pem", problem="openssl cannot read it")
     view["worker1"] = view["worker1"].model_copy(update={"certificates": (torn,)})
-    found = standing_findings(site, "1.36.3", view, now=NOW)
+    found = cluster_findings(site, "1.36.3", view, now=NOW)
     assert worst(found) is Verdict.UNKNOWN
     assert found[-1].value == "openssl cannot read it"
+
+
+def test_a_cluster_without_pods_of_the_system_is_not_well(site: Site) -> None:
+    findings = cluster_findings(site, "1.36.3", seen(site, NODES, []), now=NOW)
+    assert [(entry.id, entry.verdict) for entry in findings if entry.verdict != "PASS"] == [("system-pods", "FAIL")]
+
+
+@pytest.mark.parametrize("left_out", ["ready", "version", "cordoned"])
+def test_what_a_node_does_not_say_is_not_good(site: Site, left_out: str) -> None:
+    silent = {key: value for key, value in node("worker2").items() if key != left_out}
+    findings = cluster_findings(site, "1.36.3", seen(site, [*NODES[:2], silent], [pod()]), now=NOW)
+    assert [entry.subject for entry in findings if entry.verdict != "PASS"] == ["worker2"]

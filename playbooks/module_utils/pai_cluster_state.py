@@ -1,0 +1,138 @@
+"""What matters of nodes and pods, and the verdicts on them, for what runs on machines.
+
+pai_install.cluster reads and judges the same on the dev box; tests/contract/test_cluster.py compares the two.
+A value that is missing is None or empty: unknown, never good.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.module_utils.pai_finding import finding
+
+SYSTEM_NAMESPACES = ("kube-system", "kube-flannel")
+
+Facts = dict[str, Any]
+
+
+def child(value: Any, *path: str) -> dict[str, Any]:
+    """The mapping at that path; empty where there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def rows(value: Any) -> list[dict[str, Any]]:
+    """The mappings in a list; empty for anything else."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def text(value: Any) -> str:
+    """A string as it is; "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def node_facts(node: dict[str, Any]) -> Facts:
+    """What matters of a node. ready, cordoned: None where the API does not say."""
+    spec, status = child(node, "spec"), child(node, "status")
+    info, conditions = child(status, "nodeInfo"), rows(status.get("conditions"))
+    addresses = [text(row.get("address")) for row in rows(status.get("addresses")) if row.get("type") == "InternalIP"]
+    return {
+        "name": text(child(node, "metadata").get("name")),
+        "ready": holds(conditions, "Ready"),
+        "cordoned": bool(spec.get("unschedulable")) if isinstance(node.get("spec"), dict) else None,
+        "pressure": sorted(
+            text(row.get("type")) for row in conditions if row.get("type") != "Ready" and row.get("status") == "True"
+        ),
+        "why": next((text(row.get("message")) for row in conditions if row.get("type") == "Ready"), ""),
+        "version": without_v(text(info.get("kubeletVersion"))),
+        "runtime": text(info.get("containerRuntimeVersion")).replace("://", " "),
+        "machine_id": text(info.get("machineID")),
+        "address": next(iter(addresses), ""),
+    }
+
+
+def pod_facts(pod: dict[str, Any]) -> Facts:
+    """What matters of a pod. ready: None where the API does not say."""
+    metadata, status = child(pod, "metadata"), child(pod, "status")
+    conditions, containers = rows(status.get("conditions")), rows(status.get("containerStatuses"))
+    counts = [row.get("restartCount") for row in containers]
+    return {
+        "name": text(metadata.get("name")),
+        "namespace": text(metadata.get("namespace")),
+        "node": text(child(pod, "spec").get("nodeName")),
+        "phase": text(status.get("phase")),
+        "ready": holds(conditions, "Ready"),
+        "restarts": sum(count for count in counts if isinstance(count, int)),
+        "why": why_not(conditions, containers),
+    }
+
+
+def holds(conditions: list[dict[str, Any]], kind: str) -> bool | None:
+    """Whether a condition holds; None where it is missing. "Unknown" does not hold."""
+    return next((row.get("status") == "True" for row in conditions if row.get("type") == kind), None)
+
+
+def without_v(version: str) -> str:
+    """v1.36.3 as 1.36.3."""
+    return version[1:] if version.startswith("v") else version
+
+
+def why_not(conditions: list[dict[str, Any]], containers: list[dict[str, Any]]) -> str:
+    """Why a pod does not run: containers that wait, else conditions that do not hold."""
+    states = [child(row, "state", "waiting") for row in containers]
+    waiting = [f"{text(row.get('reason'))} {text(row.get('message'))}".strip() for row in states if row]
+    messages = [text(row.get("message")) for row in conditions if row.get("status") == "False"]
+    return "; ".join(waiting or [message for message in messages if message])[:400]
+
+
+def pod_is_well(pod: Facts) -> bool:
+    """Whether it runs and is ready, or has ended well."""
+    return bool(pod["phase"] == "Succeeded" or (pod["phase"] == "Running" and pod["ready"] is True))
+
+
+def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
+    """The verdict on the node that must be there, at that version."""
+    if node is None:
+        remedy = "pai-install apply; journalctl --unit kubelet on the machine"
+        return finding("node-ready", "FAIL", name, "is not in the cluster", expected="a node", remedy=remedy)
+    if node["ready"] is not True:
+        value = node["why"] or "NotReady"
+        remedy = "journalctl --unit kubelet on the machine"
+        return finding("node-ready", "FAIL", name, "is not Ready", value=value, expected="Ready", remedy=remedy)
+    if node["version"] != version:
+        message = "runs another version than planned"
+        value = node["version"] or "unknown"
+        return finding("node-ready", "FAIL", name, message, value=value, expected=version, remedy="pai-install apply")
+    if node["cordoned"] is not False:
+        remedy = f"kubectl uncordon {name}, when the reason is gone"
+        return finding("node-ready", "WARN", name, "is cordoned: no new jobs start there", remedy=remedy)
+    if node["pressure"]:
+        said = ", ".join(node["pressure"])
+        remedy = f"kubectl describe node {name}; pods are turned away or evicted there until it is gone"
+        message = f"is Ready, but says {said}"
+        return finding("node-ready", "WARN", name, message, value=said, expected="none", remedy=remedy)
+    return finding("node-ready", "PASS", name, f"is Ready at {version}", value=version, expected=version)
+
+
+def judge_pods(pods: list[Facts]) -> list[dict[str, str]]:
+    """The verdicts on the pods of the system."""
+    bad = [pod for pod in pods if not pod_is_well(pod)]
+    if pods and not bad:
+        return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} pods of the system run")]
+    if not pods:
+        remedy = "kubectl get pods --all-namespaces"
+        message = "no pod of the system is there"
+        return [finding("system-pods", "FAIL", "cluster", message, expected="Running and ready", remedy=remedy)]
+    return [
+        finding(
+            "system-pods",
+            "FAIL",
+            pod["node"] or "cluster",
+            f"pod {pod['namespace']}/{pod['name']} does not run",
+            value=pod["why"] or pod["phase"],
+            expected="Running and ready",
+            remedy=f"kubectl describe pod --namespace {pod['namespace']} {pod['name']}",
+        )
+        for pod in bad
+    ]
