@@ -54,7 +54,15 @@ def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
         case Playbook(playbook=playbook, variables=variables):
             return {"kind": "playbook", "playbook": playbook, "variables": redactor.mapping(variables)}
         case ClusterCalls(calls=calls):
-            made = [{"host": call.host, "words": list(call.words)} for call in calls]
+            made = [
+                {
+                    "host": call.host,
+                    "title": call.title,
+                    "verb": call.verb,
+                    "arguments": redactor.mapping(call.arguments),
+                }
+                for call in calls
+            ]
             return {"kind": "cluster-calls", "calls": made}
         case LocalWork(name=name, arguments=arguments):
             return {"kind": "local-work", "name": name, "arguments": redactor.mapping(arguments)}
@@ -120,7 +128,7 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"{finding.verdict.value} {finding.where}: {finding.message}"
             yield from ([f"   what to do: {finding.remedy}"] if finding.remedy else [])
     if plan.empty:
-        yield "nothing to do: every machine that answered is what the site says"
+        yield f"nothing to do: {plan.nothing}"
         return
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title} ({step.name})"

@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
 from pai_install.plan.changes import refusal
-from pai_install.plan.model import Inventory, Plan
+from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed
 from pai_install.plan.planner import newcomers
@@ -57,6 +58,7 @@ class Session:
     state: StateFolder
     run: RunFolder
     engine: Engine
+    cluster: ClusterClient
     progress: Observer
     events: Observer
     interrupted: Interrupted | None
@@ -77,20 +79,20 @@ class Session:
 class Prepared:
     """The plan and the observation that it was made from.
 
-    look: how the observation went. preflight: what it says of the machines that were never touched before, and
-    admission which of them may be; both None where there are none.
+    look: how observing the machines went, where any was. preflight: what it says of the machines that were never
+    touched before, and admission which of them may be; both None where there are none.
     """
 
     plan: Plan
     observation: Observation
-    look: PhaseResult
+    look: PhaseResult | None = None
     preflight: PreflightReport | None = None
     admission: Admission | None = None
 
     @property
     def looked(self) -> tuple[PhaseResult, ...]:
         """The phases that have only looked so far."""
-        return (self.look, *((self.admission.phase,) if self.admission else ()))
+        return (*((self.look,) if self.look else ()), *((self.admission.phase,) if self.admission else ()))
 
     @property
     def exit_code(self) -> ExitCode:
@@ -132,9 +134,13 @@ def open_session(
     with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):
         interrupted = interrupted_run(state.journal)
         run = state.new_run(now())
-        opened = environment.engine(state, run, accept_new=request.accept_new_host_keys)
-        with EventLog(run.events) as events, opened as engine:
-            yield Session(request, loaded, environment, state, run, engine, progress, events, interrupted, say)
+        accept_new = request.accept_new_host_keys
+        with (
+            EventLog(run.events) as events,
+            environment.engine(state, run, accept_new=accept_new) as engine,
+            environment.cluster(loaded.site, state, accept_new=accept_new) as cluster,
+        ):
+            yield Session(request, loaded, environment, state, run, engine, cluster, progress, events, interrupted, say)
 
 
 def prepare(session: Session, *, insist: bool = True) -> Prepared:
@@ -144,16 +150,14 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
     insist: whether to raise PaiError for such a site; a verb that only reports names it among its findings.
     """
     site, operation = session.site, session.request.operation
-    connections = session.environment.connections(site)
-    stage = Stage(session.engine, session.observers, connections.redactor)
-    look = observe(connections, operation.watched(site), stage)
-    machines = {host: parse_observed(result) for host, result in look.results.items()}
-    first = Observation(connections, machines, look.missed, time.time())
-    if insist and (changes := operation.refused_changes(site, first)):
+    observation, look = _look(session)
+    if insist and (changes := operation.refused_changes(site, observation)):
         raise refusal(changes, session.loaded.sources)
-    inventory = session.environment.inventory(site, session.state, session.say) if operation.configures else connections
-    answers = _answers(session, inventory)
-    observation = Observation(inventory, machines, look.missed, time.time(), answers)
+    if operation.configures:
+        inventory = session.environment.inventory(site, session.state, session.say)
+        observation = replace(observation, inventory=inventory)
+    if operation.queries:
+        observation = replace(observation, answers=session.cluster.list(*operation.queries))
     plan = operation.plan(site, observation)
     plan = replace(
         plan,
@@ -162,15 +166,18 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         findings=operation.known(site, observation, plan),
     )
     save_plan(session, plan)
-    return Prepared(plan, observation, look.phase)
+    return Prepared(plan, observation, look)
 
 
-def _answers(session: Session, inventory: Inventory) -> tuple[str, ...]:
-    queries = session.request.operation.queries
-    if not queries:
-        return ()
-    cluster = session.environment.cluster(session.engine, inventory)
-    return tuple(cluster.kubectl(words) for words in queries)
+def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
+    """What the operation observes, with an inventory of connections only; None where it observes no machine."""
+    inventory = session.environment.connections(session.site)
+    watched = session.request.operation.watched(session.site)
+    if not watched:
+        return Observation(inventory, {}, {}, time.time()), None
+    look = observe(inventory, watched, Stage(session.engine, session.observers, inventory.redactor))
+    machines = {host: parse_observed(result) for host, result in look.results.items()}
+    return Observation(inventory, machines, look.missed, time.time()), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -216,7 +223,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
-            _means(session, prepared),
+            _means(session),
             (*session.observers, journal),
             before=prepared.looked,
             findings=_known(prepared),
@@ -226,13 +233,9 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     return outcome
 
 
-def _means(session: Session, prepared: Prepared) -> Means:
-    environment, engine = session.environment, session.engine
-    return Means(
-        engine,
-        environment.cluster(engine, prepared.plan.inventory),
-        environment.local_work(session.site, session.state, engine),
-    )
+def _means(session: Session) -> Means:
+    local = session.environment.local_work(session.site, session.state, session.engine)
+    return Means(session.engine, session.cluster, local)
 
 
 def _known(prepared: Prepared) -> tuple[Finding, ...]:
