@@ -9,13 +9,14 @@ from typing import Any
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict, gravest
 from pai_install.cluster.client import Patch
+from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.cluster.model import Node, Ref
 from pai_install.health.report import UNREACHED, HealthReport
 
 # While these are unknown, the others say little.
 _BEARERS = frozenset({"driver-responds", "driver-status", "gpu-count", "gpu-lost", "gpu-readable"})
 _WARNS_OF_CORDONS = "kubernetes-ready"
-LABEL = "pai-install/cordoned-by-health"
+LABEL = CORDONED_BY_HEALTH
 
 
 @dataclass(frozen=True, slots=True)
