@@ -38,13 +38,13 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_cluster_state import (
     SYSTEM_NAMESPACES,
-    finding,
     judge_node,
     judge_pods,
     node_facts,
     pod_facts,
     pod_is_well,
 )
+from ansible.module_utils.pai_finding import finding
 from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 
 NAMESPACE = "pai-install-verify"

@@ -30,16 +30,12 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_finding import own_finding
 
 CTR = ["/usr/local/bin/ctr", "--namespace", "k8s.io"]
 # What a container ends with, to prove that it ran: the output of one that ends at once is lost now and then.
 PROOF = 42
 PROGRAM = ["/bin/busybox", "sh", "-c", f"exit {PROOF}"]
-
-
-def finding(check: str, verdict: str, message: str, **words: str) -> dict[str, str]:
-    """The plain form of a verdict; the subject is this machine."""
-    return {"id": check, "verdict": verdict, "message": message, **words}
 
 
 class Checks:
@@ -56,13 +52,13 @@ class Checks:
     def swap(self) -> dict[str, str]:
         """Nothing swaps."""
         if self.module.params["container"]:
-            return finding("swap-off", "SKIP", "swap belongs to the kernel's owner")
+            return own_finding("swap-off", "SKIP", "swap belongs to the kernel's owner")
         with open("/proc/swaps", encoding="ascii") as handle:
             devices = [line.split()[0] for line in handle.read().splitlines()[1:]]
         if not devices:
-            return finding("swap-off", "PASS", "swap is off")
+            return own_finding("swap-off", "PASS", "swap is off")
         seen = ", ".join(devices)
-        return finding("swap-off", "FAIL", "swap is on", value=seen, expected="none", remedy="apply --phase base")
+        return own_finding("swap-off", "FAIL", "swap is on", value=seen, expected="none", remedy="apply --phase base")
 
     def clock(self) -> dict[str, str]:
         """chrony has a source and is close to it; it may need some seconds after its start."""
@@ -75,9 +71,9 @@ class Checks:
             if status == 0 and normal and offset and float(offset.group(1)) <= limit:
                 source = re.search(r"^Reference ID\s*:\s*\S+ \((.*)\)", said, re.MULTILINE)
                 name = source.group(1) if source and source.group(1) else "its own clock"
-                return finding("time-sync", "PASS", f"synchronised with {name}", value=f"{offset.group(1)} s off")
+                return own_finding("time-sync", "PASS", f"synchronised with {name}", value=f"{offset.group(1)} s off")
             time.sleep(1)
-        return finding(
+        return own_finding(
             "time-sync",
             "FAIL",
             "the clock is not synchronised",
@@ -93,7 +89,7 @@ class Checks:
         name = f"pai-check-{runtime}"
         status, said = self.command([*CTR, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", image])
         if status != 0:
-            return finding(
+            return own_finding(
                 check,
                 "FAIL",
                 f"cannot pull {image}",
@@ -116,10 +112,10 @@ class Checks:
     def ran(self, check: str, what: str, status: int, said: str) -> dict[str, str]:
         """The verdict on a container that was asked to end in a way of its own."""
         if status == PROOF:
-            return finding(check, "PASS", f"a container runs through {what}")
+            return own_finding(check, "PASS", f"a container runs through {what}")
         message = f"no container runs through {what}"
         remedy = "journalctl --unit containerd --unit docker on this machine; then apply --phase runtime"
-        return finding(
+        return own_finding(
             check,
             "FAIL",
             message,

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible.module_utils.pai_finding import finding
+
 SYSTEM_NAMESPACES = ("kube-system", "kube-flannel")
 
 Facts = dict[str, Any]
@@ -87,11 +89,6 @@ def why_not(conditions: list[dict[str, Any]], containers: list[dict[str, Any]]) 
 def pod_is_well(pod: Facts) -> bool:
     """Whether it runs and is ready, or has ended well."""
     return bool(pod["phase"] == "Succeeded" or (pod["phase"] == "Running" and pod["ready"] is True))
-
-
-def finding(check: str, verdict: str, subject: str, message: str, **words: str) -> dict[str, str]:
-    """The plain form of a verdict."""
-    return {"id": check, "verdict": verdict, "subject": subject, "message": message, **words}
 
 
 def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:

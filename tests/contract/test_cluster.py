@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from pai_install.cluster.conditions import node_finding, pod_findings
 from pai_install.cluster.model import Node, Pod
+from tests.ansible_path import module_util
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "tests" / "unit" / "cluster" / "recorded"
@@ -22,18 +21,8 @@ VERSION = "1.36.3"
 BROKEN: tuple[Any, ...] = ({}, {"metadata": None}, {"spec": [], "status": "x"}, {"status": {"conditions": [None, {}]}})
 
 
-def machine_side() -> ModuleType:
-    """playbooks/module_utils/pai_cluster_state.py, as the machines run it."""
-    path = ROOT / "playbooks" / "module_utils" / "pai_cluster_state.py"
-    spec = importlib.util.spec_from_file_location("pai_cluster_state_of_machines", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-STATE = machine_side()
+# as the machines run it
+STATE = module_util("pai_cluster_state")
 
 
 def recorded(name: str) -> Iterator[dict[str, Any]]:

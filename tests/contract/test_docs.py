@@ -20,7 +20,11 @@ from tests.docs.roles import ROLES, specification
 PAGES = pages()
 WRITTEN = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "roles").glob("*/README.md")]
+    for path in [
+        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "inventories/README.md")),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "roles").glob("*/README.md"),
+    ]
 )
 
 
@@ -53,6 +57,12 @@ def test_every_guide_is_in_the_index() -> None:
     index = text_of("docs/README.md")
     guides = [path.name for path in (ROOT / "docs").glob("*.md") if path.name != "README.md"]
     assert [name for name in guides if f"({name})" not in index] == []
+
+
+def test_every_recipe_is_in_its_index() -> None:
+    index = text_of("docs/contributing/README.md")
+    recipes = [path.name for path in (ROOT / "docs" / "contributing").glob("*.md") if path.name != "README.md"]
+    assert [name for name in recipes if f"({name})" not in index] == []
 
 
 def commands(text: str) -> Iterator[list[str]]:

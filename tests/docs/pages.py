@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.docs.codes import codes_page
 from tests.docs.health import with_checks
+from tests.docs.inventories import PROGRAMS_FILE, programs_file
 from tests.docs.preflight import with_preflight
 from tests.docs.programs import components_page
 from tests.docs.reports import with_causes
@@ -29,6 +30,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/reference/roles.md": roles_page(root),
         "docs/reference/exit-codes.md": codes_page(),
         "docs/reference/components.md": components_page(),
+        PROGRAMS_FILE: programs_file(),
         "docs/reference/services.md": services_page(),
         "docs/health.md": with_checks(part("docs/health.md")),
         "docs/preflight.md": with_preflight(part("docs/preflight.md"), root),

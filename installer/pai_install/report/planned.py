@@ -52,7 +52,15 @@ def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
         case Playbook(playbook=playbook, variables=variables):
             return {"kind": "playbook", "playbook": playbook, "variables": redactor.mapping(variables)}
         case ClusterCalls(calls=calls):
-            made = [{"host": call.host, "words": list(call.words)} for call in calls]
+            made = [
+                {
+                    "host": call.host,
+                    "title": call.title,
+                    "verb": call.verb,
+                    "arguments": redactor.mapping(call.arguments),
+                }
+                for call in calls
+            ]
             return {"kind": "cluster-calls", "calls": made}
         case LocalWork(name=name, arguments=arguments):
             return {"kind": "local-work", "name": name, "arguments": redactor.mapping(arguments)}
@@ -114,7 +122,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     for host, why in plan.unreachable.items():
         yield f"{host} could not be looked at: {why}"
     if plan.empty:
-        yield "nothing to do: every machine that answered is what the site says"
+        yield f"nothing to do: {plan.nothing}"
         return
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title} ({step.name})"

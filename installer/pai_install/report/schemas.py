@@ -73,8 +73,8 @@ def _report() -> _Schema:
 
 
 def _action() -> _Schema:
-    call = closed_object(host=_TEXT, words=_list(_TEXT))
     anything: _Schema = {"type": "object"}
+    call = closed_object(host=_TEXT, title=_TEXT, verb=_TEXT, arguments=anything)
     return {
         "anyOf": [
             closed_object(kind={"const": "playbook"}, playbook=_TEXT, variables=anything),

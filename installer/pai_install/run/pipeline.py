@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
-from pai_install.plan.model import Inventory, Plan
+from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed
 from pai_install.plan.planner import newcomers
@@ -56,6 +57,7 @@ class Session:
     state: StateFolder
     run: RunFolder
     engine: Engine
+    cluster: ClusterClient
     progress: Observer
     events: Observer
     interrupted: Interrupted | None
@@ -76,20 +78,20 @@ class Session:
 class Prepared:
     """The plan and the observation that it was made from.
 
-    look: how the observation went. preflight: what it says of the machines that were never touched before, and
-    admission which of them may be; both None where there are none.
+    look: how observing the machines went, where any was. preflight: what it says of the machines that were never
+    touched before, and admission which of them may be; both None where there are none.
     """
 
     plan: Plan
     observation: Observation
-    look: PhaseResult
+    look: PhaseResult | None = None
     preflight: PreflightReport | None = None
     admission: Admission | None = None
 
     @property
     def looked(self) -> tuple[PhaseResult, ...]:
         """The phases that have only looked so far."""
-        return (self.look, *((self.admission.phase,) if self.admission else ()))
+        return (*((self.look,) if self.look else ()), *((self.admission.phase,) if self.admission else ()))
 
     @property
     def exit_code(self) -> ExitCode:
@@ -131,9 +133,13 @@ def open_session(
     with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):
         interrupted = interrupted_run(state.journal)
         run = state.new_run(now())
-        opened = environment.engine(state, run, accept_new=request.accept_new_host_keys)
-        with EventLog(run.events) as events, opened as engine:
-            yield Session(request, loaded, environment, state, run, engine, progress, events, interrupted, say)
+        accept_new = request.accept_new_host_keys
+        with (
+            EventLog(run.events) as events,
+            environment.engine(state, run, accept_new=accept_new) as engine,
+            environment.cluster(loaded.site, state, accept_new=accept_new) as cluster,
+        ):
+            yield Session(request, loaded, environment, state, run, engine, cluster, progress, events, interrupted, say)
 
 
 def prepare(session: Session) -> Prepared:
@@ -145,21 +151,15 @@ def prepare(session: Session) -> Prepared:
         else session.environment.connections(site)
     )
     stage = Stage(session.engine, session.observers, inventory.redactor)
-    look = observe(inventory, operation.watched(site), stage)
-    machines = {host: parse_observed(result) for host, result in look.results.items()}
-    answers = _answers(session, inventory)
-    observation = Observation(inventory, machines, look.missed, time.time(), answers)
+    watched = operation.watched(site)
+    look = observe(inventory, watched, stage) if watched else None
+    machines = {host: parse_observed(result) for host, result in look.results.items()} if look else {}
+    missed = look.missed if look else {}
+    answers = session.cluster.list(*operation.queries) if operation.queries else ()
+    observation = Observation(inventory, machines, missed, time.time(), answers)
     plan = replace(operation.plan(site, observation), operation=operation.name, arguments=dict(operation.arguments))
     save_plan(session, plan)
-    return Prepared(plan, observation, look.phase)
-
-
-def _answers(session: Session, inventory: Inventory) -> tuple[str, ...]:
-    queries = session.request.operation.queries
-    if not queries:
-        return ()
-    cluster = session.environment.cluster(session.engine, inventory)
-    return tuple(cluster.kubectl(words) for words in queries)
+    return Prepared(plan, observation, look.phase if look else None)
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -205,7 +205,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
-            _means(session, prepared),
+            _means(session),
             (*session.observers, journal),
             before=prepared.looked,
             findings=_known(session, prepared),
@@ -215,13 +215,9 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     return outcome
 
 
-def _means(session: Session, prepared: Prepared) -> Means:
-    environment, engine = session.environment, session.engine
-    return Means(
-        engine,
-        environment.cluster(engine, prepared.plan.inventory),
-        environment.local_work(session.site, session.state, engine),
-    )
+def _means(session: Session) -> Means:
+    local = session.environment.local_work(session.site, session.state, session.engine)
+    return Means(session.engine, session.cluster, local)
 
 
 def _known(session: Session, prepared: Prepared) -> tuple[Finding, ...]:

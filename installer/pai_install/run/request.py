@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.client import Select
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
@@ -26,7 +27,7 @@ class Operation(Protocol):
     def arguments(self) -> Mapping[str, Any]: ...
 
     @property
-    def queries(self) -> tuple[tuple[str, ...], ...]: ...
+    def queries(self) -> tuple[Select, ...]: ...
 
     def require(self, site: Site) -> None: ...
 

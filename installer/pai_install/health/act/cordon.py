@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict, gravest
+from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.health.nodes import KubectlCall
 from pai_install.health.report import UNREACHED, HealthReport
 
 # While these are unknown, the others say little.
 _BEARERS = frozenset({"driver-responds", "driver-status", "gpu-count", "gpu-lost", "gpu-readable"})
 _WARNS_OF_CORDONS = "kubernetes-ready"
-LABEL = "pai-install/cordoned-by-health"
+LABEL = CORDONED_BY_HEALTH
 _COLUMNS = '{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}' + "{.metadata.labels['" + LABEL + "']}"
 NODES_QUERY = KubectlCall(("get", "nodes", "-o", "jsonpath={range .items[*]}" + _COLUMNS + '{"\\n"}{end}'))
 

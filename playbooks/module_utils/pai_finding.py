@@ -1,0 +1,19 @@
+"""The plain form of a verdict, as modules give it to pai-install.
+
+Ids are declared in installer/pai_install/cluster/checks.py, with title, rule and remedy.
+"""
+
+from __future__ import annotations
+
+
+def finding(check: str, verdict: str, subject: str, message: str, **words: str) -> dict[str, str]:
+    """One verdict. subject: a machine or "cluster"; empty: the machine that the module runs on.
+
+    words: value, expected and remedy, as far as there is anything to say.
+    """
+    return {"id": check, "verdict": verdict, "subject": subject, "message": message, **words}
+
+
+def own_finding(check: str, verdict: str, message: str, **words: str) -> dict[str, str]:
+    """One verdict about the machine that the module runs on."""
+    return finding(check, verdict, "", message, **words)

@@ -1,0 +1,61 @@
+"""What modules and conditions say has a declared check behind it, and every declared check is said by one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from pai_install.cluster.checks import CATALOGUE
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted(
+    path
+    for folder in ("playbooks/library", "playbooks/module_utils", "installer/pai_install/cluster",
+                   "installer/pai_install/plan")
+    for path in (ROOT / folder).glob("*.py")
+    if "inding(" in path.read_text() and path.name not in ("pai_finding.py", "checks.py")
+)  # fmt: skip
+MAKERS = ("finding", "own_finding", "Finding")
+
+
+def said(path: Path) -> set[str]:
+    """Patterns of the ids that a source names where it makes a finding; what is computed matches anything."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
+            found |= pattern(node.args[0])
+    return found
+
+
+def pattern(node: ast.expr) -> set[str]:
+    if isinstance(node, ast.Constant):
+        return {re.escape(str(node.value))}
+    if isinstance(node, ast.JoinedStr):
+        parts = (re.escape(str(part.value)) if isinstance(part, ast.Constant) else ".+" for part in node.values)
+        return {"".join(parts)}
+    return set()
+
+
+def words(path: Path) -> set[str]:
+    """Patterns of every text of a source."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return {found for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr) for found in pattern(node)}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
+def test_what_is_said_is_declared(path: Path) -> None:
+    for id_pattern in said(path):
+        assert any(re.fullmatch(id_pattern, name) for name in CATALOGUE), f"{path.name} says {id_pattern}"
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_what_is_declared_is_said(name: str) -> None:
+    spoken = {found for path in SOURCES for found in words(path) if len(found) < 40 and found != ".+"}
+    assert any(re.fullmatch(found, name) for found in spoken if found), name
+
+
+def test_the_sources_are_found() -> None:
+    assert {"pai_node_check.py", "pai_cluster_check.py"} <= {path.name for path in SOURCES}
