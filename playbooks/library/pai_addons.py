@@ -8,7 +8,7 @@ module: pai_addons
 short_description: Apply add-ons, prune what older versions of them left, remove those that are not wanted
 description:
   - Server-side apply of each add-on's objects where they differ; one add-on that fails stops none of the others.
-  - Keeps a record of each add-on on the machine. Objects in the record that no add-on has any more are deleted
+  - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
     where they carry the label C(app.kubernetes.io/managed-by=pai-install).
   - An add-on with a record that is not among I(wanted) is removed.
 options:
