@@ -317,7 +317,7 @@ def _installed(names: list[str]) -> set[str]:
 def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
     """(namespace, kind/name) -> a digest of the fields that are ours; objects that are not there are left out.
 
-    The API server keeps which fields we set, and takes each from us that somebody else sets to another value. What
+    The API server keeps which fields we set, and takes each from us that another manager sets to another value. What
     controllers write beside them (a status, a certificate, a default) makes no difference.
     """
     found = {}
