@@ -129,13 +129,11 @@ def _render(report: HealthReport, output: Output) -> str:
 
         return html(report, title=f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     if output.form == "junit":
-        from pai_install.health.junit import junit  # noqa: PLC0415
+        from pai_install.checks.report.junit import junit  # noqa: PLC0415
 
-        return junit(report)
+        return junit(report.findings, name="pai-install health")
     if output.form == "prometheus":
-        from pai_install.health.prometheus import metrics  # noqa: PLC0415
-
-        return metrics(report)
+        return report.metrics()
     return text(report)
 
 

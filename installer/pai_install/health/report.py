@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_install.checks.finding import Finding
+from pai_install.checks.report.prometheus import metrics
 from pai_install.checks.verdict import Action, Verdict, gravest
 from pai_install.errors import ExitCode
 from pai_install.health.judge.evaluate import MachineReport
@@ -56,6 +57,12 @@ class HealthReport:
             *unknown,
             *(Finding("health", Verdict.PASS, report.name, f"{len(report.findings)} checks") for report in good),
         )
+
+    def metrics(self) -> str:
+        """The verdicts for an existing Prometheus."""
+        skus = {report.name: report.sku for report in self.machines}
+        times = {report.name: report.collected_at for report in self.machines}
+        return metrics("pai_health", self.findings, skus=skus, collected=times)
 
     def as_json(self, *, everything: bool = False, strict: bool = False) -> dict[str, Any]:
         """The JSON form; PASS and SKIP findings only with `everything`, else as counts."""

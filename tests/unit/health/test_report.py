@@ -15,14 +15,13 @@ import pytest
 from ruamel.yaml import YAML
 
 from pai_install.checks.explain import list_checks
+from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html
 from pai_install.health.judge.explain import explain
 from pai_install.health.judge.rules import CHECKS
-from pai_install.health.junit import junit
-from pai_install.health.prometheus import metrics
 from pai_install.health.report import HealthReport, finding_json, text, unreached
 from pai_install.health.watch import changes, loud
 
@@ -205,7 +204,7 @@ def test_page_of_many_machines_is_small() -> None:
 
 
 def test_junit() -> None:
-    root = ET.fromstring(junit(REPORT))  # noqa: S314 - our own output
+    root = ET.fromstring(junit(REPORT.findings, name="x"))  # noqa: S314 - our own output
     suites = {suite.get("name"): suite for suite in root}
     assert suites["good"].get("failures") == "0"
     assert suites["sick"].get("failures") == "1"
@@ -217,11 +216,11 @@ def test_junit() -> None:
 
 
 def test_junit_takes_values_that_xml_cannot_hold() -> None:
-    ET.fromstring(junit(HealthReport((), {"m": "\x00\x1b[31m bad \ufffe"})))  # noqa: S314 - our own output
+    ET.fromstring(junit(HealthReport((), {"m": "\x00\x1b[31m bad \ufffe"}).findings, name="x"))  # noqa: S314 - our own output
 
 
 def test_metrics() -> None:
-    lines = metrics(REPORT).splitlines()
+    lines = REPORT.metrics().splitlines()
     assert 'pai_health_verdict{machine="good",sku="h100",action="none"} 0' in lines
     assert 'pai_health_verdict{machine="sick",sku="h100",action="rma"} 3' in lines
     assert 'pai_health_verdict{machine="silent",sku="",action="reboot"} 3' in lines
@@ -235,7 +234,7 @@ def test_metrics() -> None:
 
 
 def test_metrics_escape_labels() -> None:
-    assert r'machine="a\"b\\c\nd"' in metrics(HealthReport((), {'a"b\\c\nd': "x"}))
+    assert r'machine="a\"b\\c\nd"' in HealthReport((), {'a"b\\c\nd': "x"}).metrics()
 
 
 def test_alert_rules_ask_for_series_and_checks_that_exist() -> None:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
-from pai_install.checks.finding import Finding
+from pai_install.checks.finding import Finding, counts
+from pai_install.checks.report.text import by_subject
 from pai_install.checks.verdict import Verdict
-from pai_install.health.report import HealthReport
 
 
-def junit(report: HealthReport) -> str:
-    """FAIL is a failure; SKIP and UNKNOWN are skipped with their reason; WARN passes with a text."""
-    root = ET.Element("testsuites", name="pai-install health")
-    by_machine: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        by_machine.setdefault(finding.subject, []).append(finding)
-    for machine, findings in by_machine.items():
-        failures = sum(finding.verdict is Verdict.FAIL for finding in findings)
-        skipped = sum(finding.verdict in (Verdict.SKIP, Verdict.UNKNOWN) for finding in findings)
+def junit(findings: Iterable[Finding], *, name: str) -> str:
+    """FAIL is a failure; SKIP and UNKNOWN are skipped with their reason; WARN passes with a text.
+
+    name: of the whole, such as "pai-install health".
+    """
+    root = ET.Element("testsuites", name=name)
+    for subject, found in by_subject(findings).items():
+        number = counts(found)
         suite = ET.SubElement(
             root,
             "testsuite",
-            name=_clean(machine),
-            tests=str(len(findings)),
-            failures=str(failures),
-            skipped=str(skipped),
+            name=_clean(subject),
+            tests=str(len(found)),
+            failures=str(number["FAIL"]),
+            skipped=str(number["SKIP"] + number["UNKNOWN"]),
             errors="0",
         )
-        for finding in findings:
+        for finding in found:
             _case(suite, finding)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
