@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import get_args, get_origin
+from typing import get_origin
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
+from pai_install.site.anatomy import descriptions, models_in, parts
 from pai_install.site.declared import NotYet, marker_of
 from pai_install.site.services import Services
 from pai_install.site.services.model import status_of
@@ -29,7 +30,8 @@ def services_page() -> str:
 
 def _overview() -> Iterator[str]:
     rows = [
-        (f"`{info.alias}`", info.description or "", _status(name, info)) for name, info in Services.model_fields.items()
+        (f"`{info.alias}`", descriptions(Services).get(name, ""), _status(name, info))
+        for name, info in Services.model_fields.items()
     ]
     yield from table(("Section", "Meaning", "Effect"), rows)
 
@@ -43,7 +45,7 @@ def _status(name: str, info: FieldInfo) -> str:
 
 def _sections() -> Iterator[str]:
     for info in Services.model_fields.values():
-        models = list(_models(info.annotation))
+        models = list(models_in(info.annotation))
         if not models or models[0] is Kept:
             continue
         yield from ("", f"## {info.alias}", "")
@@ -57,33 +59,23 @@ def _sections() -> Iterator[str]:
 def _keys(model: type[BaseModel], before: str = "", above: tuple[type, ...] = ()) -> Iterator[tuple[str, str, str]]:
     for name, info in model.model_fields.items():
         key = f"{before}{info.alias or name}"
-        inner = next((found for found in _models(info.annotation) if found not in (model, *above)), None)
+        inner = next((found for found in models_in(info.annotation) if found not in (model, *above)), None)
         if key != "service_type":
-            yield f"`{key}`", _default(info), info.description or ""
+            yield f"`{key}`", _default(info), descriptions(model).get(name, "")
         if inner is not None:
             yield from _keys(inner, f"{key}{_step(info.annotation)}.", (model, *above))
 
 
 def _step(annotation: object) -> str:
     """How the keys below are reached: through any entry of a list, or any name."""
-    origins = {get_origin(part) for part in _parts(annotation)}
+    origins = {get_origin(part) for part in parts(annotation)}
     return "[]" if tuple in origins else ".NAME" if dict in origins else ""
 
 
 def _default(info: FieldInfo) -> str:
-    if SecretStr in set(_parts(info.annotation)):
+    if SecretStr in set(parts(info.annotation)):
         return "*secret*"
     default = info.get_default(call_default_factory=True)
     if default is None or default in ((), {}) or isinstance(default, BaseModel):
         return ""
     return f"`{default}`" if isinstance(default, str) else f"`{json.dumps(default)}`"
-
-
-def _models(annotation: object) -> Iterator[type[BaseModel]]:
-    yield from (part for part in _parts(annotation) if isinstance(part, type) and issubclass(part, BaseModel))
-
-
-def _parts(annotation: object) -> Iterator[object]:
-    yield annotation
-    for argument in get_args(annotation):
-        yield from _parts(argument)

@@ -40,6 +40,7 @@ VERBS: dict[str, str] = {
     "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
     "health": "Say which machine or GPU is sick, why, and what to do.",
+    "node": "Take nodes of the cluster out of scheduling and back.",
     "explain": "Say what a check reads, its rule and numbers, and what to do.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.client import Select
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
@@ -35,12 +37,21 @@ class Operation(BaseModel):
         """Raises PaiError for an argument that the site knows nothing of; asked before anything is touched."""
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """The machines to observe before planning: the control planes, unless the operation says otherwise."""
-        return tuple(machine.hostname for machine in site.control_planes)
+        """The machines to observe before planning: none, unless the operation says otherwise."""
+        del site
+        return ()
 
     @property
-    def queries(self) -> tuple[tuple[str, ...], ...]:
-        """What to ask kubectl before planning, in words; `Observation.answers` holds what it said."""
+    def queries(self) -> tuple[Select, ...]:
+        """What to ask the cluster for before planning; `Observation.answers` holds the objects of each."""
+        return ()
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """What the site asks for and a running cluster cannot take; the run then ends before anything is fetched.
+
+        observation: its inventory has connections only.
+        """
+        del site, observation
         return ()
 
     @abstractmethod

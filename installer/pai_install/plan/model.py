@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pai_install.checks.finding import Finding
 from pai_install.redact import Redactor, secret_values
 
 Vars = Mapping[str, Any]
@@ -36,10 +37,15 @@ class Playbook:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCall:
-    """One kubectl command on behalf of one host of the step. words: what follows `kubectl`."""
+    """One request to the Kubernetes API on behalf of one host of the step.
+
+    title: what it does, e.g. "Cordon the node". verb: one of run/cluster_calls.py; arguments: what that takes.
+    """
 
     host: str
-    words: tuple[str, ...]
+    title: str
+    verb: str
+    arguments: Vars
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,15 +123,18 @@ class Plan:
     """Ordered steps with work, and the hosts that could not be observed.
 
     unreachable: host -> why; nothing is planned for these. lead: the control plane that the others join through.
-    operation: which one this is the plan of, with its arguments as plain data.
+    nothing: why there is nothing to do, for a plan without steps. operation: which one this is the plan of, with its
+    arguments as plain data. findings: what the operation says of the observation before anything ran.
     """
 
     steps: tuple[Step, ...]
     inventory: Inventory
     unreachable: Mapping[str, str] = field(default_factory=dict)
     lead: str = ""
+    nothing: str = "every machine that answered is what the site says"
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -150,5 +159,7 @@ def _variables(action: Action | None) -> Vars:
             return variables
         case LocalWork(arguments=arguments):
             return arguments
+        case ClusterCalls(calls=calls):
+            return {f"call {number}": call.arguments for number, call in enumerate(calls)}
         case _:
             return {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed
@@ -13,11 +14,11 @@ from pai_install.plan.observed import Observed
 class Observation:
     """machines: those that answered, as module pai_facts saw them. unreachable: host -> why it could not be observed.
 
-    at: when, in seconds since 1970. answers: what the operation's queries gave, in their order.
+    at: when, in seconds since 1970. answers: the Kubernetes objects that each of the operation's queries gave.
     """
 
     inventory: Inventory
     machines: Mapping[str, Observed]
     unreachable: Mapping[str, str] = field(default_factory=dict)
     at: float = 0.0
-    answers: tuple[str, ...] = ()
+    answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()

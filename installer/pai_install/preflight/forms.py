@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pai_install.checks.report.html import Link, Page, findings_page
-from pai_install.checks.report.prometheus import metrics
+from pai_install.checks.report.prometheus import Target, metrics
 from pai_install.checks.verdict import Verdict
 from pai_install.preflight.report import PreflightReport, last_line
 
@@ -25,4 +25,6 @@ def html(report: PreflightReport, *, when: str, links: Sequence[Link] = ()) -> s
 
 def prometheus(report: PreflightReport) -> str:
     """The verdicts for an existing Prometheus."""
-    return metrics("pai_preflight", report.findings, skus={machine.name: machine.sku for machine in report.machines})
+    skus = {machine.name: machine.sku for machine in report.machines}
+    targets = [Target(name, found, skus.get(name, "")) for name, found in report.subjects.items()]
+    return metrics("pai_preflight", targets)

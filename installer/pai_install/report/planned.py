@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_install.checks.verdict import OPEN
 from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook
 from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
@@ -41,6 +42,7 @@ def plan_data(
         ],
         "unreachable": dict(plan.unreachable),
         "refused": dict(refused or {}),
+        "findings": [finding.as_json() for finding in plan.findings if finding.verdict in OPEN],
         "inventory_digest": _digest(plan),
         "previewed": changes is not None,
         "changes": [change.as_json() for change in changes or ()],
@@ -52,7 +54,15 @@ def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
         case Playbook(playbook=playbook, variables=variables):
             return {"kind": "playbook", "playbook": playbook, "variables": redactor.mapping(variables)}
         case ClusterCalls(calls=calls):
-            made = [{"host": call.host, "words": list(call.words)} for call in calls]
+            made = [
+                {
+                    "host": call.host,
+                    "title": call.title,
+                    "verb": call.verb,
+                    "arguments": redactor.mapping(call.arguments),
+                }
+                for call in calls
+            ]
             return {"kind": "cluster-calls", "calls": made}
         case LocalWork(name=name, arguments=arguments):
             return {"kind": "local-work", "name": name, "arguments": redactor.mapping(arguments)}
@@ -113,8 +123,12 @@ def _other_actions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
 def _lines(plan: Plan) -> Iterator[str]:
     for host, why in plan.unreachable.items():
         yield f"{host} could not be looked at: {why}"
+    for finding in plan.findings:
+        if finding.verdict in OPEN:
+            yield f"{finding.verdict.value} {finding.where}: {finding.message}"
+            yield from ([f"   what to do: {finding.remedy}"] if finding.remedy else [])
     if plan.empty:
-        yield "nothing to do: every machine that answered is what the site says"
+        yield f"nothing to do: {plan.nothing}"
         return
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title} ({step.name})"

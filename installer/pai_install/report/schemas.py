@@ -73,8 +73,8 @@ def _report() -> _Schema:
 
 
 def _action() -> _Schema:
-    call = closed_object(host=_TEXT, words=_list(_TEXT))
     anything: _Schema = {"type": "object"}
+    call = closed_object(host=_TEXT, title=_TEXT, verb=_TEXT, arguments=anything)
     return {
         "anyOf": [
             closed_object(kind={"const": "playbook"}, playbook=_TEXT, variables=anything),
@@ -102,6 +102,7 @@ def _plan() -> _Schema:
         phases=_list(phase),
         unreachable=_by_host(_TEXT),
         refused=_by_host(_TEXT),
+        findings=_list(finding_schema()),
         inventory_digest=_TEXT,
         previewed=_YES,
         changes=_list(closed_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT, digest=_TEXT)),

@@ -6,15 +6,17 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
-from pai_install.plan.model import ClusterCalls, LocalWork, Step
+from pai_install.plan.model import ClusterCall, ClusterCalls, LocalWork, Step
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, PhaseResult, TaskRecord
 from pai_install.report.notices import HostFinished, Notice, Observer, TaskFinished, TaskStarted
+from pai_install.run.cluster_calls import make_call
 from pai_install.run.tally import Tally
 
 
@@ -35,14 +37,6 @@ class Stage:
         """Passes a notice to every observer."""
         for observer in self.observers:
             observer.notice(notice)
-
-
-class Cluster(Protocol):
-    """The Kubernetes API, as steps use it."""
-
-    def kubectl(self, words: Sequence[str]) -> str:
-        """Runs one command and gives its output. Raises PaiError when it fails or no control plane answers."""
-        ...
 
 
 # Work on this box: takes the step's hosts and arguments, gives findings; raises PaiError when it cannot be done.
@@ -74,15 +68,15 @@ def run_playbook(step: Step, request: RunRequest, stage: Stage) -> StepEnd:
     return StepEnd(_ended(step, hosts, began, stage), tuple(tally.findings), interrupted, problem)
 
 
-def run_calls(step: Step, action: ClusterCalls, hosts: Sequence[str], stage: Stage, cluster: Cluster) -> StepEnd:
+def run_calls(step: Step, action: ClusterCalls, hosts: Sequence[str], stage: Stage, cluster: ClusterClient) -> StepEnd:
     """Makes the calls of each host in turn; a call that fails ends the turn of its host."""
     began = stage.clock()
     results: dict[str, HostResult] = {}
     interruption, stopped = HostResult(HostStatus.INTERRUPTED), False
     for host in hosts:
-        words = tuple(call.words for call in action.calls if call.host == host)
+        calls = [call for call in action.calls if call.host == host]
         try:
-            results[host] = interruption if stopped else _turn(step, host, words, stage, cluster)
+            results[host] = interruption if stopped else _turn(step, host, calls, stage, cluster)
         except KeyboardInterrupt:
             stopped, results[host] = True, interruption
     return StepEnd(_ended(step, results, began, stage), interrupted=stopped)
@@ -105,28 +99,28 @@ def run_local(
     return StepEnd(ended, findings, result.status is HostStatus.INTERRUPTED, problem)
 
 
-def _turn(step: Step, host: str, calls: Sequence[tuple[str, ...]], stage: Stage, cluster: Cluster) -> HostResult:
+def _turn(step: Step, host: str, calls: Sequence[ClusterCall], stage: Stage, cluster: ClusterClient) -> HostResult:
     counts = Counts()
     changes: list[TaskRecord] = []
-    for words in calls:
-        task, began = f"kubectl {' '.join(words)}", stage.clock()
-        stage.tell(TaskStarted(step.name, task))
+    for call in calls:
+        began = stage.clock()
+        stage.tell(TaskStarted(step.name, call.title))
         try:
-            output = cluster.kubectl(words)
+            said = make_call(cluster, call)
         except PaiError as error:
             message, evidence = stage.redactor.text(error.message), stage.redactor.text(error.details)
-            stage.tell(_called(step, host, task, "failed", stage.clock() - began, evidence or message))
-            failure = Failure(host, task, message=message, evidence=evidence, remedy=error.remedy)
+            stage.tell(_called(step, call, "failed", stage.clock() - began, evidence or message))
+            failure = Failure(host, call.title, message=message, evidence=evidence, remedy=error.remedy)
             return HostResult(HostStatus.FAILED, counts + Counts(failed=1, tasks=1), failure, tuple(changes))
         took = round(stage.clock() - began, 3)
-        stage.tell(_called(step, host, task, "changed", took, stage.redactor.text(output)))
+        stage.tell(_called(step, call, "changed", took, stage.redactor.text(said)))
         counts += Counts(ok=1, changed=1, tasks=1)
-        changes.append(TaskRecord(task, "", took))
+        changes.append(TaskRecord(call.title, "", took))
     return HostResult(HostStatus.CHANGED, counts, changes=tuple(changes))
 
 
-def _called(step: Step, host: str, task: str, outcome: str, took: float, output: str) -> TaskFinished:
-    return TaskFinished(step.name, host, task, "", outcome, round(took, 3), {"stdout": output})
+def _called(step: Step, call: ClusterCall, outcome: str, took: float, said: str) -> TaskFinished:
+    return TaskFinished(step.name, call.host, call.title, "", outcome, round(took, 3), {"msg": said})
 
 
 def _ended(step: Step, hosts: Mapping[str, HostResult], began: float, stage: Stage) -> PhaseResult:

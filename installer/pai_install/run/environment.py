@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
+from pai_install.cluster.client import ClusterClient
 from pai_install.components.model import ComponentSet, Selection
 from pai_install.components.source import Source
 from pai_install.engine.base import Engine
 from pai_install.plan.model import Inventory
 from pai_install.preflight.report import PreflightReport
-from pai_install.run.actions import Cluster, LocalWorker
+from pai_install.run.actions import LocalWorker
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
 
@@ -45,8 +46,8 @@ class Environment(ABC):
         """Judges machines that were never touched before. forced: checks that must not stop anything."""
 
     @abstractmethod
-    def cluster(self, engine: Engine, inventory: Inventory) -> Cluster:
-        """The Kubernetes API."""
+    def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
+        """A client of the Kubernetes API that connects when it is first asked."""
 
     @abstractmethod
     def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
@@ -67,12 +68,15 @@ class Product(Environment):
         return build_inventory(Desired(site, site_components(site, say), state.path), role_digests(content_dir()))
 
     def connections(self, site: Site) -> Inventory:
-        """Connections, and the version that Kubernetes should have."""
+        """Connections, and the version and address that the Kubernetes API should have."""
+        from pai_install.plan.desired import Desired  # noqa: PLC0415
         from pai_install.plan.inventory import connection, groups  # noqa: PLC0415
 
-        version = {"control_plane_version": _choice(site)[0].kubernetes_version}
+        version = _choice(site)[0].kubernetes_version
+        endpoint = Desired(site, ComponentSet((), (), version), site.directory).endpoint
+        wanted = {"control_plane_version": version, "control_plane_endpoint": endpoint}
         return Inventory(
-            groups(site), version, {machine.hostname: connection(machine) for machine in site.present_machines}
+            groups(site), wanted, {machine.hostname: connection(machine) for machine in site.present_machines}
         )
 
     def stocked(self, site: Site) -> bool:
@@ -99,11 +103,11 @@ class Product(Environment):
 
         return run(engine, site, hosts=hosts, forced=forced)
 
-    def cluster(self, engine: Engine, inventory: Inventory) -> Cluster:
-        """kubectl on the first control plane that answers."""
-        from pai_install.run.over_ssh import ClusterOverSsh  # noqa: PLC0415
+    def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
+        """kubectl on the first control plane that answers, over SSH."""
+        from pai_install.cluster.over_ssh import open_cluster  # noqa: PLC0415
 
-        return ClusterOverSsh(engine, inventory)
+        return open_cluster(site, state.known_hosts, accept_new=accept_new)
 
     def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
         """The machines' health."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine, RunRequest
 from pai_install.plan.model import ClusterCalls, LocalWork, Plan, Playbook, Step
 from pai_install.report.model import Failure, HostResult, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted, RunFinished, RunStarted
 from pai_install.run.actions import (
-    Cluster,
     LocalWorker,
     Stage,
     StepEnd,
@@ -28,7 +28,7 @@ class Means:
     """What steps are run with. cluster and local: None and empty where no step of the plan needs them."""
 
     engine: Engine
-    cluster: Cluster | None = None
+    cluster: ClusterClient | None = None
     local: Mapping[str, LocalWorker] = field(default_factory=dict)
 
 

@@ -14,9 +14,11 @@ from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.report.html import Machine
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
-from pai_install.plan.model import Inventory, Plan
+from pai_install.plan.changes import refusal
+from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed
 from pai_install.plan.planner import newcomers
@@ -58,6 +60,7 @@ class Session:
     state: StateFolder
     run: RunFolder
     engine: Engine
+    cluster: ClusterClient
     progress: Observer
     events: Observer
     interrupted: Interrupted | None
@@ -78,20 +81,20 @@ class Session:
 class Prepared:
     """The plan and the observation that it was made from.
 
-    look: how the observation went. preflight: what it says of the machines that were never touched before, and
-    admission which of them may be; both None where there are none.
+    look: how observing the machines went, where any was. preflight: what it says of the machines that were never
+    touched before, and admission which of them may be; both None where there are none.
     """
 
     plan: Plan
     observation: Observation
-    look: PhaseResult
+    look: PhaseResult | None = None
     preflight: PreflightReport | None = None
     admission: Admission | None = None
 
     @property
     def looked(self) -> tuple[PhaseResult, ...]:
         """The phases that have only looked so far."""
-        return (self.look, *((self.admission.phase,) if self.admission else ()))
+        return (*((self.look,) if self.look else ()), *((self.admission.phase,) if self.admission else ()))
 
     @property
     def exit_code(self) -> ExitCode:
@@ -133,35 +136,50 @@ def open_session(
     with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):
         interrupted = interrupted_run(state.journal)
         run = state.new_run(now())
-        opened = environment.engine(state, run, accept_new=request.accept_new_host_keys)
-        with EventLog(run.events) as events, opened as engine:
-            yield Session(request, loaded, environment, state, run, engine, progress, events, interrupted, say)
+        accept_new = request.accept_new_host_keys
+        with (
+            EventLog(run.events) as events,
+            environment.engine(state, run, accept_new=accept_new) as engine,
+            environment.cluster(loaded.site, state, accept_new=accept_new) as cluster,
+        ):
+            yield Session(request, loaded, environment, state, run, engine, cluster, progress, events, interrupted, say)
 
 
-def prepare(session: Session) -> Prepared:
-    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines."""
+def prepare(session: Session, *, insist: bool = True) -> Prepared:
+    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines.
+
+    Components are fetched after the observation: a site that a running cluster cannot follow is refused first.
+    insist: whether to raise PaiError for such a site; a verb that only reports names it among its findings.
+    """
     site, operation = session.site, session.request.operation
-    inventory = (
-        session.environment.inventory(site, session.state, session.say)
-        if operation.configures
-        else session.environment.connections(site)
+    observation, look = _look(session)
+    if insist and (changes := operation.refused_changes(site, observation)):
+        raise refusal(changes, session.loaded.sources)
+    if operation.configures:
+        inventory = session.environment.inventory(site, session.state, session.say)
+        observation = replace(observation, inventory=inventory)
+    if operation.queries:
+        observation = replace(observation, answers=session.cluster.list(*operation.queries))
+    plan = operation.plan(site, observation)
+    plan = replace(
+        plan,
+        operation=operation.name,
+        arguments=dict(operation.arguments),
+        findings=operation.known(site, observation, plan),
     )
-    stage = Stage(session.engine, session.observers, inventory.redactor)
-    look = observe(inventory, operation.watched(site), stage)
-    machines = {host: parse_observed(result) for host, result in look.results.items()}
-    answers = _answers(session, inventory)
-    observation = Observation(inventory, machines, look.missed, time.time(), answers)
-    plan = replace(operation.plan(site, observation), operation=operation.name, arguments=dict(operation.arguments))
     save_plan(session, plan)
-    return Prepared(plan, observation, look.phase)
+    return Prepared(plan, observation, look)
 
 
-def _answers(session: Session, inventory: Inventory) -> tuple[str, ...]:
-    queries = session.request.operation.queries
-    if not queries:
-        return ()
-    cluster = session.environment.cluster(session.engine, inventory)
-    return tuple(cluster.kubectl(words) for words in queries)
+def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
+    """What the operation observes, with an inventory of connections only; None where it observes no machine."""
+    inventory = session.environment.connections(session.site)
+    watched = session.request.operation.watched(session.site)
+    if not watched:
+        return Observation(inventory, {}, {}, time.time()), None
+    look = observe(inventory, watched, Stage(session.engine, session.observers, inventory.redactor))
+    machines = {host: parse_observed(result) for host, result in look.results.items()}
+    return Observation(inventory, machines, look.missed, time.time()), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -207,10 +225,10 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
-            _means(session, prepared),
+            _means(session),
             (*session.observers, journal),
             before=prepared.looked,
-            findings=_known(session, prepared),
+            findings=_known(prepared),
         )
     with finishing():
         title = f"{session.site.directory.resolve().name}, {session.run.name}"
@@ -218,19 +236,14 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     return outcome
 
 
-def _means(session: Session, prepared: Prepared) -> Means:
-    environment, engine = session.environment, session.engine
-    return Means(
-        engine,
-        environment.cluster(engine, prepared.plan.inventory),
-        environment.local_work(session.site, session.state, engine),
-    )
+def _means(session: Session) -> Means:
+    local = session.environment.local_work(session.site, session.state, session.engine)
+    return Means(session.engine, session.cluster, local)
 
 
-def _known(session: Session, prepared: Prepared) -> tuple[Finding, ...]:
+def _known(prepared: Prepared) -> tuple[Finding, ...]:
     """Findings known before the run: what the operation says of the observation, and why machines were refused."""
-    own = session.request.operation.known(session.site, prepared.observation, prepared.plan)
-    return (*own, *(prepared.admission.findings if prepared.admission else ()))
+    return (*prepared.plan.findings, *(prepared.admission.findings if prepared.admission else ()))
 
 
 def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:

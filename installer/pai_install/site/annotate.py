@@ -6,10 +6,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import get_args
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
+from pai_install.site.anatomy import models_below, parts
 from pai_install.site.document import Document
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SshEntry
 from pai_install.site.problem import Problem, printable, without_login
@@ -84,23 +84,12 @@ def _holds_secret(key: object, value: object) -> bool:
 @cache
 def _typed_secrets() -> frozenset[str]:
     """The keys of services-configuration.yaml whose values are secrets by their type."""
-    return frozenset(_secret_keys(Services, set()))
-
-
-def _secret_keys(model: type[BaseModel], seen: set[type]) -> Iterator[str]:
-    seen.add(model)
-    for name, info in model.model_fields.items():
-        for part in _parts(info.annotation):
-            if part is SecretStr:
-                yield info.alias or name
-            elif isinstance(part, type) and issubclass(part, BaseModel) and part not in seen:
-                yield from _secret_keys(part, seen)
-
-
-def _parts(annotation: object) -> Iterator[object]:
-    yield annotation
-    for argument in get_args(annotation):
-        yield from _parts(argument)
+    return frozenset(
+        info.alias or name
+        for model in models_below(Services)
+        for name, info in model.model_fields.items()
+        if SecretStr in parts(info.annotation)
+    )
 
 
 @cache

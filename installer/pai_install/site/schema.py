@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pai_install.site.anatomy import descriptions, models_below
 from pai_install.site.layout_file import LayoutFile
 from pai_install.site.services import Services
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings
@@ -38,9 +39,14 @@ def _config() -> dict[str, Any]:
 
 def _services() -> dict[str, Any]:
     made = {**Services.model_json_schema(by_alias=True), "title": "services-configuration.yaml"}
-    for model in (made, *made["$defs"].values()):
-        properties = model.get("properties", {})
-        model["properties"] = {key: _or_nothing(value) for key, value in properties.items()}
+    for model in models_below(Services):
+        described = made if model is Services else made["$defs"].get(model.__name__, {})
+        for name, text in descriptions(model).items():
+            key = model.model_fields[name].alias or name
+            described.get("properties", {}).get(key, {})["description"] = text
+    for described in (made, *made["$defs"].values()):
+        properties = described.get("properties", {})
+        described["properties"] = {key: _or_nothing(value) for key, value in properties.items()}
     return made
 
 

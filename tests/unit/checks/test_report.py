@@ -9,7 +9,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.report.groups import groups
 from pai_install.checks.report.html import Link, Machine, Page, findings_page
 from pai_install.checks.report.junit import junit
-from pai_install.checks.report.prometheus import metrics
+from pai_install.checks.report.prometheus import Target, metrics
 from pai_install.checks.report.text import finding_lines, subject_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Action, Verdict
 
@@ -108,11 +108,16 @@ def test_junit_has_a_suite_per_subject() -> None:
 
 
 def test_prometheus_has_a_series_per_finding_and_machine() -> None:
-    lines = metrics("pai_preflight", (*ALL, FULL), skus={"one": "a100-8"}).splitlines()
+    targets = [
+        Target("one", (FULL, FULL), "a100-8", 5.0),
+        Target("two", (SLOW, CARD), collected_at=5.0),
+        Target("x", ()),
+    ]
+    lines = metrics("pai_preflight", targets).splitlines()
     assert 'pai_preflight_verdict{machine="one",sku="a100-8",action="config"} 3' in lines
     assert 'pai_preflight_checks{machine="two",verdict="WARN"} 1' in lines
     card = 'machine="two",device="0000:01:00.0",check="gpu-lost",verdict="FAIL",action="rma"'
     assert f"pai_preflight_finding{{{card}}} 1" in lines
     series = [line for line in lines if not line.startswith("#")]
     assert len(series) == len(set(series))
-    assert not any("timestamp" in line for line in lines)
+    assert 'pai_preflight_collected_timestamp_seconds{machine="x"} 5' not in lines

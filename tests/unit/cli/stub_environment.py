@@ -11,15 +11,17 @@ from typing import Any
 from pai_install.checks.finding import Finding
 from pai_install.checks.runner import force
 from pai_install.cli import main
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine, Event
 from pai_install.operations.install import Install
 from pai_install.plan.model import Inventory, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.preflight.report import PreflightReport
-from pai_install.run.actions import Cluster, LocalWorker
+from pai_install.run.actions import LocalWorker
 from pai_install.run.environment import Environment, Product
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.runs import SECRET, ScriptedEngine, done, event
 
 LAYOUT = """\
@@ -42,14 +44,6 @@ def facts(name: str, *, touched: bool = True) -> dict[str, Any]:
     return {"pai": {"hostname": name, "roles": {"base": {}} if touched else {}}}
 
 
-class NoApi:
-    """An API that nobody may ask."""
-
-    def kubectl(self, words: Sequence[str]) -> str:
-        """Fails the test."""
-        raise AssertionError(f"kubectl {words}")
-
-
 @dataclass
 class World(Environment):
     """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
@@ -65,7 +59,7 @@ class World(Environment):
     newcomers: tuple[str, ...] = ()
     in_the_way: tuple[Finding, ...] = ()
     sick: tuple[Finding, ...] = ()
-    api: Cluster = field(default_factory=NoApi)
+    api: FakeCluster = field(default_factory=FakeCluster)
     asked: list[Mapping[str, Any]] = field(default_factory=list)
     ansible: ScriptedEngine = field(init=False)
 
@@ -89,7 +83,11 @@ class World(Environment):
         """One control plane, two workers, one secret."""
         return Inventory(
             {"control_plane": ("master",), "workers": ("one", "two")},
-            {"ansible_become_password": SECRET, "control_plane_version": "1.36.3"},
+            {
+                "ansible_become_password": SECRET,
+                "control_plane_version": "1.36.3",
+                "control_plane_endpoint": "api:7443",
+            },
             {"master": {}, "one": {}, "two": {}},
         )
 
@@ -120,10 +118,11 @@ class World(Environment):
         self.asked.append({"preflight": hosts, "forced": forced})
         return PreflightReport(site.directory.name, force(self.in_the_way, forced), forced, 1.0)
 
-    def cluster(self, engine: Engine, inventory: Inventory) -> Cluster:
+    @contextmanager
+    def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> Iterator[ClusterClient]:
         """As the test says."""
-        del engine, inventory
-        return self.api
+        del site, state, accept_new
+        yield self.api
 
     def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
         """The health check finds what the test says."""

@@ -66,21 +66,25 @@ def test_json_holds_everything_but_secrets(kit: Any) -> None:
     assert kit.secret not in json.dumps(data)
 
 
+DRAIN = {"host": "one", "title": "Drain it", "verb": "drain", "arguments": {"node": "one", "token": "********"}}
+
+
 def test_every_kind_of_action_is_plain_data_without_secrets(kit: Any) -> None:
-    calls = ClusterCalls((ClusterCall("one", ("drain", "one")),))
+    calls = ClusterCalls((ClusterCall("one", "Drain it", "drain", {"node": "one", "token": "fresh-secret"}),))
+    back = ClusterCalls((ClusterCall("one", "Uncordon it", "patch", {"name": "one"}),))
     steps = (HostStep("one", ("asked for",)),)
     plan = kit.plan(
         Step("turn", "Turn", steps, Playbook("turn.yml", {"new_password": "fresh-secret", "port": 5})),
-        Step("drain", "Drain", steps, calls, undo=ClusterCalls((ClusterCall("one", ("uncordon", "one")),))),
+        Step("drain", "Drain", steps, calls, undo=back),
         Step("tell", "Tell", steps, LocalWork("tell", {"title": kit.secret})),
     )
     data = plan_data(plan)
     assert [step["action"] for step in data["phases"]] == [
         {"kind": "playbook", "playbook": "turn.yml", "variables": {"new_password": "********", "port": 5}},
-        {"kind": "cluster-calls", "calls": [{"host": "one", "words": ["drain", "one"]}]},
+        {"kind": "cluster-calls", "calls": [DRAIN]},
         {"kind": "local-work", "name": "tell", "arguments": {"title": "********"}},
     ]
-    assert data["phases"][1]["undo"]["calls"] == [{"host": "one", "words": ["uncordon", "one"]}]
+    assert data["phases"][1]["undo"]["calls"][0]["title"] == "Uncordon it"
     json.dumps(data)
 
 

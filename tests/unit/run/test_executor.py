@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.client import Patch
+from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import ClusterCall, ClusterCalls, LocalWork, Playbook, Step
 from pai_install.report.model import Counts, HostResult, HostStatus, PhaseResult
 from pai_install.report.notices import PhaseStarted, RunFinished, RunStarted, TaskFinished
 from pai_install.run.executor import Means, execute
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.runs import SECRET
 
 ALL = ("master", "one", "two")
@@ -319,59 +322,56 @@ def test_work_on_this_box_that_cannot_be_done_is_a_failure_in_the_report_of_what
     assert outcome.phases[2].hosts["two"].why == "Health failed"
 
 
-@dataclass
-class Api:
-    """Answers kubectl. refuses: the last word of commands that fail; stops: the one at which Ctrl-C comes."""
-
-    refuses: str = ""
-    stops: str = ""
-    asked: list[str] = field(default_factory=list)
-
-    def kubectl(self, words: Sequence[str]) -> str:
-        self.asked.append(" ".join(words))
-        if words[-1] == self.stops:
-            raise KeyboardInterrupt
-        if words[-1] == self.refuses:
-            raise PaiError("kubectl failed", details=f"forbidden {SECRET}", remedy="look")
-        return f"done {SECRET}"
+def node(name: str) -> dict[str, Any]:
+    return {"kind": "Node", "metadata": {"name": name}, "spec": {}}
 
 
-def calls(step: Step, *verbs: str) -> Step:
-    """The same step as calls to the cluster: each verb for each host."""
-    made = tuple(ClusterCall(host, (verb, host)) for host in step.names for verb in verbs)
-    return replace(step, action=ClusterCalls(made))
+def cordons(step: Step, *bodies: Mapping[str, Any]) -> Step:
+    """The same step as calls to the cluster: each body patched into each host's node."""
+    made = (
+        ClusterCall(host, f"Patch {number}", "patch", {"kind": "node", "name": host, "body": body})
+        for host in step.names
+        for number, body in enumerate(bodies, start=1)
+    )
+    return replace(step, action=ClusterCalls(tuple(made)))
+
+
+OUT: Mapping[str, Any] = {"spec": {"unschedulable": True}}
+MARK: Mapping[str, Any] = {"metadata": {"labels": {"why": SECRET}}}
 
 
 def test_calls_are_made_host_by_host_and_counted_as_tasks(kit: Any) -> None:
-    api, listener = Api(), kit.listener()
-    plan = kit.plan(calls(kit.phase("drain", "one", "two"), "cordon", "drain"))
+    api, listener = FakeCluster.of(node("one"), node("two")), kit.listener()
+    plan = kit.plan(cordons(kit.phase("cordon", "one", "two"), MARK, OUT))
     outcome = execute(plan, Means(kit.engine({}), api), [listener])
-    assert api.asked == ["cordon one", "drain one", "cordon two", "drain two"]
+    assert [patch.ref.name for _, (patch,) in api.calls] == ["one", "one", "two", "two"]
+    assert all(item["spec"]["unschedulable"] for item in api.objects.values())
     assert outcome.counts["two"] == Counts(ok=2, changed=2, tasks=2)
-    assert [change.task for change in outcome.phases[0].hosts["one"].changes] == [
-        "kubectl cordon one",
-        "kubectl drain one",
-    ]
+    assert [change.task for change in outcome.phases[0].hosts["one"].changes] == ["Patch 1", "Patch 2"]
     assert SECRET not in repr(listener.notices)
 
 
 def test_refused_call_ends_the_turn_of_its_host_only(kit: Any) -> None:
-    api = Api(refuses="one")
-    plan = kit.plan(calls(kit.phase("drain", "one", "two"), "cordon", "drain"))
+    api = FakeCluster.of(node("two"))
+    plan = kit.plan(cordons(kit.phase("cordon", "one", "two"), MARK, OUT))
     outcome = execute(plan, Means(kit.engine({}), api), [])
-    assert api.asked == ["cordon one", "cordon two", "drain two"]
-    assert statuses(outcome)["drain"] == {"one": "failed", "two": "changed"}
+    assert [patch.ref.name for _, (patch,) in api.calls] == ["one", "two", "two"]
+    assert statuses(outcome)["cordon"] == {"one": "failed", "two": "changed"}
     (failure,) = outcome.failures
-    assert (failure.task, failure.evidence, failure.remedy) == ("kubectl cordon one", "forbidden ********", "look")
+    assert (failure.task, failure.message) == ("Patch 1", "node/one does not exist")
     assert outcome.exit_code is ExitCode.STEP_FAILED
 
 
 def test_ctrl_c_between_calls_leaves_the_other_hosts_alone(kit: Any) -> None:
-    api = Api(stops="one")
-    plan = kit.plan(calls(kit.phase("drain", "one", "two"), "drain"))
-    outcome = execute(plan, Means(kit.engine({}), api), [])
-    assert api.asked == ["drain one"]
-    assert statuses(outcome)["drain"] == {"one": "interrupted", "two": "interrupted"}
+    class Stopped(FakeCluster):
+        def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:
+            super().patch(patches)
+            raise KeyboardInterrupt
+
+    api = Stopped.of(node("one"), node("two"))
+    outcome = execute(kit.plan(cordons(kit.phase("cordon", "one", "two"), OUT)), Means(kit.engine({}), api), [])
+    assert len(api.calls) == 1
+    assert statuses(outcome)["cordon"] == {"one": "interrupted", "two": "interrupted"}
     assert outcome.exit_code is ExitCode.INTERRUPTED
 
 

@@ -7,7 +7,6 @@ import os
 import signal
 import stat
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,7 +16,9 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.run.lock import holder, site_lock
@@ -27,6 +28,7 @@ from pai_install.run.state import open_state
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
 from tests.unit.cli.stub_environment import World, write_site
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.report.outcomes import FINE, TROUBLED
 from tests.unit.runs import done, event, phase
 
@@ -50,7 +52,8 @@ class Scripted:
     world: World
     limit: tuple[str, ...] = ()
     sure: tuple[Finding, ...] = ()
-    queries: tuple[tuple[str, ...], ...] = ()
+    queries: tuple[Select, ...] = ()
+    machines: bool = True
     name: str = "scripted"
     configures: bool = True
 
@@ -62,7 +65,11 @@ class Scripted:
         require_present(site, self.limit)
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        return watched(site, self.limit)
+        return watched(site, self.limit) if self.machines else ()
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        del site, observation
+        return ()
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         del site
@@ -123,12 +130,17 @@ def test_report_begins_with_what_the_operation_knows(site: Path, kit: Any) -> No
 
 
 def test_queries_are_answered_before_the_plan(site: Path, kit: Any) -> None:
-    class Api:
-        def kubectl(self, words: Sequence[str]) -> str:
-            return f"answer to {words[0]}"
+    world = World(api=FakeCluster.of({"kind": "Node", "metadata": {"name": "one"}}))
+    with session_of(site, world, kit, queries=(Select(("nodes",)), Select(("pods",)))) as session:
+        nodes, pods = prepare(session).observation.answers
+    assert ([node["metadata"]["name"] for node in nodes], pods) == (["one"], ())
 
-    with session_of(site, World(api=Api()), kit, queries=(("get",), ("top",))) as session:
-        assert prepare(session).observation.answers == ("answer to get", "answer to top")
+
+def test_operation_that_watches_no_machine_starts_no_ansible(site: Path, kit: Any) -> None:
+    world = World()
+    with session_of(site, world, kit, machines=False) as session:
+        prepared = prepare(session)
+    assert (world.ansible.requests, prepared.looked, prepared.exit_code) == ([], (), ExitCode.OK)
 
 
 def test_plan_names_its_operation_and_arguments(site: Path, kit: Any) -> None:

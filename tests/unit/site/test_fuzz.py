@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,15 +17,16 @@ from hypothesis import strategies as st
 
 from pai_install.errors import PaiError
 from pai_install.site.annotate import annotate
-from pai_install.site.load import read_site
+from pai_install.site.load import Reading, read_site
 from pai_install.site.migrate import migrate
 from pai_install.site.problem import text_lines
 from pai_install.site.summary import headline, machine_table, meanings, site_json
-from tests.unit.site.sites import CONFIG, LAYOUT
+from tests.unit.site.sites import CONFIG, LAYOUT, write_site
 
 REPOSITORY = Path(__file__).parents[3]
 SEEDS = {
     name: [path.read_bytes() for path in sorted(REPOSITORY.glob(f"layouts/*/{name}"))]
+    + [path.read_bytes() for path in sorted(REPOSITORY.glob(f"tests/golden/site/openpai/{name}"))]
     + [path.read_bytes() for path in sorted(REPOSITORY.glob(f"tests/golden/site/invalid/*.{name}"))]
     for name in ("layout.yaml", "config.yaml", "services-configuration.yaml")
 }
@@ -116,6 +118,32 @@ def test_any_bytes_give_a_site_or_problems(layout: bytes, config: bytes, service
         _check(directory)
 
 
+SERVICES_LINES = (REPOSITORY / "tests/golden/site/openpai/services-configuration.yaml").read_text().splitlines()
+LEAVES = [number for number, line in enumerate(SERVICES_LINES) if re.search(r": [^|{\[]*$", line)]
+NASTY = [
+    "x", "-1", "0", "010", "1e99", "9" * 400, "true", "null", "''", '"two\\nlines"', "[1, [2]]", "{a: {b: 1}}",
+    "[]", "{}", "!vault x", "{env: NOT_SET}", "{file: /dev/zero}", "http://user:pw@x y", "~", "2026-01-01", ".nan",
+    "x" * 5000,
+]  # fmt: skip
+
+
+@settings(
+    max_examples=int(os.environ.get("PAI_FUZZ_EXAMPLES", "100")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+)
+@given(leaf=st.sampled_from(LEAVES), value=st.sampled_from(NASTY))
+def test_a_wrong_value_of_a_section_is_told_at_its_own_line(leaf: int, value: str) -> None:
+    lines = list(SERVICES_LINES)
+    lines[leaf] = f"{lines[leaf].partition(': ')[0]}: {value}"
+    with tempfile.TemporaryDirectory() as folder:
+        write_site(Path(folder), services="\n".join(lines) + "\n")
+        problems = _check(Path(folder)).problems
+    # what stands in a list is told at its entry, half a login at the mapping above
+    assert all(abs(problem.line - 1 - leaf) <= 4 for problem in problems), problems
+
+
 OLD = REPOSITORY / "tests" / "golden" / "site" / "migrate"
 OLD_SEEDS = {
     name: [path.read_bytes() for path in sorted(OLD.glob(f"*/old/{name}"))]
@@ -149,7 +177,7 @@ def test_any_old_site_is_migrated_or_refused(data: st.DataObject) -> None:
             _check(new)
 
 
-def _check(directory: Path) -> None:
+def _check(directory: Path) -> Reading:
     reading = read_site(directory)
     errors = [problem for problem in reading.problems if problem.is_error]
     assert (reading.site is None) == bool(errors)
@@ -168,3 +196,4 @@ def _check(directory: Path) -> None:
         assert headline(reading.site)
         assert list(machine_table(reading.site))
         assert all(meaning.value for meaning in meanings(reading.site))
+    return reading

@@ -9,9 +9,12 @@ import pytest
 from pai_install.cli.main import run
 from pai_install.site.declared import NotYet, WithoutEffect, keys_of, marker_of
 from pai_install.site.load import load_site, read_site
+from pai_install.site.pending import pending
 from pai_install.site.problem import Problem
 from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
+
+OPENPAI_SERVICES = Path(__file__).parents[2] / "golden" / "site" / "openpai" / "services-configuration.yaml"
 
 GENERATED = """\
 cluster:
@@ -257,3 +260,28 @@ def test_a_list_of_devices_may_have_several_forms(tmp_path: Path) -> None:
             "NVIDIA_VISIBLE_DEVICES",
             "HIVED_VISIBLE_DEVICES",
         )
+
+
+def test_every_section_of_openpais_is_taken_without_a_remark(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = OPENPAI_SERVICES.read_text()
+    write_site(tmp_path, services=text)
+    loaded = load_site(tmp_path)
+    assert loaded.problems == ()
+    assert len(loaded.site.services.given) == 24
+    assert text.count("planted") == 13
+    assert "planted" not in repr(loaded.site)
+    for options in ([], ["--annotate"], ["--format", "json"]):
+        assert run(["validate", "--site", str(tmp_path), *options]) == 0
+        assert "planted" not in capsys.readouterr().out
+
+
+def test_what_a_files_sections_are_for_is_said_once_each(tmp_path: Path) -> None:
+    site = load_site(
+        write_site(tmp_path, services="prometheus: {port: 1}\ngrafana: {port: 2}\npylon: {port: 3}\n")
+    ).site
+    assert list(pending(site)) == [
+        "prometheus, grafana (services-configuration.yaml): monitoring is not set up by this version",
+        "pylon (services-configuration.yaml): OpenPAI's own services are not deployed",
+    ]

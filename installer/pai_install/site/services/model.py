@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pydantic import ConfigDict
-
 from pai_install.site.declared import NotYet, WithoutEffect, marker_of
 from pai_install.site.document import Document
 from pai_install.site.problem import YamlPath
@@ -60,8 +58,6 @@ class DevicePlugin(Service):
 
 class Services(KebabSection):
     """services-configuration.yaml. A section that the file does not have, or that is empty, is None."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     cluster: Annotated[Cluster | None, _THEIRS] = None
     """What all services of OpenPAI's share, and the registry of their images."""

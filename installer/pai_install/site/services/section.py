@@ -43,7 +43,7 @@ class Section(FrozenModel):
     OpenPAI ignored unknown keys, so they never are errors.
     """
 
-    model_config = ConfigDict(extra="ignore", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="ignore")
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,91 @@
+"""Take nodes out of scheduling. The recipe of docs/contributing/operation.md follows this file."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.cluster.client import Select
+from pai_install.cluster.labels import CORDONED_BY_HEALTH
+from pai_install.cluster.model import Node
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+ASKED = "asked for"
+
+
+class NodeOperation(Operation):
+    """An operation on nodes that are named."""
+
+    nodes: tuple[str, ...] = Field(min_length=1, description="Names of nodes.")
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """All nodes, so that a wrong name can be told from a right one."""
+        return (Select(("nodes",)),)
+
+    def named(self, observation: Observation) -> tuple[Node, ...]:
+        """The nodes that were named, each once.
+
+        Raises PaiError for a name that no node has, with the one that was probably meant.
+        """
+        known = {node.name: node for node in map(Node.parse, observation.answers[0])}
+        for name in self.nodes:
+            if name not in known:
+                raise _unknown(name, sorted(known))
+        return tuple(known[name] for name in dict.fromkeys(self.nodes))
+
+
+class NodeCordon(NodeOperation):
+    """Starts no new pods on nodes; those that run there stay."""
+
+    name: ClassVar[str] = "node cordon"
+    summary: ClassVar[str] = "Take nodes out of scheduling; pods that run there stay."
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One call for each node that still takes pods."""
+        del site
+        steps = cordoning(self.named(observation))
+        return Plan(steps, observation.inventory, nothing=f"{', '.join(self.nodes)}: out of scheduling already")
+
+
+def cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
+    """The step that takes nodes out of scheduling; none where all of them are out already."""
+    hosts = tuple(HostStep(node.name, (ASKED,), (_effect(node),)) for node in nodes if _effect(node))
+    if not hosts:
+        return ()
+    calls, back = (ClusterCalls(tuple(scheduling(one.host, stop=stop) for one in hosts)) for stop in (True, False))
+    return (Step("cordon", "Take nodes out of scheduling", hosts, calls, undo=back),)
+
+
+def _effect(node: Node) -> str:
+    """What cordoning changes; empty where the node is out of scheduling already, and by a person."""
+    if not node.cordoned:
+        return "no new pods start there"
+    return "health no longer gives it back" if CORDONED_BY_HEALTH in node.labels else ""
+
+
+def scheduling(name: str, *, stop: bool) -> ClusterCall:
+    """Takes a node out of scheduling, or puts it back.
+
+    Either way the mark of `health --act cordon` goes: from now on the node is what a person asked for.
+    """
+    body = {
+        "spec": {"unschedulable": True if stop else None},
+        "metadata": {"labels": {CORDONED_BY_HEALTH: None}},
+    }
+    title = "Cordon the node" if stop else "Uncordon the node"
+    return ClusterCall(name, title, "patch", {"kind": "node", "name": name, "body": body})
+
+
+def _unknown(name: str, known: Sequence[str]) -> PaiError:
+    near = difflib.get_close_matches(name, known, n=1)
+    listed = f"the nodes are {', '.join(known[:20])}"
+    remedy = f"perhaps {near[0]} is meant; {listed}" if near else listed
+    return PaiError(f"the cluster has no node {name!r}", remedy=remedy, exit_code=ExitCode.USAGE)

@@ -1,0 +1,92 @@
+"""The verbs of nodes from argv to exit code, on a cluster in memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.errors import ExitCode
+from pai_install.run.lock import site_lock
+from pai_install.run.state import open_state
+from tests.unit.cli.stub_environment import World, run, write_site
+from tests.unit.cluster.fake import FakeCluster
+from tests.unit.operations.test_nodes import node
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write_site(tmp_path / "cluster")
+
+
+@pytest.fixture
+def world(in_world: Any) -> World:
+    made: World = in_world(World(api=FakeCluster.of(node("one"), node("two"), node("master"))))
+    return made
+
+
+def cordoned(world: World) -> set[str]:
+    return {ref.name for ref, item in world.api.objects.items() if item.get("spec", {}).get("unschedulable")}
+
+
+def test_cordon_goes_the_way_of_every_verb_that_acts(site: Path, world: World, capsys: Any) -> None:
+    words = ["node", "cordon", "--site", str(site), "one", "two", "--yes"]
+    assert run(words) == ExitCode.OK
+    assert cordoned(world) == {"one", "two"}
+    assert world.ansible.requests == [], "the API is enough"
+    out, err = capsys.readouterr()
+    assert "1. Take nodes out of scheduling (cordon)\n   one, two: asked for\n      no new pods start there" in err
+    assert "done in" in out
+    assert "2 changes" in out
+    state = open_state(site)
+    begun = json.loads(state.journal.read_text().splitlines()[0])
+    assert (begun["operation"], begun["phases"]) == ("node cordon", ["cordon"])
+    report = json.loads(state.reports()[0].read_text())
+    assert report["phases"][0]["hosts"]["one"]["changes"][0]["task"] == "Cordon the node"
+    assert run(words) == ExitCode.OK
+    assert "nothing to do: one, two: out of scheduling already" in capsys.readouterr().err
+
+
+def test_check_changes_nothing_and_its_plan_can_be_kept(site: Path, world: World, tmp_path: Path, capsys: Any) -> None:
+    assert run(["node", "cordon", "--site", str(site), "one", "--check"]) == ExitCode.OK
+    assert cordoned(world) == set()
+    out, err = capsys.readouterr()
+    assert "nothing was changed" in out
+    kept = tmp_path / "kept.json"
+    kept.write_text(Path(err.rpartition("plan: ")[2].strip()).read_text())
+    assert run(["node", "cordon", "--site", str(site), "two", "--yes", "--plan", str(kept)]) == ExitCode.USAGE
+    assert "a plan of another command: node cordon nodes=['one']" in capsys.readouterr().err
+    assert run(["node", "cordon", "--site", str(site), "one", "--yes", "--plan", str(kept)]) == ExitCode.OK
+    assert cordoned(world) == {"one"}
+    code = run(["node", "cordon", "--site", str(site), "one", "--yes", "--plan", str(kept)])
+    assert code == ExitCode.PREFLIGHT_FAILED
+    assert "cordon on one: not needed any more" in capsys.readouterr().err
+
+
+def test_report_as_json(site: Path, world: World, capsys: Any) -> None:
+    assert run(["node", "cordon", "--site", str(site), "one", "--yes", "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    assert report["phases"][0]["hosts"]["one"]["status"] == "changed"
+    assert cordoned(world) == {"one"}
+
+
+def test_wrong_names_and_no_names_are_usage_errors(site: Path, world: World, capsys: Any) -> None:
+    assert run(["node", "cordon", "--site", str(site), "tow", "--yes"]) == ExitCode.USAGE
+    assert "perhaps two is meant" in capsys.readouterr().err
+    assert run(["node", "cordon", "--site", str(site), "--yes"]) == ExitCode.USAGE
+    assert run(["node", "cordon", "--site", str(site), "one"]) == ExitCode.USAGE, "nobody can be asked"
+    assert cordoned(world) == set()
+
+
+def test_one_at_a_time(site: Path, world: World) -> None:
+    with site_lock(open_state(site).path, "apply"):
+        assert run(["node", "cordon", "--site", str(site), "one", "--yes"]) == ExitCode.PREFLIGHT_FAILED
+    assert cordoned(world) == set()
+
+
+def test_uncordon_takes_back(site: Path, world: World) -> None:
+    assert run(["node", "cordon", "--site", str(site), "one", "two", "--yes"]) == ExitCode.OK
+    assert run(["node", "uncordon", "--site", str(site), "one", "--yes"]) == ExitCode.OK
+    assert cordoned(world) == {"two"}

@@ -1,0 +1,80 @@
+"""Operations on nodes: what is planned for which node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pai_install.cluster.labels import CORDONED_BY_HEALTH
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.node_cordon import NodeCordon
+from pai_install.operations.node_uncordon import NodeUncordon
+from pai_install.operations.operation import Operation
+from pai_install.plan.model import ClusterCalls, Inventory, Plan
+from pai_install.plan.observation import Observation
+from pai_install.site import Site
+from tests.unit.cluster.fake import FakeCluster
+
+
+def node(name: str, *, cordoned: bool = False, labels: dict[str, str] | None = None) -> dict[str, Any]:
+    """A node as the API gives it."""
+    spec = {"unschedulable": True} if cordoned else {}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels or {}}, "spec": spec}
+
+
+def planned(operation: Operation, site: Site, cluster: FakeCluster) -> Plan:
+    """What the operation plans for the cluster as it is."""
+    answers = cluster.list(*operation.queries)
+    return operation.plan(site, Observation(Inventory({}, {}, {}), {}, answers=answers))
+
+
+CLUSTER = FakeCluster.of(node("gpu-07"), node("gpu-08", cordoned=True), node("master"))
+
+
+def test_cordon_is_planned_for_nodes_that_take_pods_and_can_be_taken_back(site: Site) -> None:
+    (step,) = planned(NodeCordon(nodes=("gpu-08", "gpu-07", "gpu-07")), site, CLUSTER).steps
+    assert [(host.host, host.reasons, host.effects) for host in step.hosts] == [
+        ("gpu-07", ("asked for",), ("no new pods start there",))
+    ]
+    assert isinstance(step.action, ClusterCalls)
+    assert isinstance(step.undo, ClusterCalls)
+    assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": True}
+    assert step.undo.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
+    assert step.action.calls[0].arguments["body"]["metadata"]["labels"] == {CORDONED_BY_HEALTH: None}
+
+
+def test_cordoned_nodes_are_nothing_to_do(site: Site) -> None:
+    plan = planned(NodeCordon(nodes=("gpu-08",)), site, CLUSTER)
+    assert (plan.empty, plan.nothing) == (True, "gpu-08: out of scheduling already")
+
+
+def test_node_that_health_took_out_becomes_a_persons(site: Site) -> None:
+    sick = FakeCluster.of(node("gpu-07", cordoned=True, labels={CORDONED_BY_HEALTH: "gpu-lost"}))
+    (step,) = planned(NodeCordon(nodes=("gpu-07",)), site, sick).steps
+    assert step.hosts[0].effects == ("health no longer gives it back",)
+
+
+def test_unknown_node_is_refused_and_the_likely_one_named(site: Site) -> None:
+    with pytest.raises(PaiError, match="no node 'gpu-7'") as caught:
+        planned(NodeCordon(nodes=("gpu-7",)), site, CLUSTER)
+    assert caught.value.remedy == "perhaps gpu-07 is meant; the nodes are gpu-07, gpu-08, master"
+    assert caught.value.exit_code is ExitCode.USAGE
+    with pytest.raises(ValidationError):
+        NodeCordon(nodes=())
+
+
+def test_uncordon_is_planned_for_nodes_that_are_out_and_names_healths_reason(site: Site) -> None:
+    cluster = FakeCluster.of(
+        node("gpu-07", cordoned=True, labels={CORDONED_BY_HEALTH: "gpu-lost"}),
+        node("gpu-08", cordoned=True),
+        node("gpu-09"),
+    )
+    (step,) = planned(NodeUncordon(nodes=("gpu-07", "gpu-08", "gpu-09")), site, cluster).steps
+    assert step.names == ("gpu-07", "gpu-08")
+    assert step.hosts[0].remarks == ("health took it out because of gpu-lost",)
+    assert isinstance(step.action, ClusterCalls)
+    assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
+    plan = planned(NodeUncordon(nodes=("gpu-09",)), site, cluster)
+    assert (plan.empty, plan.nothing) == (True, "gpu-09: in scheduling already")
