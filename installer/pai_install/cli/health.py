@@ -17,7 +17,7 @@ from click.core import ParameterSource
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, Request
-from pai_install.health.report import HealthReport, text
+from pai_install.health.report import HealthReport, metrics, text
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
 
@@ -134,12 +134,10 @@ def _render(report: HealthReport, output: Output) -> str:
 
         return html(report, title=f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     if output.form == "junit":
-        from pai_install.health.junit import junit  # noqa: PLC0415
+        from pai_install.checks.report.junit import junit  # noqa: PLC0415
 
-        return junit(report)
+        return junit(report.findings, name="pai-install health")
     if output.form == "prometheus":
-        from pai_install.health.prometheus import metrics  # noqa: PLC0415
-
         return metrics(report)
     return text(report)
 

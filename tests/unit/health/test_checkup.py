@@ -354,7 +354,7 @@ def saved(tmp_path: Path) -> Path:
 def test_verb_exits_with_7_for_a_fail(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = str(saved.parent)
     assert run(["health", "--site", empty, "--from", str(saved)]) == 7
-    assert "FAIL gpu-remap-failed" in capsys.readouterr().out
+    assert "[gpu-remap-failed]" in capsys.readouterr().out
     assert run(["health", "--site", empty, "--from", str(saved), "--limit", "gpu-01"]) == 0
 
 
