@@ -56,9 +56,10 @@ class Install(Operation):
         return replace(plan, steps=(*plan.steps, *self._proof(site, observation, plan)))
 
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
+        limit = {*self.limit, *plan.hosts} if self.limit else ()
         if not plan.empty and (VERIFY.name in self.phases or not self.phases):
-            return proof(site, observation, "after a change")
-        return proof(site, observation, "asked for") if VERIFY.name in self.phases else ()
+            return proof(site, observation, "after a change", limit)
+        return proof(site, observation, "asked for", limit) if VERIFY.name in self.phases else ()
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """How the cluster stands where nothing is to be done; where something is, the run proves it at its end.

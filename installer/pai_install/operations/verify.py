@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from pydantic import Field
@@ -46,15 +47,19 @@ class Verify(Operation):
         return identity_findings(site, observation.machines)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """Proves it on every machine that answered."""
+        """Proves it on the machines that were named and answered; without a limit on all that answered."""
         lead = lead_of(site, observation.machines)
-        steps = proof(site, observation, "asked for")
+        steps = proof(site, observation, "asked for", self.limit)
         return Plan(steps, led_by(observation.inventory, lead), observation.unreachable, lead)
 
 
-def proof(site: Site, observation: Observation, reason: str) -> tuple[Step, ...]:
-    """The steps that prove the cluster, then the machines' health; none where no machine answered."""
-    names = [machine.hostname for machine in site.present_machines if machine.hostname in observation.machines]
+def proof(site: Site, observation: Observation, reason: str, limit: Collection[str] = ()) -> tuple[Step, ...]:
+    """The steps that prove the cluster, then the machines' health; none where no machine answered.
+
+    limit: only on these machines; empty: on all.
+    """
+    answered = [machine.hostname for machine in site.present_machines if machine.hostname in observation.machines]
+    names = [name for name in answered if not limit or name in limit]
     hosts = tuple(HostStep(name, (reason,)) for name in names)
     if not hosts:
         return ()
