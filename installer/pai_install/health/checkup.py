@@ -31,6 +31,7 @@ from pai_install.health.judge.facts import baseline_of
 from pai_install.health.memory.snapshot import Baseline
 from pai_install.health.memory.store import HealthStore
 from pai_install.health.report import HealthReport
+from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
 
 THRESHOLDS_FILE = "health.yml"
@@ -87,7 +88,9 @@ class Checkup:
         reports = evaluate(evidence, self._knowledge())
         if self._store and request.source is None:
             self._store.remember({item.name: item.snapshot for item in reports if item.snapshot})
-        return HealthReport(tuple(reports), missed, self._site.directory.name if self._site else "")
+        if self._site is None:
+            return HealthReport(tuple(reports), missed)
+        return HealthReport(tuple(reports), missed, self._site.directory.name, machines_of(self._site))
 
     def baselines(self) -> dict[str, Baseline]:
         """What was accepted so far."""
