@@ -38,7 +38,7 @@ class Install(Operation):
         return watched(site, self.limit)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The phases with work; a cluster that any of them changes is proven at the end."""
+        """The phases with work, and the proof of what they change or of what earlier runs left unproven."""
         plan = make_plan(
             site,
             observation.inventory,
@@ -50,9 +50,17 @@ class Install(Operation):
         return replace(plan, steps=(*plan.steps, *self._proof(site, observation, plan)))
 
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
-        if not plan.empty and (VERIFY.name in self.phases or not self.phases):
+        if self.phases and VERIFY.name not in self.phases:
+            return ()
+        if not plan.empty:
             return proof(site, observation, "after a change")
-        return proof(site, observation, "asked for") if VERIFY.name in self.phases else ()
+        if VERIFY.name in self.phases:
+            return proof(site, observation, "asked for")
+        return proof(site, observation, "with those that are not proven") if self._unproven(observation) else ()
+
+    def _unproven(self, observation: Observation) -> bool:
+        names = self.limit or observation.machines
+        return any(name in observation.unproven for name in names if name in observation.machines)
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """How the cluster stands where nothing is to be done; where something is, the run proves it at its end."""

@@ -36,6 +36,7 @@ from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
 from pai_install.run.lock import site_lock
 from pai_install.run.observe import observe
+from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
 from pai_install.run.signals import ending_like_ctrl_c, finishing
 from pai_install.run.state import RunFolder, StateFolder, open_state
@@ -156,7 +157,8 @@ def prepare(session: Session) -> Prepared:
     machines = {host: parse_observed(result) for host, result in look.results.items()} if look else {}
     missed = look.missed if look else {}
     answers = session.cluster.list(*operation.queries) if operation.queries else ()
-    observation = Observation(inventory, machines, missed, time.time(), answers)
+    unproven = read_proof(session.state.proof).reasons
+    observation = Observation(inventory, machines, missed, time.time(), unproven, answers)
     plan = replace(operation.plan(site, observation), operation=operation.name, arguments=dict(operation.arguments))
     save_plan(session, plan)
     return Prepared(plan, observation, look.phase if look else None)
@@ -202,6 +204,10 @@ def preview(session: Session, prepared: Prepared, *, log: bool = True) -> tuple[
 
 def perform(session: Session, prepared: Prepared) -> Outcome:
     """Runs the plan for real and writes the reports. A Ctrl-C is in the Outcome."""
+    plan, run, path = prepared.plan, session.run.name, session.state.proof
+    proof = read_proof(path)
+    if (unsure := begun(proof, plan, prepared.hosts, run)) != proof:
+        write_proof(path, unsure)
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
@@ -211,6 +217,8 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             findings=_known(session, prepared),
         )
     with finishing():
+        if unsure != (known := ended(proof, plan, outcome, run)):
+            write_proof(path, known)
         write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
     return outcome
 
