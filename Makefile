@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 
 # one worker has the lab's cluster, the others everything else meanwhile: tests/suites.py
 WORKERS ?= 2
-SHARED = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+SHARED = -n $(WORKERS)
 
 .PHONY: help venv lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench docs clean
 

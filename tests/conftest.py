@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -20,11 +21,15 @@ settings.register_profile(
 settings.load_profile("shared")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long suites begin first."""
+    suites.arrange(items)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> suites.Groups:
     """Several workers (-n) share the tests so that each group of them stays together."""
-    if config.pluginmanager.hasplugin("xdist"):
-        suites.distribute(items)
+    config.option.loadscopereorder = False
+    return suites.Groups(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,8 +1,8 @@
 """Suites of tests: which worker runs what, in which order, and how long each took.
 
-One suite is one folder of tests/; in e2e one file, because these differ most. `pytest -n N --dist loadgroup
---no-loadscope-reorder` gives every group below to one worker as a whole and begins with the long ones, so that the
-processor has the unit tests to do while machines of the lab are waited for.
+One suite is one folder of tests/; in e2e one file, because these differ most. With several workers (pytest -n N) each
+group below goes to one of them as a whole, the long ones first, so that the processor has the unit tests to do while
+machines of the lab are waited for.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
-# fixtures that stand for the one cluster of tests/e2e: who takes one of them runs where that cluster is
+# files of tests/e2e with machines of their own; all others share one cluster
+OWN_MACHINES = frozenset({"e2e/test_lab", "e2e/test_preflight", "e2e/test_ha", "e2e/test_killed"})
+# fixtures that stand for that one cluster
 CLUSTER_FIXTURES = frozenset({"cluster", "founding"})
 # these begin at once, in this order; everything else fills the gaps
 LONG_GROUPS = ("cluster", "molecule", "e2e/test_preflight", "e2e/test_lab", "integration")
@@ -34,10 +37,10 @@ def suite_of(path: str) -> str:
     return f"e2e/{PurePath(path).stem}" if folders[0] == "e2e" else folders[0]
 
 
-def group_of(path: str, fixtures: Iterable[str]) -> str:
-    """Tests of the same group run one after another on one worker: they share machines or fixtures of a file."""
+def group_of(path: str) -> str:
+    """Tests of the same group run one after another on one worker: they share machines, or fixtures of a file."""
     suite = suite_of(path)
-    if suite.startswith("e2e/") and not CLUSTER_FIXTURES.isdisjoint(fixtures):
+    if suite.startswith("e2e/") and suite not in OWN_MACHINES:
         return "cluster"
     return suite if suite.startswith("e2e/") or suite in LONG_GROUPS else path
 
@@ -47,12 +50,23 @@ def rank_of(group: str) -> int:
     return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
 
 
-def distribute(items: list[pytest.Item]) -> None:
-    """Names the group of each test for pytest-xdist, and puts the long groups first."""
-    groups = {item: group_of(path_of(item.nodeid), getattr(item, "fixturenames", ())) for item in items}
-    for item, group in groups.items():
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: rank_of(groups[item]))
+class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
+    """pytest-xdist's way to keep tests together, by the groups above instead of by module."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(path_of(nodeid))
+
+
+def arrange(items: list[pytest.Item]) -> None:
+    """Puts the long groups first. Raises UsageError where a test would make a second cluster."""
+    strangers = [item.nodeid for item in items if _second_cluster(item.nodeid, getattr(item, "fixturenames", ()))]
+    if strangers:
+        raise pytest.UsageError(f"tests/suites.py has these outside of the group of the one cluster: {strangers}")
+    items.sort(key=lambda item: rank_of(group_of(path_of(item.nodeid))))
+
+
+def _second_cluster(nodeid: str, fixtures: Iterable[str]) -> bool:
+    return not CLUSTER_FIXTURES.isdisjoint(fixtures) and group_of(path_of(nodeid)) != "cluster"
 
 
 def path_of(nodeid: str) -> str:
@@ -63,7 +77,7 @@ def path_of(nodeid: str) -> str:
 def table(spent: Sequence[Spent]) -> list[str]:
     """Lines of a table: tests, minutes of preparing and of testing for each suite, the longest first."""
     suites = {suite_of(one.path) for one in spent}
-    rows = sorted(((_row(suite, spent)) for suite in suites), key=lambda row: -(row[2] + row[3]))
+    rows = sorted((_row(suite, spent) for suite in suites), key=lambda row: -(row[2] + row[3]))
     lines = [f"{'suite':<28} {'tests':>6} {'prepare':>8} {'test':>8} {'sum':>8}   minutes:seconds"]
     return lines + [
         f"{suite:<28} {tests:>6} {_clock(before):>8} {_clock(during):>8} {_clock(before + during):>8}"

@@ -85,7 +85,7 @@ def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     for host, urls in hosts.items():
         document: dict[str, Any] = {"host": {url: {"capabilities": ["pull", "resolve"]} for url in urls}}
         path = f"/etc/containerd/certs.d/{host}/hosts.toml"
-        # containerd reads it anew for every pull
+        # containerd reads it again for every pull
         files.append({"path": path, "content": tomlkit.dumps(document), "mode": "0644", "live": True})
     return files
 

@@ -168,7 +168,7 @@ def _cluster_configuration(settings: Mapping[str, Any]) -> dict[str, Any]:
                 {
                     "node-cidr-mask-size": settings["node_prefix"],
                     "profiling": "false",
-                    # Kubernetes' own number, said aloud: jobs that ended are history that people look at
+                    # Kubernetes' default, made explicit: people read the history of finished jobs
                     "terminated-pod-gc-threshold": 12500,
                     **TLS_ARGUMENTS,
                 }

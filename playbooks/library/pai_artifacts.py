@@ -8,7 +8,7 @@ module: pai_artifacts
 short_description: Download, verify and install programs
 description:
   - Downloads what is missing, checks its sha256, installs a binary or members of an archive in one step each.
-  - Remembers which artifact each installed file came from; a file that is no longer as installed is installed again.
+  - Remembers which artifact each installed file came from; installs a changed file again.
 options:
   artifacts:
     description: What to install.

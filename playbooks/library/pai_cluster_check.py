@@ -179,8 +179,8 @@ class ClusterCheck:
         status, said = self.kubectl("create", "namespace", NAMESPACE)
         if status != 0:
             return status, said
-        patience = f"--timeout={max(1, int(self.deadline - time.monotonic()))}s"
-        return self.kubectl(f"--namespace={NAMESPACE}", "wait", "--for=create", "serviceaccount/default", patience)
+        timeout = f"--timeout={max(1, int(self.deadline - time.monotonic()))}s"
+        return self.kubectl(f"--namespace={NAMESPACE}", "wait", "--for=create", "serviceaccount/default", timeout)
 
     def wait_for_pods(self, names: list[str]) -> dict[str, dict[str, Any]]:
         """name -> pod, once all are ready or the time is up."""

@@ -20,7 +20,7 @@ EXAMPLES = r"""
   register: __config
 """
 RETURN = r"""
-text: {description: TOML in the current version; empty when there is no file., type: str, returned: always}
+text: {description: TOML in the current version; empty without a file., type: str, returned: always}
 version: {description: Version of the configuration format., type: int, returned: always}
 migrated: {description: Whether the file was of an older version., type: bool, returned: always}
 """

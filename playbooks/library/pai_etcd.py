@@ -8,10 +8,10 @@ module: pai_etcd
 short_description: Require every member of etcd to be healthy, before one more joins
 description:
   - Runs on a control plane. An unhealthy member fails the task by name, since a join could then cost the quorum.
-  - A member whose machine was installed anew is taken out, so that the machine can come back.
+  - Removes the member of a reinstalled machine, so that the machine can join again.
 options:
   new: {description: Addresses of machines that are about to join., type: list, elements: str, default: []}
-  patience: {description: Seconds that a member may take to become healthy., type: int, default: 60}
+  timeout: {description: Seconds until all members must be healthy., type: int, default: 60}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -53,9 +53,9 @@ def look(new: list[str]) -> tuple[list[Member], list[Member], str]:
     return staying, stale, join_problem(staying, sick)
 
 
-def wait(new: list[str], patience: int) -> tuple[list[Member], list[Member], str]:
-    """Looks until nothing is in the way, or patience has run out."""
-    deadline = time.monotonic() + patience
+def wait(new: list[str], timeout: int) -> tuple[list[Member], list[Member], str]:
+    """Polls until nothing prevents the join, or the timeout is over."""
+    deadline = time.monotonic() + timeout
     seen = look(new)
     while seen[2] and time.monotonic() < deadline:
         time.sleep(2)
@@ -68,13 +68,13 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "new": {"type": "list", "elements": "str", "default": []},
-            "patience": {"type": "int", "default": 60},
+            "timeout": {"type": "int", "default": 60},
         },
         supports_check_mode=True,
     )
     if module.check_mode and not os.path.exists(CERTIFICATE):
         module.exit_json(changed=False, members=[], removed=[])
-    staying, stale, problem = wait(module.params["new"], module.params["patience"])
+    staying, stale, problem = wait(module.params["new"], module.params["timeout"])
     if problem:
         module.fail_json(
             msg=f"no control plane may join while etcd is not whole: {problem}",

@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: pai_files
 short_description: Keep a set of files as they should be, in one task
 description:
-  - Writes whole files, keeps a marked block or replaces lines in files of somebody else's, merges JSON, removes files.
-  - Every file is checked by its tool's own checker before it takes the place of the old one.
+  - Writes whole files, maintains a marked block or replaces lines in files of others, merges JSON, removes files.
+  - The tool's own checker validates a new file before it replaces the old one.
 options:
   files:
     description: The files, in order.

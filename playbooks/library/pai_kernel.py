@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_kernel
-short_description: Load kernel modules, set kernel parameters, turn swap off, for good
+short_description: Load kernel modules, set kernel parameters, turn off swap permanently
 description:
   - Writes modules-load.d and sysctl.d files and brings the running kernel to the same state.
   - Turns swap off in the running system, in fstab, in swap units and in the zram generators.

@@ -72,12 +72,12 @@ ETCD_DATA = "/var/lib/etcd/member"
 ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
-# how long etcd may take to become whole again after another control plane was changed
-PATIENCE_S = 90
+# seconds until etcd must be healthy again after a change of another control plane
+READY_TIMEOUT_S = 90
 
 
 def asked_whether_ready(url: str) -> tuple[bool, str]:
-    """Whether the API there says that it is ready; and what it said, empty when nobody answered."""
+    """Whether the API there says that it is ready; and what it said, empty without an answer."""
     # Who answers is not the question here: no secret is sent, and a join checks the authority by its digest.
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -151,7 +151,7 @@ class Member:
         if leftovers and not before:
             self.module.fail_json(
                 msg="this machine belongs to a Kubernetes cluster that pai-install did not make",
-                remedy="if nothing on it is needed any more: kubeadm reset --force, then apply again",
+                remedy="if you no longer need that cluster: kubeadm reset --force there, then apply again",
             )
         self.actions.append(f"kubeadm {state}")
         if self.module.check_mode:
@@ -203,7 +203,7 @@ class Member:
         url = self.module.params["ready_url"]
         if not url or state == "join":
             return
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + READY_TIMEOUT_S
         ready, said = asked_whether_ready(url)
         while state == "join-control-plane" and not ready and time.monotonic() < deadline:
             time.sleep(2)
@@ -215,7 +215,7 @@ class Member:
             )
         if state == "join-control-plane" and not ready:
             self.module.fail_json(
-                msg=f"the API of the control planes is not ready, so none joins: {said or 'nobody answers'}",
+                msg=f"the API of the control planes is not ready, so none joins: {said or 'no answer'}",
                 remedy="pai-install status; kubectl get --raw '/readyz?verbose' names the part that is not ready",
             )
 
@@ -298,7 +298,7 @@ class Member:
         """
         if not set(changing) & {"etcd.yaml", "kube-apiserver.yaml"}:
             return
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + READY_TIMEOUT_S
         problem = self.quorum_problem()
         while problem and time.monotonic() < deadline:
             time.sleep(2)

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_preflight
-short_description: Gather what is to be judged before a machine is installed
+short_description: Collect preflight evidence
 description:
-  - Changes nothing and judges nothing; every probe is bounded in time, and one that fails costs only its own evidence.
-  - Works without root too, with less evidence.
+  - Changes nothing and judges nothing. Every probe has a time limit; a failed probe loses only its own evidence.
+  - Also works without root, with less evidence.
 options:
   paths: {description: Folders whose file systems matter., type: list, elements: str, default: []}
   modules: {description: Kernel modules that will be needed., type: list, elements: str, default: []}
@@ -24,12 +24,12 @@ options:
 author: [pai-install]
 """
 EXAMPLES = r"""
-- name: Look at the machine
+- name: Run preflight probes
   pai_preflight:
     paths: [/, /var/lib/docker]
 """
 RETURN = r"""
-evidence: {description: What each probe saw; problems says which saw nothing and why., type: dict, returned: always}
+evidence: {description: Evidence of each probe; problems names those without., type: dict, returned: always}
 """
 
 import time

@@ -135,7 +135,7 @@ class Services:
         status, said = self.systemctl("reload", unit["name"])
         if status != 0 or not self.comes_true(lambda: self.passes(unit["reload_check"], unit["reload_output"])):
             restored = self.roll_back()
-            words = f"; brought back {', '.join(restored)}" if restored else ""
+            words = f"; restored {', '.join(restored)}" if restored else ""
             self.module.fail_json(
                 msg=f"{unit['name']} does not take its new settings by a reload, and was not restarted{words}",
                 evidence={"systemctl": said.splitlines(), unit["name"]: self.log(unit["name"])},
@@ -189,7 +189,7 @@ class Services:
             self.systemctl("daemon-reload")
             self.systemctl("reset-failed", name)
             self.systemctl("restart", name)
-            restored_words = f"; brought back {', '.join(restored)} and restarted it"
+            restored_words = f"; restored {', '.join(restored)} and restarted it"
         else:
             restored_words = ""
         evidence = {"systemctl": said.splitlines(), name: log}

@@ -55,8 +55,8 @@ from ansible.module_utils.basic import AnsibleModule
 MANIFEST_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
 
-# how long the registry that takes uploads may need to listen
-PATIENCE_S = 30
+# seconds until the registry for uploads must listen
+START_TIMEOUT_S = 30
 
 
 class SocketConnection(http.client.HTTPConnection):
@@ -156,7 +156,7 @@ def start(argv: list[str], log: Any) -> subprocess.Popen[bytes]:
 
 def wait_for(process: subprocess.Popen[bytes], path: str, log: Any) -> None:
     """Waits until the socket takes connections. Raises OSError with the program's words when it does not."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + START_TIMEOUT_S
     while process.poll() is None and time.monotonic() < deadline:
         with socket.socket(socket.AF_UNIX) as probe:
             if probe.connect_ex(path) == 0:
@@ -167,7 +167,7 @@ def wait_for(process: subprocess.Popen[bytes], path: str, log: Any) -> None:
 
 
 def clear_uploads(data: str) -> None:
-    """Removes uploads that an interrupted run left behind."""
+    """Removes unfinished uploads of an interrupted run."""
     for folder in glob.glob(f"{data}/docker/registry/v2/repositories/**/_uploads", recursive=True):
         shutil.rmtree(folder, ignore_errors=True)
 

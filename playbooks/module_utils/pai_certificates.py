@@ -66,7 +66,7 @@ def _decoded(text: str) -> str:
 
 
 def _expiry(run_command: RunCommand, pem: str) -> tuple[int | None, str]:
-    """When the first certificate in the text ends, or why that cannot be told."""
+    """When the first certificate in the text expires, or why it cannot be read."""
     try:
         status, out, errors = run_command(["openssl", "x509", "-noout", "-enddate"], data=pem, handle_exceptions=False)
     except OSError as error:

@@ -64,7 +64,7 @@ def pod_facts(pod: dict[str, Any]) -> Facts:
         "phase": text(status.get("phase")),
         "ready": holds(conditions, "Ready"),
         "restarts": sum(count for count in counts if isinstance(count, int)),
-        "why": why_not(conditions, containers),
+        "why": why_not(status),
     }
 
 
@@ -78,12 +78,19 @@ def without_v(version: str) -> str:
     return version[1:] if version.startswith("v") else version
 
 
-def why_not(conditions: list[dict[str, Any]], containers: list[dict[str, Any]]) -> str:
-    """Why a pod does not run: containers that wait, else conditions that do not hold."""
-    states = [child(row, "state", "waiting") for row in containers]
-    waiting = [f"{text(row.get('reason'))} {text(row.get('message'))}".strip() for row in states if row]
-    messages = [text(row.get("message")) for row in conditions if row.get("status") == "False"]
-    return "; ".join(waiting or [message for message in messages if message])[:400]
+def why_not(status: dict[str, Any]) -> str:
+    """Why a pod does not run: its own words, containers that wait or failed, else conditions that do not hold."""
+    states = [child(row, "state") for row in rows(status.get("containerStatuses"))]
+    waiting = [said(child(state, "waiting")) for state in states]
+    ended = [said(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
+    broken = [text(row.get("message")) for row in rows(status.get("conditions")) if row.get("status") == "False"]
+    words = [word for word in (said(status), *waiting, *ended) if word]
+    return "; ".join(words or [word for word in broken if word])[:400]
+
+
+def said(row: dict[str, Any]) -> str:
+    """Reason and message."""
+    return f"{text(row.get('reason'))} {text(row.get('message'))}".strip()
 
 
 def pod_is_well(pod: Facts) -> bool:

@@ -79,7 +79,7 @@ def join_problem(found: list[Member], sick: dict[str, str]) -> str:
 def stop_problem(found: list[Member], sick: dict[str, str], own: str) -> str:
     """Why the member at address `own` may not stop for a moment; empty when it may.
 
-    It may when the others keep the quorum, and when nothing is lost: it is down already, or nobody else is.
+    It may when the others keep the quorum, and when nothing is lost: it is already down, or no other one is.
     """
     voters = [member for member in found if not member["learner"]]
     others = [member for member in voters if own not in addresses(member)]

@@ -19,7 +19,7 @@ RENDERED = (
     "/var/lib/kubelet/config.yaml",
     "/var/lib/kubelet/kubeadm-flags.env",
 )
-# What nobody but root may change, and mostly not read either: pattern -> the most that may be permitted. kubeadm and
+# Only root may change these files, and read most of them: pattern -> the maximum permissions. kubeadm and
 # the kubelet make some of these files readable for all.
 GUARDED = {
     KUBERNETES + "/*.conf": "0600",
@@ -45,7 +45,7 @@ def guarded() -> dict[str, str]:
 
 
 def loose() -> dict[str, str]:
-    """Guarded files and folders that are too open or somebody else's -> what is wrong."""
+    """Guarded files and folders with a wrong owner or too many permissions -> what is wrong."""
     return {path: problem for path, most in guarded().items() if (problem := too_open(path, most))}
 
 

@@ -6,7 +6,7 @@ says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
   file:    path, sha256, mode          the file's bytes and mode; `restarts`: what restarts with it, if not a unit here
-  private: path, mode                  root's own, and open to nobody whom mode does not let in
+  private: path, mode                  owned by root, with no permission beyond mode
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
   present: path, filled                something is there; filled: a file that is not empty
@@ -157,7 +157,7 @@ def _check_file(item: dict[str, Any]) -> str:
     except OSError:
         return f"{path} is missing"
     if not stat.S_ISREG(info.st_mode):
-        return f"{path} is no file"
+        return f"{path} is not a file"
     # A size that differs saves reading a large file.
     if info.st_size != item.get("size", info.st_size) or file_sha256(path) != item["sha256"]:
         return f"{path} was changed by hand"
@@ -202,7 +202,7 @@ def _check_present(item: dict[str, Any]) -> str:
     if not item.get("filled"):
         return ""
     if not os.path.isfile(item["path"]):
-        return f"{item['path']} is no file"
+        return f"{item['path']} is not a file"
     return "" if os.path.getsize(item["path"]) else f"{item['path']} is empty"
 
 

@@ -34,7 +34,7 @@ KUBERNETES_FILES = (
     "/var/lib/kubelet/config.yaml",
 )
 OTHER_DISTRIBUTIONS = ("/var/lib/rancher/k3s", "/var/lib/rancher/rke2", "/var/snap/microk8s", "/var/lib/k0s")
-MAXIMUM_ERROR_US = 16_000_000  # what the kernel assumes of a clock that nobody keeps
+MAXIMUM_ERROR_US = 16_000_000  # the kernel's limit for an unsynchronised clock
 ZRAM = ("/etc/systemd/zram-generator.conf", "/usr/lib/systemd/zram-generator.conf")
 ZRAM_UNITS = ("zramswap.service", "zram-config.service", "armbian-zram-config.service")
 

@@ -265,7 +265,7 @@ def path_mtu(address: str) -> int:
 
 
 def datagram_answer(address: str, size: int) -> bool:
-    """Whether a datagram of `size` bytes that may not be split arrives: the other kernel says that nobody listens."""
+    """Whether an unfragmented datagram of `size` bytes arrives: the other kernel answers that the port is closed."""
     handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         handle.setsockopt(socket.IPPROTO_IP, MTU_DISCOVER, MTU_DISCOVER_DO)

@@ -1,4 +1,4 @@
-"""Static pods of this machine: when their programs started, and having them begin anew."""
+"""Static pods of this machine: when their programs started, and restarting them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_managed import STATE_DIR
 
 
-def wait_for_restart(manifests: list[str], since: float, patience_s: float = 60) -> None:
-    """Waits until the programs of these static pods have started anew: until then the old ones still answer."""
+def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) -> None:
+    """Waits until the programs of these static pods have restarted; until then the old ones still answer."""
     names = [name[: -len(".yaml")] for name in manifests]
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and not all(youngest_start(name) >= since - 1 for name in names):
         time.sleep(1)
 
 
-def restart_static_pod(name: str, patience_s: float = 60) -> None:
-    """Has the kubelet begin a static pod anew at once, where there is one: it saw what is no more, or waits to retry.
+def restart_static_pod(name: str, timeout_s: float = 60) -> None:
+    """Makes the kubelet restart a static pod at once, if there is one: its state is outdated, or it waits to retry.
 
     Killed in between, the manifest is missing, and the next run renders it again.
     """
@@ -28,7 +28,7 @@ def restart_static_pod(name: str, patience_s: float = 60) -> None:
     if not os.path.exists(manifest):
         return
     shutil.move(manifest, aside)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and youngest_start(name):
         time.sleep(1)
     shutil.move(aside, manifest)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.docs.codes import codes_page
+from tests.docs.examples import with_plan, with_report
 from tests.docs.health import with_checks
 from tests.docs.inventories import PROGRAMS_FILE, programs_file
 from tests.docs.preflight import with_preflight
 from tests.docs.programs import components_page
-from tests.docs.reports import with_causes
+from tests.docs.reports import causes
 from tests.docs.roles import ROLES, readme, roles_page
 from tests.docs.security import with_controls
 from tests.docs.services import services_page
@@ -34,7 +35,8 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/reference/services.md": services_page(),
         "docs/health.md": with_checks(part("docs/health.md")),
         "docs/preflight.md": with_preflight(part("docs/preflight.md"), root),
-        "docs/reports.md": with_causes(part("docs/reports.md")),
+        "docs/reading-a-plan.md": with_plan(part("docs/reading-a-plan.md")),
+        "docs/reports.md": with_report(part("docs/reports.md"), causes()),
         "docs/security.md": with_controls(part("docs/security.md")),
         "docs/site.md": with_settings(part("docs/site.md")),
         **{f"roles/{role}/README.md": readme(root, role) for role in ROLES},

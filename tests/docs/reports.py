@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from pai_install.report.explain import known_causes
-from tests.docs.markdown import table, with_generated
+from tests.docs.markdown import table
 
 
-def with_causes(text: str) -> str:
-    """The page with its table made anew. Raises ValueError where it has no marks."""
-    return with_generated(text, table(("Cause", "What to do"), ((one.cause, one.remedy) for one in known_causes())))
+def causes() -> Iterator[str]:
+    """Its lines."""
+    yield from table(("Cause", "What to do"), ((one.cause, one.remedy) for one in known_causes()))

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import yaml
 
 from pai_install.plan.rolevars import ROLE_MODELS
 from tests.e2e.conftest import ROOT, pai_install, traces
@@ -20,6 +23,8 @@ pytestmark = pytest.mark.lab
 SUBNET = "172.30.82"
 # mostly in the order of an installation: each finds the least to make first; any other order passes, too
 ROLES = tuple(model.role for model in ROLE_MODELS)
+# the machines of the cluster; any other belongs to one role alone
+SHARED = frozenset({"control-plane", "worker"})
 
 
 @dataclass(frozen=True)
@@ -30,11 +35,26 @@ class Scenarios:
     site: Path
     ssh: Path
 
+    @property
+    def inventory(self) -> Path:
+        """The variables of all roles, read once for all scenarios."""
+        return self.folder / "site.json"
+
+    def begin(self, *, store: bool) -> None:
+        """Brings up the machines; with the store of components, which roles of two lanes would both make."""
+        succeed("lab", "up", "--site", str(self.site), "--yes")
+        self.inventory.touch(mode=0o600)
+        self.inventory.write_text(succeed("inventory", "--site", str(self.site)))
+        if store:
+            words = ("--phase=base,components", "--limit=control-plane")
+            succeed("apply", "--site", str(self.site), "--yes", "--accept-new", *words)
+
     def run(self, role: str) -> subprocess.CompletedProcess[str]:
         """Runs `molecule test` in the folder of a role; the lab stays."""
         environment = {
             **os.environ,
             "PAI_MOLECULE_SITE": str(self.site),
+            "PAI_MOLECULE_INVENTORY": str(self.inventory),
             "MOLECULE_EPHEMERAL_DIRECTORY": str(self.folder / role),
             "ANSIBLE_SSH_CONTROL_PATH_DIR": str(self.ssh),
             "NO_COLOR": "1",
@@ -58,9 +78,36 @@ class Scenarios:
             subprocess.run(command, capture_output=True, check=False)
 
 
+def succeed(*words: str) -> str:
+    """Runs pai-install, which must succeed; what it printed."""
+    done = pai_install(*words, timeout_s=4500)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def default(role: str) -> Path:
+    """The folder of a role's scenario."""
+    return ROOT / "roles" / role / "molecule" / "default"
+
+
+def lanes_of(roles: Iterable[str]) -> list[list[str]]:
+    """What may run at the same time: roles on the cluster's machines one after another, the others beside them."""
+    lanes: dict[bool, list[str]] = {True: [], False: []}
+    for role in roles:
+        platforms = yaml.safe_load((default(role) / "molecule.yml").read_text())["platforms"]
+        lanes[any(platform["name"] in SHARED for platform in platforms)].append(role)
+    return [lane for lane in lanes.values() if lane]
+
+
+def stands_on_something(role: str) -> bool:
+    """Whether the scenario begins with an `apply`."""
+    prepare = default(role) / "prepare.yml"
+    return prepare.exists() and "prerequisites.yml" in prepare.read_text()
+
+
 @pytest.fixture(scope="module")
-def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenarios]:
-    """The machines, started by the first scenario; afterwards nothing of them may be left."""
+def scenarios(tmp_path_factory: pytest.TempPathFactory, selected: list[str]) -> Iterator[Scenarios]:
+    """The machines of the scenarios; afterwards nothing of them may be left."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     folder = tmp_path_factory.mktemp("molecule")
@@ -70,6 +117,7 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenarios]:
     layout.write_text(layout.read_text().replace("172.30.83.", f"{SUBNET}."))
     found = Scenarios(folder, site, tmp_path_factory.mktemp("ssh"))
     try:
+        found.begin(store=any(stands_on_something(role) for role in selected))
         yield found
     finally:
         found.hang_up()
@@ -78,9 +126,34 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenarios]:
     assert traces(SUBNET) == []
 
 
+@pytest.fixture(scope="module")
+def selected(request: pytest.FixtureRequest) -> list[str]:
+    """The roles whose scenarios were asked for, in order."""
+    items = (item for item in request.session.items if item.path == request.path)
+    asked = (item.callspec.params.get("role") for item in items if hasattr(item, "callspec"))
+    return [str(role) for role in asked]
+
+
+@pytest.fixture(scope="module")
+def runs(scenarios: Scenarios, selected: list[str]) -> Iterator[Mapping[str, Future[subprocess.CompletedProcess[str]]]]:
+    """The scenario of each role, under way or ended."""
+    with ExitStack() as stack:
+        found: dict[str, Future[subprocess.CompletedProcess[str]]] = {}
+        for lane in lanes_of(selected):
+            one_at_a_time = ThreadPoolExecutor(max_workers=1)
+            stack.callback(one_at_a_time.shutdown, cancel_futures=True)
+            found |= {role: one_at_a_time.submit(scenarios.run, role) for role in lane}
+        yield found
+
+
 @pytest.mark.parametrize("role", ROLES)
-def test_role(scenarios: Scenarios, role: str) -> None:
-    done = scenarios.run(role)
+def test_role(runs: Mapping[str, Future[subprocess.CompletedProcess[str]]], role: str) -> None:
+    done = runs[role].result()
     assert done.returncode == 0, done.stdout
     # a step without its playbook is skipped with nothing but a word
     assert "Missing playbook" not in done.stdout
+
+
+def test_roles_of_the_cluster_wait_for_each_other_and_the_others_do_not_wait_for_them() -> None:
+    lanes = lanes_of(["base", "time_sync", "control_plane", "worker"])
+    assert lanes == [["control_plane", "worker"], ["base", "time_sync"]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests import suites
@@ -20,19 +22,33 @@ def test_suite_is_a_folder_and_in_e2e_a_file(path: str, suite: str) -> None:
     assert suites.suite_of(path) == suite
 
 
-def test_whoever_takes_the_cluster_runs_where_it_is() -> None:
-    assert suites.group_of("tests/e2e/test_health.py", ["show", "cluster"]) == "cluster"
-    assert suites.group_of("tests/e2e/test_power_off.py", ["founding"]) == "cluster"
+def test_files_of_the_one_cluster_stay_together() -> None:
+    assert suites.group_of("tests/e2e/test_health.py") == suites.group_of("tests/e2e/test_power_off.py") == "cluster"
 
 
 def test_other_machines_are_a_group_per_file() -> None:
-    assert suites.group_of("tests/e2e/test_lab.py", ["site"]) == "e2e/test_lab"
-    assert suites.group_of("tests/molecule/test_roles.py", ["scenarios"]) == "molecule"
+    assert suites.group_of("tests/e2e/test_lab.py") == "e2e/test_lab"
+    assert suites.group_of("tests/molecule/test_roles.py") == "molecule"
 
 
 def test_unit_tests_stay_with_their_file() -> None:
     path = "tests/unit/site/test_load.py"
-    assert suites.group_of(path, ["tmp_path", "cluster_report"]) == path
+    assert suites.group_of(path) == path
+
+
+class Item:
+    """A collected test."""
+
+    def __init__(self, nodeid: str, *fixtures: str) -> None:
+        self.nodeid, self.fixturenames = nodeid, fixtures
+
+
+def test_second_cluster_is_refused() -> None:
+    known: Any = [Item("tests/e2e/test_health.py::test_a", "cluster")]
+    suites.arrange(known)
+    stranger: Any = [Item("tests/e2e/test_lab.py::test_a[1]", "cluster", "tmp_path")]
+    with pytest.raises(pytest.UsageError, match="outside of the group"):
+        suites.arrange(stranger)
 
 
 def test_long_groups_begin_first() -> None:

@@ -46,8 +46,10 @@ class Record:
     def begin(self) -> None:
         """Forgets what the check before has read."""
         self._read.clear()
-        self._gaps.clear()
-        self._sources.clear()
+        if self._gaps:
+            self._gaps.clear()
+        if self._sources:
+            self._sources.clear()
 
     def read(self, name: str) -> None:
         """Notes that a value was read."""
@@ -90,7 +92,9 @@ class Record:
     @property
     def source(self) -> str:
         """Whose thresholds were compared with; empty when none were."""
-        return "; ".join(f"{name}: {source}" for name, source in self._sources.items())
+        if not self._sources:
+            return ""
+        return "; ".join([f"{name}: {source}" for name, source in self._sources.items()])
 
 
 class _View:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from click.core import ParameterSource
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, Request
-from pai_install.health.report import HealthReport, text
+from pai_install.health.report import HealthReport, metrics, text
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
 
@@ -95,12 +96,16 @@ def _request(options: dict[str, Any]) -> Request:
 def _checkup(options: dict[str, Any]) -> Checkup:
     site_dir: Path = options["site_dir"]
     if options["source"] is not None and not (site_dir / "layout.yaml").exists():
-        return Checkup(None, None, None)
+        return Checkup()
     from pai_install.site.load import load_site  # noqa: PLC0415 - slow, and not needed for --from alone
 
     site = load_site(site_dir).site
     state = open_state(site_dir)
-    return Checkup(site, state.health, _engine(state, accept_new=options["accept_new"]))
+    from pai_install.cluster.over_ssh import open_cluster  # noqa: PLC0415 - not needed for --from alone
+
+    accept_new = options["accept_new"]
+    cluster = partial(open_cluster, site, state.known_hosts, accept_new=accept_new)
+    return Checkup(site, state.health, _engine(state, accept_new=accept_new), cluster)
 
 
 def _engine(state: StateFolder, *, accept_new: bool) -> Any:  # noqa: ANN401 - a factory of the engine room's type
@@ -129,12 +134,10 @@ def _render(report: HealthReport, output: Output) -> str:
 
         return html(report, title=f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     if output.form == "junit":
-        from pai_install.health.junit import junit  # noqa: PLC0415
+        from pai_install.checks.report.junit import junit  # noqa: PLC0415
 
-        return junit(report)
+        return junit(report.findings, name="pai-install health")
     if output.form == "prometheus":
-        from pai_install.health.prometheus import metrics  # noqa: PLC0415
-
         return metrics(report)
     return text(report)
 

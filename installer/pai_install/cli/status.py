@@ -73,7 +73,7 @@ def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standi
         progress(sys.stderr) as observer,
         open_session(request, environment, verb="status", progress=observer, say=say) as session,
     ):
-        prepared = prepare(session)
+        prepared = prepare(session, insist=False)
     return replace(
         known,
         plan=prepared.plan,

@@ -117,7 +117,7 @@ class Pod:
 
     owner: its controller. mirror: a static pod of the kubelet's. terminating: deleted, and still there.
     local_storage: has an emptyDir that is lost when the pod is removed. requests: resource -> amount of its containers.
-    why: reasons and messages of containers that wait, else of conditions that do not hold.
+    why: reasons and messages of the pod and of containers that wait or failed, else of conditions that do not hold.
     """
 
     name: str
@@ -148,7 +148,7 @@ class Pod:
             node=text(spec.get("nodeName")),
             phase=text(status.get("phase")),
             ready=state_of(found, "Ready"),
-            why=_why(found, containers),
+            why=_why(status),
             restarts=sum(row["restartCount"] for row in containers if isinstance(row.get("restartCount"), int)),
             owner=controller(metadata),
             mirror=MIRROR in child(metadata, "annotations"),
@@ -182,11 +182,18 @@ def controller(metadata: JsonObject) -> Owner | None:
     return Owner(text(owners[0].get("kind")), text(owners[0].get("name"))) if owners else None
 
 
-def _why(found: tuple[Condition, ...], containers: object) -> str:
-    states = [child(row, "state", "waiting") for row in rows(containers)]
-    waiting = [f"{text(row.get('reason'))} {text(row.get('message'))}".strip() for row in states if row]
-    messages = [entry.message for entry in found if entry.status == "False" and entry.message]
-    return "; ".join(waiting or messages)[:400]
+def _why(status: JsonObject) -> str:
+    own = _said(status)
+    states = [child(row, "state") for row in rows(status.get("containerStatuses"))]
+    waiting = [_said(child(state, "waiting")) for state in states]
+    ended = [_said(child(state, "terminated")) for state in states if child(state, "terminated").get("exitCode")]
+    broken = [entry.message for entry in conditions(status.get("conditions")) if entry.status == "False"]
+    words = [word for word in (own, *waiting, *ended) if word]
+    return "; ".join(words or [word for word in broken if word])[:400]
+
+
+def _said(row: JsonObject) -> str:
+    return f"{text(row.get('reason'))} {text(row.get('message'))}".strip()
 
 
 def _requests(spec: JsonObject) -> dict[str, float]:

@@ -12,10 +12,12 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.checks.limits import Limits
+from pai_install.cluster import read
+from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.bandwidth import measure, not_run, plan_run
-from pai_install.health.act.cordon import NODES_QUERY, Cordoning, parse_nodes, plan_cordons
+from pai_install.health.act.cordon import Cordoning, plan_cordons
 from pai_install.health.act.pod import try_pods
 from pai_install.health.collect.collector import redact
 from pai_install.health.collect.run import CollectorOptions, collect, health_inventory
@@ -28,13 +30,12 @@ from pai_install.health.judge.expectation import expectations
 from pai_install.health.judge.facts import baseline_of
 from pai_install.health.memory.snapshot import Baseline
 from pai_install.health.memory.store import HealthStore
-from pai_install.health.nodes import kubectl
 from pai_install.health.report import HealthReport
-from pai_install.plan.model import Inventory
 from pai_install.site.model import Site
 
 THRESHOLDS_FILE = "health.yml"
 OpenEngine = Callable[[], AbstractContextManager[Engine]]
+OpenCluster = Callable[[], AbstractContextManager[ClusterClient]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,14 @@ class Accepted:
 class Checkup:
     """Runs health checks of a site; without a site only over saved evidence, without memory."""
 
-    def __init__(self, site: Site | None, folder: Path | None, engine: OpenEngine | None) -> None:
+    def __init__(
+        self,
+        site: Site | None = None,
+        folder: Path | None = None,
+        engine: OpenEngine | None = None,
+        cluster: OpenCluster | None = None,
+    ) -> None:
+        self._cluster = cluster
         self._site = site
         self._store = HealthStore(folder) if folder else None
         self._engine = engine
@@ -105,15 +113,15 @@ class Checkup:
 
         Raises PaiError without a site, or when the cluster cannot be told.
         """
-        if self._site is None or self._engine is None:
-            raise PaiError("no cluster to act on", remedy="give --site DIR", exit_code=ExitCode.USAGE)
-        inventory = health_inventory(self._site)
-        with self._engine() as engine:
-            nodes = parse_nodes(kubectl(engine, inventory, [NODES_QUERY])[0])
-            plan = plan_cordons(nodes, report, max_share)
-            if plan.calls:
-                kubectl(engine, inventory, plan.calls)
+        with self._opened() as cluster:
+            plan = plan_cordons(read.nodes(cluster), report, max_share)
+            cluster.patch(plan.patches)
         return plan
+
+    def _opened(self) -> AbstractContextManager[ClusterClient]:
+        if self._cluster is None:
+            raise PaiError("no cluster to act on", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+        return self._cluster()
 
     def _documents(self, request: Request) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
         if request.source is not None:
@@ -129,25 +137,24 @@ class Checkup:
         inventory = health_inventory(self._site)
         with self._engine() as engine:
             collection = collect(engine, inventory, hosts, options)
-            if request.deep_image:
-                self._add_pods(engine, inventory, collection.documents, request)
-            if request.bandwidth_image:
-                self._add_bandwidth(engine, inventory, collection.documents, request.bandwidth_image)
+        if request.deep_image:
+            self._add_pods(collection.documents, request)
+        if request.bandwidth_image:
+            self._add_bandwidth(collection.documents, request.bandwidth_image)
         return list(collection.documents.items()), collection.missed
 
-    def _add_pods(
-        self, engine: Engine, inventory: Inventory, documents: Mapping[str, dict[str, Any]], request: Request
-    ) -> None:
+    def _add_pods(self, documents: Mapping[str, dict[str, Any]], request: Request) -> None:
         """Tries a pod on every GPU worker that answered, where the site has a cluster."""
         devices = self._gpu_workers(documents)
-        if devices and _has_cluster(documents):
-            for machine, result in try_pods(engine, inventory, devices, request.deep_image).items():
-                # the machine's own UUIDs are pseudonyms already: those that the pod saw must be the same words
-                documents[machine]["commands"]["pod_gpu"] = redact(result) if request.redact else result
+        if not (devices and _has_cluster(documents)):
+            return
+        with self._opened() as cluster:
+            results = try_pods(cluster, devices, request.deep_image)
+        for machine, result in results.items():
+            # the machine's own UUIDs are pseudonyms already: those that the pod saw must be the same words
+            documents[machine]["commands"]["pod_gpu"] = redact(result) if request.redact else result
 
-    def _add_bandwidth(
-        self, engine: Engine, inventory: Inventory, documents: Mapping[str, dict[str, Any]], image: str
-    ) -> None:
+    def _add_bandwidth(self, documents: Mapping[str, dict[str, Any]], image: str) -> None:
         """Measures every GPU worker whose GPUs answered, where the site has a cluster; says why of the others."""
         runs = {}
         for machine, device in self._gpu_workers(documents).items():
@@ -159,7 +166,9 @@ class Checkup:
             why = "nvidia-smi did not name its GPUs" if run is None else "no control plane of this run has a cluster"
             commands[BANDWIDTH] = not_run(why)
         if runs:
-            for machine, result in measure(engine, inventory, runs, image).items():
+            with self._opened() as cluster:
+                results = measure(cluster, runs, image)
+            for machine, result in results.items():
                 documents[machine]["commands"][BANDWIDTH] = result
 
     def _gpu_workers(self, documents: Mapping[str, dict[str, Any]]) -> dict[str, str]:

@@ -8,10 +8,10 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from pai_install.checks.finding import Finding
+from pai_install.checks.finding import Finding, counts
 from pai_install.checks.verdict import Verdict, gravest
 from pai_install.health.judge.rules import CHECKS
-from pai_install.health.report import UNREACHED, HealthReport, counts, unreached
+from pai_install.health.report import UNREACHED, HealthReport, unreached
 
 _LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
 

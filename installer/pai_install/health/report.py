@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.checks.finding import Finding
-from pai_install.checks.verdict import Action, Verdict, gravest
+from pai_install.checks.finding import Finding, counts
+from pai_install.checks.report import prometheus
+from pai_install.checks.report.prometheus import Target
+from pai_install.checks.report.text import finding_lines
+from pai_install.checks.verdict import GRAVITY, OPEN, Action, Verdict
 from pai_install.errors import ExitCode
 from pai_install.health.judge.evaluate import MachineReport
+from pai_install.system.words import plural, shortened
 
 SCHEMA_VERSION = 1
-_ORDER = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN, Verdict.PASS, Verdict.SKIP)
+_COLUMNS = {verdict.value: f"{verdict.value:.4}" for verdict in GRAVITY}
 UNREACHED = "machine-reachable"
 
 
@@ -49,7 +52,7 @@ class HealthReport:
         """
         bad = tuple(_in_run_report(finding) for finding in self.of(Verdict.FAIL, Verdict.WARN))
         unknown = tuple(_unanswered(self.of(Verdict.UNKNOWN)))
-        touched = {finding.subject for finding in self.of(Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)}
+        touched = {finding.subject for finding in self.of(*OPEN)}
         good = [report for report in self.machines if report.name not in touched]
         return (
             *bad,
@@ -78,8 +81,7 @@ def _unanswered(findings: Iterable[Finding]) -> Iterator[Finding]:
         if len(group) == 1:
             yield _in_run_report(group[0])
             continue
-        checks = [finding.id for finding in group]
-        names = ", ".join(checks[:3]) + (f" and {len(checks) - 3} more" if len(checks) > 3 else "")
+        names = shortened([finding.id for finding in group], 3)
         remedy = next((finding.remedy for finding in group if finding.remedy), "")
         yield Finding(group[0].id, Verdict.UNKNOWN, machine, f"{message}: {names} could not be answered", remedy=remedy)
 
@@ -119,12 +121,6 @@ def _in_run_report(finding: Finding) -> Finding:
     return Finding(finding.id, finding.verdict, finding.where, finding.message, finding.value, finding.expected, remedy)
 
 
-def counts(findings: Iterable[Finding]) -> dict[str, int]:
-    """Verdict -> how many, all five verdicts always there."""
-    found = Counter(finding.verdict for finding in findings)
-    return {verdict.value: found.get(verdict, 0) for verdict in _ORDER}
-
-
 def _machine_json(report: MachineReport, *, everything: bool) -> dict[str, Any]:
     quiet = () if everything else (Verdict.PASS, Verdict.SKIP)
     return {
@@ -138,70 +134,33 @@ def _machine_json(report: MachineReport, *, everything: bool) -> dict[str, Any]:
     }
 
 
+def metrics(report: HealthReport) -> str:
+    """The report for Prometheus: pai_health_verdict, _checks, _collected_timestamp_seconds and _finding."""
+    silent = [Target(name, [unreached(name, why)]) for name, why in report.missed.items()]
+    return prometheus.metrics(
+        "pai_health",
+        [*silent, *(Target(item.name, item.findings, item.sku, item.collected_at) for item in report.machines)],
+    )
+
+
 def text(report: HealthReport) -> str:
     """The plain table: one line per machine, then what is wrong, the gravest first, alike things once."""
-    lines = list(_machine_lines(report))
-    for verdict in (Verdict.FAIL, Verdict.WARN):
-        lines.extend(_finding_lines(report.of(verdict)))
-    lines.extend(_unknown_lines(report.of(Verdict.UNKNOWN)))
-    total = counts(report.findings)
-    lines.append("")
-    lines.append(
-        f"{len(report.machines) + len(report.missed)} machines: "
-        + ", ".join(f"{number} {verdict}" for verdict, number in total.items() if number)
-    )
-    return "\n".join(lines) + "\n"
+    findings = list(report.findings)
+    total = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number)
+    machines = plural(len(report.machines) + len(report.missed), "machine")
+    return "\n".join([*_machine_lines(report), *finding_lines(findings), "", f"{machines}: {total}"]) + "\n"
 
 
 def _machine_lines(report: HealthReport) -> Iterator[str]:
     names = [*report.missed, *(machine.name for machine in report.machines)]
     width = max((len(name) for name in names), default=7)
-    yield f"{'MACHINE':<{width}}  {'SKU':<12} VERDICT  FAIL WARN UNKN PASS SKIP  ACTION"
+    yield f"{'MACHINE':<{width}}  {'SKU':<12} VERDICT  " + " ".join(_COLUMNS.values()) + "  ACTION"
     for name in report.missed:
         yield f"{name:<{width}}  {'':<12} FAIL     no evidence"
     for machine in report.machines:
         number = counts(machine.findings)
         yield (
-            f"{machine.name:<{width}}  {machine.sku:<12.12} {_word(machine):<8} "
-            + " ".join(f"{number[verdict.value]:>4}" for verdict in _ORDER)
+            f"{machine.name:<{width}}  {machine.sku:<12.12} {machine.verdict.value:<8} "
+            + " ".join(f"{number[verdict]:>4}" for verdict in _COLUMNS)
             + f"  {machine.action.value if machine.action is not Action.NONE else ''}"
         ).rstrip()
-
-
-def _word(machine: MachineReport) -> str:
-    return gravest(finding.verdict for finding in machine.findings).value
-
-
-def _finding_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    alike: dict[tuple[str, str, str], list[Finding]] = {}
-    for finding in findings:
-        alike.setdefault((finding.id, finding.message, finding.remedy), []).append(finding)
-    for (check, message, remedy), group in alike.items():
-        first = group[0]
-        yield ""
-        yield f"{first.verdict.value} {check}: {message}"
-        for finding in group[:5]:
-            seen = f"  {finding.value}" if finding.value else ""
-            wanted = f" (expected {finding.expected})" if finding.expected else ""
-            yield f"  {finding.where}{seen}{wanted}"
-        if len(group) > 5:
-            yield f"  and {len(group) - 5} more"
-        if remedy:
-            action = f" [{first.action.value}]" if first.action is not Action.NONE else ""
-            yield f"  what to do: {remedy}{action}"
-
-
-def _unknown_lines(findings: Sequence[Finding]) -> Iterator[str]:
-    """One line per reason and machines, with all checks it is about: much is unknown where a driver hangs."""
-    reasons: dict[tuple[str, str], list[str]] = {}
-    for finding in findings:
-        reasons.setdefault((finding.id, finding.message.splitlines()[0]), []).append(finding.where)
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for (check, message), subjects in reasons.items():
-        alike.setdefault((message, tuple(subjects)), []).append(check)
-    if alike:
-        yield ""
-    for (message, about), checks in alike.items():
-        names = ", ".join(checks[:3]) + (f" and {len(checks) - 3} more" if len(checks) > 3 else "")
-        more = f" and {len(about) - 2} more" if len(about) > 2 else ""
-        yield f"UNKNOWN {names}: {message} ({', '.join(about[:2])}{more})"

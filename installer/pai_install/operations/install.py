@@ -9,8 +9,10 @@ from pydantic import Field
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.conditions import cluster_findings
+from pai_install.cluster.identity import identity_findings
 from pai_install.operations.operation import Operation
-from pai_install.operations.verify import proof
+from pai_install.operations.verify import fixed_settings, proof, wanted_of_cluster
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASE_NAMES, VERIFY, require_phases
@@ -37,6 +39,10 @@ class Install(Operation):
         """The machines that were named and the control planes; all where none was."""
         return watched(site, self.limit)
 
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """Settings, names and addresses that are fixed once a cluster runs."""
+        return fixed_settings(site, observation)
+
     def plan(self, site: Site, observation: Observation) -> Plan:
         """The phases with work, and the proof of what they change or of what earlier runs left unproven."""
         plan = make_plan(
@@ -52,19 +58,22 @@ class Install(Operation):
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
         if self.phases and VERIFY.name not in self.phases:
             return ()
+        limit = {*self.limit, *plan.hosts} if self.limit else ()
         if not plan.empty:
-            return proof(site, observation, "after a change")
+            return proof(site, observation, "after a change", limit)
         if VERIFY.name in self.phases:
-            return proof(site, observation, "asked for")
-        return proof(site, observation, "with those that are not proven") if self._unproven(observation) else ()
-
-    def _unproven(self, observation: Observation) -> bool:
-        names = self.limit or observation.machines
-        return any(name in observation.unproven for name in names if name in observation.machines)
+            return proof(site, observation, "asked for", limit)
+        left = any(
+            name in observation.unproven and name in observation.machines for name in limit or observation.machines
+        )
+        return proof(site, observation, "with those that are not proven", limit) if left else ()
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
-        """How the cluster stands where nothing is to be done; where something is, the run proves it at its end."""
-        return standing(site, observation) if plan.empty else ()
+        """How the cluster stands where nothing is to be done; where something is, the run proves it at its end.
+
+        Nodes that are not the layout's machines are named in any case.
+        """
+        return standing(site, observation) if plan.empty else identity_findings(site, observation.machines)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """In words of an installation."""
@@ -73,7 +82,9 @@ class Install(Operation):
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
     """What the observation says of the cluster."""
-    inventory = observation.inventory
-    first = inventory.host_vars[site.control_planes[0].hostname]
-    version = {**inventory.shared_vars, **first}["control_plane_version"]
-    return cluster_findings(site, version, observation.machines, now=observation.at)
+    version = wanted_of_cluster(site, observation)["control_plane_version"]
+    return (
+        *(change.as_finding() for change in fixed_settings(site, observation)),
+        *cluster_findings(site, version, observation.machines, now=observation.at),
+        *identity_findings(site, observation.machines),
+    )

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
@@ -43,6 +44,14 @@ class Operation(BaseModel):
     @property
     def queries(self) -> tuple[Select, ...]:
         """What to ask the cluster for before planning; `Observation.answers` holds the objects of each."""
+        return ()
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """What the site asks for and a running cluster cannot take; the run then ends before anything is fetched.
+
+        observation: its inventory has connections only.
+        """
+        del site, observation
         return ()
 
     @abstractmethod

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar
 
 from pydantic import Field
 
+from pai_install.checks.finding import Finding
+from pai_install.cluster.identity import identity_findings, renamed
 from pai_install.operations.operation import Operation
+from pai_install.plan.changes import RefusedChange, refused_changes
 from pai_install.plan.lead import lead_of, led_by
-from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step
+from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import VERIFY
 from pai_install.site.model import Site
@@ -33,19 +37,30 @@ class Verify(Operation):
         """The machines that were named and the control planes; all where none was."""
         return watched(site, self.limit)
 
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """A cluster cannot be proven to be what it cannot become."""
+        return fixed_settings(site, observation)
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        """Nodes that are not the layout's machines."""
+        del plan
+        return identity_findings(site, observation.machines)
+
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """Proves it on every machine that answered."""
+        """Proves it on the machines that were named and answered; without a limit on all that answered."""
         lead = lead_of(site, observation.machines)
-        steps = proof(site, observation, "asked for")
+        steps = proof(site, observation, "asked for", self.limit)
         return Plan(steps, led_by(observation.inventory, lead), observation.unreachable, lead)
 
 
-def proof(site: Site, observation: Observation, reason: str) -> tuple[Step, ...]:
+def proof(site: Site, observation: Observation, reason: str, limit: Collection[str] = ()) -> tuple[Step, ...]:
     """The steps that prove the cluster, then the machines' health; none where no machine answered.
 
-    reason: that of the machines of which nothing else is known to be unproven.
+    reason: that of the machines of which nothing else is known to be unproven. limit: only on these machines; empty:
+    on all.
     """
-    names = [machine.hostname for machine in site.present_machines if machine.hostname in observation.machines]
+    answered = [machine.hostname for machine in site.present_machines if machine.hostname in observation.machines]
+    names = [name for name in answered if not limit or name in limit]
     hosts = tuple(HostStep(name, (_reason(observation, name, reason),)) for name in names)
     if not hosts:
         return ()
@@ -58,3 +73,17 @@ def proof(site: Site, observation: Observation, reason: str) -> tuple[Step, ...]
 def _reason(observation: Observation, name: str, otherwise: str) -> str:
     why = observation.unproven.get(name)
     return f"not proven: {why}" if why else otherwise
+
+
+def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+    """What the site asks for and the cluster that runs cannot take."""
+    wanted = wanted_of_cluster(site, observation)
+    version, endpoint = wanted["control_plane_version"], wanted["control_plane_endpoint"]
+    machines = observation.machines
+    return refused_changes(site, version, endpoint, machines, renamed(site, machines))
+
+
+def wanted_of_cluster(site: Site, observation: Observation) -> Vars:
+    """The variables of the first control plane: what is true of the cluster as a whole is said there."""
+    inventory = observation.inventory
+    return {**inventory.shared_vars, **inventory.host_vars[site.control_planes[0].hostname]}

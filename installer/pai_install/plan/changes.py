@@ -9,7 +9,6 @@ from ipaddress import IPv4Network
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.plan.identity import renamed
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Observed
 from pai_install.site import Machine, Site
@@ -51,11 +50,12 @@ class RefusedChange:
 
 
 def refused_changes(
-    site: Site, version: str, endpoint: str, observed: Mapping[str, Observed]
+    site: Site, version: str, endpoint: str, observed: Mapping[str, Observed], renamed: Mapping[str, str]
 ) -> tuple[RefusedChange, ...]:
     """Every such change, in the order of the site's files; empty where no control plane runs yet.
 
     version: the exact Kubernetes version that the site resolves to. endpoint: NAME:PORT of its API.
+    renamed: machine -> the other name under which it is in the cluster.
     A setting that the control plane's role last ran with is no change: a file that differs from it was changed by
     hand, and apply puts it back.
     """
@@ -64,7 +64,7 @@ def refused_changes(
         change for seen in looked_at if seen.kubernetes.joined for change in _settings(site, version, endpoint, seen)
     ]
     cluster = {change.name: change for change in reversed(found)}.values()  # one line, not one per control plane
-    return (*reversed(cluster), *_machines(site, observed))
+    return (*reversed(cluster), *_machines(site, observed, renamed))
 
 
 def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -> PaiError:
@@ -112,12 +112,11 @@ def _remedy(name: str, runs: str, wanted: str) -> str:
     return f"set {name} back; {note}" if name == "hosts_entries" else f"keep {name}: {runs}; {note}"
 
 
-def _machines(site: Site, observed: Mapping[str, Observed]) -> Iterator[RefusedChange]:
-    other_names = renamed(site, observed)
+def _machines(site: Site, observed: Mapping[str, Observed], renamed: Mapping[str, str]) -> Iterator[RefusedChange]:
     for index, machine in enumerate(site.machines):
         if machine.absent or machine.hostname not in observed:
             continue
-        yield from _name(index, machine, other_names.get(machine.hostname, ""))
+        yield from _name(index, machine, renamed.get(machine.hostname, ""))
         yield from _address(index, machine, observed[machine.hostname])
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from pai_install.checks.finding import Finding
 from pai_install.redact import Redactor, secret_values
 
 Vars = Mapping[str, Any]
@@ -123,7 +124,7 @@ class Plan:
 
     unreachable: host -> why; nothing is planned for these. lead: the control plane that the others join through.
     nothing: why there is nothing to do, for a plan without steps. operation: which one this is the plan of, with its
-    arguments as plain data.
+    arguments as plain data. findings: what the operation says of the observation before anything ran.
     """
 
     steps: tuple[Step, ...]
@@ -133,6 +134,7 @@ class Plan:
     nothing: str = "every machine that answered is what the site says"
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     @property
     def hosts(self) -> tuple[str, ...]:

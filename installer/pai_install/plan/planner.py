@@ -8,9 +8,12 @@ from typing import Any
 from pai_install.plan.effects import effects, remarks
 from pai_install.plan.lead import lead_of, led_by
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
+from pai_install.plan.narrowing import narrowed
 from pai_install.plan.observed import Observed
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.site import Site
+
+STORE = "components"
 
 
 def make_plan(
@@ -25,16 +28,47 @@ def make_plan(
     """The phases with work, in order, each with its hosts and reasons.
 
     observed: the machines that answered. phases, limit: only these, where given; a phase that was asked for
-    by name runs on its machines even when there seems to be nothing to do.
+    by name runs on its machines even when there seems to be nothing to do. What the machines in `limit` need on
+    others, and is not there, comes with them.
     """
-    planned = [
+    planned = tuple(
         step
         for phase in PHASES
         if not phases or phase.name in phases
         if (step := _planned(phase, site, inventory, observed, limit, forced=phase.name in phases)) is not None
-    ]
+    )
+    if limit:
+        planned = _narrowed(planned, site, inventory, observed, limit)
     lead = lead_of(site, observed)
-    return Plan(tuple(planned), led_by(inventory, lead), dict(unreachable or {}), lead)
+    return Plan(planned, led_by(inventory, lead), dict(unreachable or {}), lead)
+
+
+def _narrowed(
+    planned: tuple[Step, ...],
+    site: Site,
+    inventory: Inventory,
+    observed: Mapping[str, Observed],
+    limit: Collection[str],
+) -> tuple[Step, ...]:
+    phases = {phase.name: phase for phase in PHASES}
+    hosts = {name: {machine.hostname for machine in phase.machines(site)} for name, phase in phases.items()}
+    return narrowed(
+        planned,
+        limit,
+        applies=lambda name, host: host in hosts[name],
+        ready=lambda name, host: _ready(phases[name], _settings(inventory, host), observed[host]),
+    )
+
+
+def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
+    """Whether others can use what the phase made there: all is installed and as it was left.
+
+    Changed settings can wait, but for the store: what it serves by other settings is what others ask it for.
+    """
+    records = [seen.roles.get(role) for role in phase.roles if role in wanted]
+    if phase.name == STORE:
+        return not reasons(phase, wanted, seen)
+    return all(record is not None and not record.drift for record in records)
 
 
 def newcomers(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
@@ -55,10 +89,11 @@ def _planned(
     steps = []
     for machine in phase.machines(site):
         host = machine.hostname
-        if host not in observed or (limit and host not in limit):
+        if host not in observed:
             continue
         wanted = _settings(inventory, host)
-        found = reasons(phase, wanted, observed[host]) or (("asked for",) if forced else ())
+        asked_for = forced and (not limit or host in limit)
+        found = reasons(phase, wanted, observed[host]) or (("asked for",) if asked_for else ())
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
             touched = effects(phase.roles, wanted, observed[host])

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_install.checks.verdict import OPEN
 from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook
 from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
@@ -41,6 +42,7 @@ def plan_data(
         ],
         "unreachable": dict(plan.unreachable),
         "refused": dict(refused or {}),
+        "findings": [finding.as_json() for finding in plan.findings if finding.verdict in OPEN],
         "inventory_digest": _digest(plan),
         "previewed": changes is not None,
         "changes": [change.as_json() for change in changes or ()],
@@ -121,6 +123,10 @@ def _other_actions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
 def _lines(plan: Plan) -> Iterator[str]:
     for host, why in plan.unreachable.items():
         yield f"{host} could not be looked at: {why}"
+    for finding in plan.findings:
+        if finding.verdict in OPEN:
+            yield f"{finding.verdict.value} {finding.where}: {finding.message}"
+            yield from ([f"   what to do: {finding.remedy}"] if finding.remedy else [])
     if plan.empty:
         yield f"nothing to do: {plan.nothing}"
         return

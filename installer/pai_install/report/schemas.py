@@ -102,6 +102,7 @@ def _plan() -> _Schema:
         phases=_list(phase),
         unreachable=_by_host(_TEXT),
         refused=_by_host(_TEXT),
+        findings=_list(finding_schema()),
         inventory_digest=_TEXT,
         previewed=_YES,
         changes=_list(closed_object(phase=_TEXT, host=_TEXT, task=_TEXT, diff=_TEXT, digest=_TEXT)),

@@ -68,12 +68,15 @@ class Product(Environment):
         return build_inventory(Desired(site, site_components(site, say), state.path), role_digests(content_dir()))
 
     def connections(self, site: Site) -> Inventory:
-        """Connections, and the version that Kubernetes should have."""
+        """Connections, and the version and address that the Kubernetes API should have."""
+        from pai_install.plan.desired import Desired  # noqa: PLC0415
         from pai_install.plan.inventory import connection, groups  # noqa: PLC0415
 
-        version = {"control_plane_version": _choice(site)[0].kubernetes_version}
+        version = _choice(site)[0].kubernetes_version
+        endpoint = Desired(site, ComponentSet((), (), version), site.directory).endpoint
+        wanted = {"control_plane_version": version, "control_plane_endpoint": endpoint}
         return Inventory(
-            groups(site), version, {machine.hostname: connection(machine) for machine in site.present_machines}
+            groups(site), wanted, {machine.hostname: connection(machine) for machine in site.present_machines}
         )
 
     def stocked(self, site: Site) -> bool:

@@ -16,6 +16,7 @@ from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
+from pai_install.plan.changes import refusal
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed
@@ -143,25 +144,42 @@ def open_session(
             yield Session(request, loaded, environment, state, run, engine, cluster, progress, events, interrupted, say)
 
 
-def prepare(session: Session) -> Prepared:
-    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines."""
+def prepare(session: Session, *, insist: bool = True) -> Prepared:
+    """Observes and plans; writes plan.json into the run's folder. Changes nothing on machines.
+
+    Components are fetched after the observation: a site that a running cluster cannot follow is refused first.
+    insist: whether to raise PaiError for such a site; a verb that only reports names it among its findings.
+    """
     site, operation = session.site, session.request.operation
-    inventory = (
-        session.environment.inventory(site, session.state, session.say)
-        if operation.configures
-        else session.environment.connections(site)
+    observation, look = _look(session)
+    if insist and (changes := operation.refused_changes(site, observation)):
+        raise refusal(changes, session.loaded.sources)
+    if operation.configures:
+        inventory = session.environment.inventory(site, session.state, session.say)
+        observation = replace(observation, inventory=inventory)
+    if operation.queries:
+        observation = replace(observation, answers=session.cluster.list(*operation.queries))
+    plan = operation.plan(site, observation)
+    plan = replace(
+        plan,
+        operation=operation.name,
+        arguments=dict(operation.arguments),
+        findings=operation.known(site, observation, plan),
     )
-    stage = Stage(session.engine, session.observers, inventory.redactor)
-    watched = operation.watched(site)
-    look = observe(inventory, watched, stage) if watched else None
-    machines = {host: parse_observed(result) for host, result in look.results.items()} if look else {}
-    missed = look.missed if look else {}
-    answers = session.cluster.list(*operation.queries) if operation.queries else ()
-    unproven = read_proof(session.state.proof).reasons
-    observation = Observation(inventory, machines, missed, time.time(), unproven, answers)
-    plan = replace(operation.plan(site, observation), operation=operation.name, arguments=dict(operation.arguments))
     save_plan(session, plan)
-    return Prepared(plan, observation, look.phase if look else None)
+    return Prepared(plan, observation, look)
+
+
+def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
+    """What the operation observes, with an inventory of connections only; None where it observes no machine."""
+    inventory = session.environment.connections(session.site)
+    watched = session.request.operation.watched(session.site)
+    if not watched:
+        return Observation(inventory, {}, {}, time.time()), None
+    look = observe(inventory, watched, Stage(session.engine, session.observers, inventory.redactor))
+    machines = {host: parse_observed(result) for host, result in look.results.items()}
+    unproven = read_proof(session.state.proof).reasons
+    return Observation(inventory, machines, look.missed, time.time(), unproven), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -214,7 +232,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             _means(session),
             (*session.observers, journal),
             before=prepared.looked,
-            findings=_known(session, prepared),
+            findings=_known(prepared),
         )
     with finishing():
         if unsure != (known := ended(proof, plan, outcome, run)):
@@ -228,10 +246,9 @@ def _means(session: Session) -> Means:
     return Means(session.engine, session.cluster, local)
 
 
-def _known(session: Session, prepared: Prepared) -> tuple[Finding, ...]:
+def _known(prepared: Prepared) -> tuple[Finding, ...]:
     """Findings known before the run: what the operation says of the observation, and why machines were refused."""
-    own = session.request.operation.known(session.site, prepared.observation, prepared.plan)
-    return (*own, *(prepared.admission.findings if prepared.admission else ()))
+    return (*prepared.plan.findings, *(prepared.admission.findings if prepared.admission else ()))
 
 
 def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
@@ -32,6 +33,8 @@ class Operation(Protocol):
     def require(self, site: Site) -> None: ...
 
     def watched(self, site: Site) -> tuple[str, ...]: ...
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]: ...
 
     def plan(self, site: Site, observation: Observation) -> Plan: ...
 

@@ -75,7 +75,8 @@ class _Parser:
             return root
         found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
         message = f"{self.top} is expected at the top, found {found}"
-        self._tell("site.type", message, self.place(node.start_mark), "is it the right file?")
+        remedy = "write it below, indented, after '|'" if self.path else "is it the right file?"
+        self._tell("site.type", message, self.place(node.start_mark), remedy)
         return None
 
     def _tell(self, code: str, message: str, mark: Mark | None = None, remedy: str = "") -> None:

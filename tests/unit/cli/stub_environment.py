@@ -83,7 +83,11 @@ class World(Environment):
         """One control plane, two workers, one secret."""
         return Inventory(
             {"control_plane": ("master",), "workers": ("one", "two")},
-            {"ansible_become_password": SECRET, "control_plane_version": "1.36.3"},
+            {
+                "ansible_become_password": SECRET,
+                "control_plane_version": "1.36.3",
+                "control_plane_endpoint": "api:7443",
+            },
             {"master": {}, "one": {}, "two": {}},
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +19,7 @@ from pai_install.cluster.client import (
 )
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject
+from pai_install.errors import PaiError
 
 _PLURALS = {"poddisruptionbudgets": "poddisruptionbudget"}
 
@@ -44,7 +45,10 @@ def merged(old: Any, change: Any) -> Any:
 
 @dataclass
 class FakeCluster:
-    """Objects by name; evictions of pods in `protected` are blocked. calls: what was asked, as (method, subject)."""
+    """Objects by name; evictions of pods in `protected` are blocked. calls: what was asked, as (method, subject).
+
+    makes: what a new object becomes at once, with what its controller makes. refuses: raised when something is created.
+    """
 
     objects: dict[Ref, dict[str, Any]] = field(default_factory=dict)
     protected: set[str] = field(default_factory=set)
@@ -53,6 +57,8 @@ class FakeCluster:
     logged: dict[str, str] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
     waits: bool = True
+    makes: Callable[[JsonObject], Sequence[JsonObject]] = lambda item: (item,)
+    refuses: PaiError | None = None
 
     @classmethod
     def of(cls, *objects: JsonObject) -> FakeCluster:
@@ -79,7 +85,10 @@ class FakeCluster:
 
     def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
         self.calls.append(("create", tuple(objects)))
-        self.objects.update({ref_of(item): deepcopy(dict(item)) for item in objects})
+        if self.refuses is not None:
+            raise self.refuses
+        made = [found for item in objects for found in self.makes(item)]
+        self.objects.update({ref_of(item): deepcopy(dict(item)) for item in made})
         return tuple(objects)
 
     def patch(self, patches: Sequence[Patch]) -> tuple[JsonObject, ...]:

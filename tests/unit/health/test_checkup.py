@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ import pytest
 
 from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
-from pai_install.engine.base import Engine, Event, EventKind, RunRequest
+from pai_install.cluster import read
+from pai_install.cluster.model import Pod
+from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
+from pai_install.health.act.cordon import LABEL
 from pai_install.health.act.pod import results, try_pods
 from pai_install.health.checkup import Checkup, Request
 from pai_install.health.collect.collector import redact
@@ -26,9 +29,9 @@ from pai_install.health.evidence import file as evidence_file
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.expectation import expectations
 from pai_install.health.memory.store import HealthStore
-from pai_install.health.nodes import NODES_PLAYBOOK, KubectlCall, kubectl
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from tests.unit.cluster.fake import FakeCluster
 
 from .machines import NOW, Box, change, gpu_change, h100, healthy, uuid
 
@@ -78,17 +81,13 @@ Make = Callable[..., tuple[Checkup, ReplayEngine]]
 
 @pytest.fixture
 def checkup(site: Site) -> Make:
-    """`checkup(events, nodes=...)` gives a check-up whose machines answer so, and the engine that was asked."""
+    """`checkup(events, cluster=...)` gives a check-up whose machines answer so, and the engine that was asked."""
 
-    def make(*events: Event, nodes: tuple[Event, ...] = ()) -> tuple[Checkup, ReplayEngine]:
-        done = Event(EventKind.DONE)
-        engine = ReplayEngine({PLAYBOOK: (*events, done), NODES_PLAYBOOK: (*nodes, done)})
-
-        @contextmanager
-        def opened() -> Iterator[Engine]:
-            yield engine
-
-        return Checkup(site, site.directory / ".pai" / "health", opened), engine
+    def make(*events: Event, cluster: FakeCluster | None = None) -> tuple[Checkup, ReplayEngine]:
+        engine = ReplayEngine({PLAYBOOK: (*events, Event(EventKind.DONE))})
+        folder = site.directory / ".pai" / "health"
+        door = cluster or FakeCluster()
+        return Checkup(site, folder, lambda: nullcontext(engine), lambda: nullcontext(door)), engine
 
     return make
 
@@ -235,151 +234,105 @@ def test_inventory_holds_connections_and_no_role_variables(site: Site) -> None:
 # Cordoning
 
 
-def nodes_answer(*outputs: str) -> Event:
-    return Event(EventKind.OK, host="master", result={"results": [{"stdout": output} for output in outputs]})
+def a_node(name: str, *, cordoned: bool = False, reason: str = "") -> Document:
+    labels = {LABEL: reason} if reason else {}
+    spec = {"unschedulable": True} if cordoned else {}
+    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": {}}
 
 
-class NodesEngine:
-    """Answers queries with a table, and records what is done."""
-
-    def __init__(self, table: str) -> None:
-        self.table = table
-        self.done: list[list[str]] = []
-
-    def run(self, request: RunRequest) -> Generator[Event]:
-        rows = [row["argv"] for row in request.extra_vars["pai_health_kubectl"]]
-        self.done += [row for row in rows if row[0] != "get"]
-        yield nodes_answer(*[self.table if row[0] == "get" else "" for row in rows])
-
-
-def test_cordon_through_the_control_plane(checkup: Make, site: Site) -> None:
+def test_cordon_through_the_control_plane(checkup: Make) -> None:
+    cluster = FakeCluster.of(a_node("master"), a_node("gpu-01"), a_node("gpu-02", cordoned=True, reason="gpu-xid"))
     machines, _ = checkup(
-        answer("gpu-01", document(SICK(healthy(2, "gpu-01")))), answer("gpu-02", document(healthy(2, "gpu-02")))
+        answer("gpu-01", document(SICK(healthy(2, "gpu-01")))),
+        answer("gpu-02", document(healthy(2, "gpu-02"))),
+        cluster=cluster,
     )
-    report = machines.run(Request(limit=("gpu-01", "gpu-02")))
-    engine = NodesEngine("master\t\t\ngpu-01\t\t\ngpu-02\ttrue\tgpu-xid\n")
-
-    @contextmanager
-    def opened() -> Iterator[Engine]:
-        yield engine
-
-    plan = Checkup(site, None, opened).cordon(report, 0.5)
+    plan = machines.cordon(machines.run(Request(limit=("gpu-01", "gpu-02"))), 0.5)
     assert dict(plan.cordon) == {"gpu-01": "gpu-remap-failed"}
     assert plan.release == ("gpu-02",)
-    assert [row[:2] for row in engine.done] == [
-        ["label", "node"],
-        ["cordon", "gpu-01"],
-        ["uncordon", "gpu-02"],
-        ["label", "node"],
-    ]
+    nodes = {node.name: node for node in read.nodes(cluster)}
+    assert (nodes["gpu-01"].cordoned, nodes["gpu-01"].labels) == (True, {LABEL: "gpu-remap-failed"})
+    assert (nodes["gpu-02"].cordoned, nodes["gpu-02"].labels) == (False, {})
 
 
-def test_kubectl_that_fails_is_named(site: Site) -> None:
-    failed = Event(
-        EventKind.FAILED, host="master", result={"msg": "x", "results": [{"failed": True, "stderr": "Forbidden"}]}
-    )
-    with pytest.raises(PaiError, match="kubectl failed on master") as error:
-        kubectl(ReplayEngine({NODES_PLAYBOOK: (failed,)}), health_inventory(site), [KubectlCall(("get", "nodes"))])
-    assert error.value.details == "Forbidden"
-    with pytest.raises(PaiError, match="gave no answer"):
-        kubectl(ReplayEngine({NODES_PLAYBOOK: ()}), health_inventory(site), [KubectlCall(("get", "nodes"))])
-
-
-class OneDownEngine:
-    """Its first control plane is out of reach."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, ...]] = []
-
-    def run(self, request: RunRequest) -> Generator[Event]:
-        self.asked.append(request.limit)
-        if request.limit == ("master",):
-            yield Event(EventKind.UNREACHABLE, host="master", result={"msg": "no route to host"})
-        else:
-            yield Event(EventKind.OK, host="second", result={"results": [{"stdout": "yes"}]})
-
-
-def test_kubectl_of_the_next_control_plane_answers_when_the_first_is_down(site: Site) -> None:
-    alone = health_inventory(site)
-    both = replace(alone, groups={**alone.groups, "control_plane": ("master", "second")})
-    engine = OneDownEngine()
-    assert kubectl(engine, both, [KubectlCall(("get", "nodes"))]) == ["yes"]
-    assert engine.asked == [("master",), ("second",)]
-    with pytest.raises(PaiError, match="no control plane gives an answer") as error:
-        kubectl(OneDownEngine(), alone, [KubectlCall(("get", "nodes"))])
-    assert error.value.details == "master: no route to host"
-
-
-def test_an_api_server_that_is_down_is_another_s_question(site: Site) -> None:
-    refused = {"failed": True, "stderr": "The connection to the server 10.0.0.1:6443 was refused"}
-    calls = [KubectlCall(("get", "nodes")), KubectlCall(("cordon", "gpu-01"))]
-
-    def asked(*rows: dict[str, Any]) -> PaiError:
-        event = Event(EventKind.FAILED, host="master", result={"msg": "x", "results": list(rows)})
-        with pytest.raises(PaiError) as error:
-            kubectl(ReplayEngine({NODES_PLAYBOOK: (event,)}), health_inventory(site), calls)
-        return error.value
-
-    assert asked(refused).message == "no control plane gives an answer"
-    assert asked({"stdout": ""}, refused).message == "kubectl failed on master", "something was done already"
+def test_without_a_cluster_there_is_nothing_to_act_on(checkup: Make) -> None:
+    machines, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
+    report = machines.run(Request(limit=("gpu-01",)))
+    with pytest.raises(PaiError, match="no cluster to act on"):
+        Checkup().cordon(report, 0.5)
 
 
 # A pod on each machine
 
-PODS = (
-    "gpu-01\tpai-health-gpu-01\tSucceeded\t\n"
-    "gpu-02\tpai-health-gpu-02\tPending\t0/3 nodes: Insufficient nvidia.com/gpu\n"
-)
-LOGS = f"[pod/pai-health-gpu-01/gpu] GPU 0: H100 (UUID: {uuid(1)})\nsomething else\n"
+LOGS = {"pai-health-gpu-01": f"GPU 0: H100 (UUID: {uuid(1)})"}
+
+
+def pod_of(machine: str, phase: str, status: Document | None = None) -> Document:
+    metadata = {"name": f"pai-health-{machine}", "namespace": "default"}
+    labels = {"app": "pai-health-gpu", "pai-install/machine": machine}
+    return {"kind": "Pod", "metadata": {**metadata, "labels": labels}, "status": {"phase": phase, **(status or {})}}
+
+
+def ended(pod: Any) -> list[Document]:
+    """What becomes of a pod: on gpu-01 it ends well, elsewhere it finds no GPU."""
+    machine = pod["metadata"]["labels"]["pai-install/machine"]
+    no_gpu = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "Insufficient nvidia.com/gpu"}]}
+    status = {"phase": "Succeeded"} if machine == "gpu-01" else {"phase": "Pending", **no_gpu}
+    return [{**pod, "status": status}]
 
 
 def test_pods_become_evidence() -> None:
-    found = results(["gpu-01", "gpu-02", "gpu-03"], PODS + "gpu-03\tpai-health-gpu-03\tFailed\tStartError\n", LOGS)
+    no_gpu = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes: Insufficient"}]}
+    start = {"containerStatuses": [{"state": {"terminated": {"exitCode": 128, "reason": "StartError"}}}]}
+    rows = [pod_of("gpu-01", "Succeeded"), pod_of("gpu-02", "Pending", no_gpu), pod_of("gpu-03", "Failed", start)]
+    found = results(["gpu-01", "gpu-02", "gpu-03", "x"], list(map(Pod.parse, rows)), LOGS)
     assert (found["gpu-01"]["rc"], found["gpu-01"]["stdout"]) == (0, f"GPU 0: H100 (UUID: {uuid(1)})")
-    assert found["gpu-02"]["timed_out"]
+    assert (found["gpu-02"]["timed_out"], found["gpu-02"]["stderr"]) == (True, "0/3 nodes: Insufficient")
     assert (found["gpu-03"]["rc"], found["gpu-03"]["stderr"]) == (1, "StartError")
-    assert results(["x"], "", "")["x"]["stderr"] == "the pod is gone"
+    assert found["x"]["stderr"] == "the pod is gone"
 
 
-def test_pods_are_made_and_removed_by_one_run(site: Site) -> None:
-    answers = Event(
-        EventKind.OK, host="master", result={"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
-    )
-    engine = ReplayEngine({NODES_PLAYBOOK: (answers,)})
+def test_pods_are_made_and_removed_by_one_run() -> None:
+    cluster = FakeCluster(makes=ended, logged=LOGS)
     devices = {"gpu-01": "nvidia.com/gpu", "gpu-02": "nvidia.com/gpu"}
-    assert set(try_pods(engine, health_inventory(site), devices, "cuda:13")) == set(devices)
-    calls = engine.requests[0].extra_vars["pai_health_kubectl"]
-    assert [call["argv"][0] for call in calls] == ["delete", "create", "wait", "get", "logs", "delete"]
-    pod = json.loads(calls[1]["stdin"])["items"][0]
+    assert set(try_pods(cluster, devices, "cuda:13")) == set(devices)
+    methods = [method for method, _ in cluster.calls]
+    assert methods == ["delete_selected", "create", "wait", "list", "logs_of", "delete_selected"]
+    assert cluster.objects == {}
+    pod = cluster.calls[1][1][0]
     assert pod["spec"]["runtimeClassName"] == "nvidia"
     assert pod["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "gpu-01"}
     assert pod["spec"]["containers"][0]["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
 
 
+def test_pods_are_removed_when_the_run_fails() -> None:
+    cluster = FakeCluster.of(pod_of("old", "Running"))
+    cluster.refuses = PaiError("no way")
+    with pytest.raises(PaiError, match="no way"):
+        try_pods(cluster, {"gpu-01": "nvidia.com/gpu"}, "cuda:13")
+    assert [method for method, _ in cluster.calls] == ["delete_selected", "create", "delete_selected"]
+
+
 def test_deep_run_tries_pods_where_there_is_a_cluster(checkup: Make) -> None:
     good = healthy(2, "gpu-01").output("kubernetes_nodes", "")
-    answers = {"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
-    machines, engine = checkup(
-        answer("gpu-01", document(good)), nodes=(Event(EventKind.OK, host="master", result=answers),)
-    )
+    machines, engine = checkup(answer("gpu-01", document(good)), cluster=FakeCluster(makes=ended, logged=LOGS))
     report = machines.run(Request(limit=("gpu-01",), deep_image="cuda:13"))
     finding = next(item for item in report.findings if item.id == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
-    assert [request.playbook for request in engine.requests] == [PLAYBOOK, NODES_PLAYBOOK]
+    assert [request.playbook for request in engine.requests] == [PLAYBOOK]
 
 
 def test_redacted_uuids_of_a_pod_are_those_of_the_machine(checkup: Make) -> None:
     evidence = redact(document(healthy(2, "gpu-01").output("kubernetes_nodes", "")))
     assert isinstance(evidence, dict)
-    answers = {"results": [{"stdout": text} for text in ("", "", "", PODS, LOGS, "")]}
-    machines, _ = checkup(answer("gpu-01", evidence), nodes=(Event(EventKind.OK, host="master", result=answers),))
+    machines, _ = checkup(answer("gpu-01", evidence), cluster=FakeCluster(makes=ended, logged=LOGS))
     report = machines.run(Request(limit=("gpu-01",), deep_image="cuda:13", redact=True))
     finding = next(item for item in report.findings if item.id == "container-gpu-pod")
     assert finding.verdict is Verdict.PASS
 
 
 def test_without_a_site_there_is_nothing_to_ask() -> None:
-    empty = Checkup(None, None, None)
+    empty = Checkup()
     with pytest.raises(PaiError, match="no site"):
         empty.run(Request())
     with pytest.raises(PaiError, match="belongs to a site"):
@@ -401,7 +354,7 @@ def saved(tmp_path: Path) -> Path:
 def test_verb_exits_with_7_for_a_fail(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     empty = str(saved.parent)
     assert run(["health", "--site", empty, "--from", str(saved)]) == 7
-    assert "FAIL gpu-remap-failed" in capsys.readouterr().out
+    assert "[gpu-remap-failed]" in capsys.readouterr().out
     assert run(["health", "--site", empty, "--from", str(saved), "--limit", "gpu-01"]) == 0
 
 

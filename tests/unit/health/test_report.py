@@ -15,15 +15,14 @@ import pytest
 from ruamel.yaml import YAML
 
 from pai_install.checks.explain import list_checks
+from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html
 from pai_install.health.judge.explain import explain
 from pai_install.health.judge.rules import CHECKS
-from pai_install.health.junit import junit
-from pai_install.health.prometheus import metrics
-from pai_install.health.report import HealthReport, finding_json, text, unreached
+from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
 from pai_install.health.watch import changes, loud
 
 from .machines import CATALOGUE, LIMITS, Box, change, gpu_change, h100, healthy
@@ -51,12 +50,13 @@ def test_exit_codes() -> None:
 
 def test_text_says_what_is_sick_why_and_what_to_do() -> None:
     shown = text(REPORT)
-    assert "FAIL gpu-remap-failed: a memory row could not be remapped" in shown
-    assert "  sick 0000:18:00.0  yes (expected no)" in shown
+    told = "FAIL a memory row could not be remapped: the card has no spare rows left there [gpu-remap-failed]"
+    assert told in shown
+    assert "  sick 0000:18:00.0: yes (expected: no)" in shown
     assert "what to do: run the field diagnostic and replace the card [rma]" in shown
-    assert "FAIL machine-reachable: the machine gave no evidence" in shown
-    assert "WARN gpu-persistence" in shown
-    assert shown.index("FAIL gpu-remap") < shown.index("WARN gpu-persistence")
+    assert "FAIL the machine gave no evidence [machine-reachable]" in shown
+    assert re.search(r"^WARN .*\[gpu-persistence\]$", shown, re.MULTILINE)
+    assert shown.index(told) < shown.index("[gpu-persistence]")
     assert shown.splitlines()[-1].startswith("4 machines: 2 FAIL, 1 WARN")
     assert re.search(r"^sick +h100 +FAIL +1 .* rma$", shown, re.MULTILINE)
 
@@ -66,7 +66,7 @@ def test_text_shows_alike_findings_once() -> None:
         gpu_change("persistence_mode", "Disabled")(healthy(2, f"n{number}")).report() for number in range(8)
     )
     shown = text(HealthReport(machines))
-    assert shown.count("WARN gpu-persistence") == 1
+    assert shown.count("[gpu-persistence]") == 1
     assert "  and 3 more" in shown
 
 
@@ -75,7 +75,7 @@ def test_text_of_a_hung_machine_is_short() -> None:
     shown = text(HealthReport((box.command("nvidia_smi_xml", None).report(),)))
     assert max(len(line) for line in shown.splitlines()) < 200
     (line,) = [line for line in shown.splitlines() if "no GPU could be asked" in line]
-    assert line.startswith("UNKNOWN gpu-recovery-action, gpu-lost, gpu-readable and ")
+    assert line.startswith("UNKNOWN no GPU could be asked [gpu-recovery-action, gpu-lost, gpu-readable and ")
     assert len(shown.splitlines()) < 25
 
 
@@ -205,7 +205,7 @@ def test_page_of_many_machines_is_small() -> None:
 
 
 def test_junit() -> None:
-    root = ET.fromstring(junit(REPORT))  # noqa: S314 - our own output
+    root = ET.fromstring(junit(REPORT.findings, name="health"))  # noqa: S314 - our own output
     suites = {suite.get("name"): suite for suite in root}
     assert suites["good"].get("failures") == "0"
     assert suites["sick"].get("failures") == "1"
@@ -217,7 +217,7 @@ def test_junit() -> None:
 
 
 def test_junit_takes_values_that_xml_cannot_hold() -> None:
-    ET.fromstring(junit(HealthReport((), {"m": "\x00\x1b[31m bad \ufffe"})))  # noqa: S314 - our own output
+    ET.fromstring(junit([unreached("m", "\x00\x1b[31m bad \ufffe")], name="health"))  # noqa: S314 - our own output
 
 
 def test_metrics() -> None:

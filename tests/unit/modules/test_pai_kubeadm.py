@@ -162,7 +162,7 @@ class FakeModule:
         ("init", (False, ""), ""),
         ("join-control-plane", (True, "200"), ""),
         ("join-control-plane", (False, "500 etcd failed"), "500 etcd failed"),
-        ("join-control-plane", (False, ""), "nobody answers"),
+        ("join-control-plane", (False, ""), "no answer"),
         ("join", (False, ""), ""),
     ],
 )
@@ -170,7 +170,7 @@ def test_what_the_api_says_decides(
     kubeadm: Any, monkeypatch: pytest.MonkeyPatch, state: str, answer: tuple[bool, str], refused: str
 ) -> None:
     monkeypatch.setattr(kubeadm, "asked_whether_ready", lambda _url: answer)
-    monkeypatch.setattr(kubeadm, "PATIENCE_S", 0)
+    monkeypatch.setattr(kubeadm, "READY_TIMEOUT_S", 0)
     member = kubeadm.Member(FakeModule(ready_url="https://api/readyz"))
     if not refused:
         member.require_fitting_api(state)
@@ -181,7 +181,7 @@ def test_what_the_api_says_decides(
 
 def test_nothing_changes_while_etcd_cannot_spare_the_machine(kubeadm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     member = kubeadm.Member(FakeModule(address="10.0.0.1"))
-    monkeypatch.setattr(kubeadm, "PATIENCE_S", 0)
+    monkeypatch.setattr(kubeadm, "READY_TIMEOUT_S", 0)
     monkeypatch.setattr(member, "quorum_problem", lambda: "etcd of b: is silent")
     with pytest.raises(Stopped, match=r"etcd\.yaml must change.*etcd of b"):
         member.require_quorum(["etcd.yaml"])

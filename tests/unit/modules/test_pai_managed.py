@@ -156,5 +156,5 @@ def test_folder_in_the_place_of_a_file_is_named(managed: Any, tmp_path: Path) ->
     path = tmp_path / "scheduler.conf"
     path.mkdir()
     file = {"kind": "file", "path": str(path), "sha256": "x", "mode": "0600"}
-    assert managed.drift([{"kind": "present", "path": str(path), "filled": True}]) == [f"{path} is no file"]
-    assert managed.drift([file]) == [f"{path} is no file"]
+    assert managed.drift([{"kind": "present", "path": str(path), "filled": True}]) == [f"{path} is not a file"]
+    assert managed.drift([file]) == [f"{path} is not a file"]

@@ -130,7 +130,7 @@ def test_no_restart_when_the_reload_did_not_take_effect(
     )
     with pytest.raises(ModuleFailedError) as failed:
         run_module("pai_service", units=[words], rollback={young: str(old)}, timeout=0)
-    assert "was not restarted; brought back" in failed.value.result["msg"]
+    assert "was not restarted; restored" in failed.value.result["msg"]
     assert "restart x.service" not in systemd.calls
     assert Path(young).read_text() == "old"
 

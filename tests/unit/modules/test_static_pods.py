@@ -40,10 +40,12 @@ def test_the_youngest_process_of_a_name(static_pods: Any) -> None:
     assert static_pods.youngest_start("no-such-program") == 0
 
 
-def test_waiting_for_a_restart_ends_with_it_or_with_patience(static_pods: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_for_a_restart_ends_with_it_or_with_the_timeout(
+    static_pods: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     began = time.monotonic()
     monkeypatch.setattr(static_pods, "youngest_start", lambda _name: time.time())
     static_pods.wait_for_restart(["etcd.yaml"], time.time())
     assert time.monotonic() - began < 1
     monkeypatch.setattr(static_pods, "youngest_start", lambda _name: 0.0)
-    static_pods.wait_for_restart(["etcd.yaml"], time.time(), patience_s=0.1)
+    static_pods.wait_for_restart(["etcd.yaml"], time.time(), timeout_s=0.1)

@@ -68,6 +68,16 @@ def test_verify_proves_the_machines_that_answered(site: Site, done: Observation)
     assert plan.unreachable == {"worker1": "no route"}
 
 
+def test_limit_proves_the_named_machines_and_those_that_were_changed_for_them(
+    site: Site, done: Observation, bare: Observation
+) -> None:
+    assert Verify(limit=("worker1",)).plan(site, done).steps[0].names == ("worker1",)
+    assert Install(phases=("verify",), limit=("worker1",)).plan(site, done).steps[0].names == ("worker1",)
+    new = Observation(done.inventory, {**done.machines, "worker2": bare.machines["worker2"]})
+    assert Install(limit=("worker2",)).plan(site, new).steps[-2].names == ("worker2",)
+    assert Install(limit=("worker2",)).plan(site, bare).steps[-2].names == ("master", "worker2")
+
+
 def test_nobody_answered_is_nothing_to_prove(site: Site, done: Observation) -> None:
     assert Verify().plan(site, Observation(done.inventory, {}, {"master": "off"})).empty
 

@@ -45,7 +45,7 @@ def observed(**settings: str) -> dict[str, Observed]:
 
 
 def changes(site: Site, seen: dict[str, Observed], *, version: str = "1.36.3") -> list[tuple[str, str, str]]:
-    return [(it.name, it.runs, it.wanted) for it in refused_changes(site, version, ENDPOINT, seen)]
+    return [(it.name, it.runs, it.wanted) for it in refused_changes(site, version, ENDPOINT, seen, {})]
 
 
 def test_cluster_that_runs_what_the_site_says_has_none(site: Site) -> None:
@@ -70,7 +70,7 @@ def test_networks_are_fixed(make_site: Make, config: str, expected: tuple[str, s
     ("wanted", "remedy"), [("1.35.8", "lower"), ("1.36.2", "lower"), ("1.36.10", "upgrade"), ("1.37.0", "upgrade")]
 )
 def test_other_version_is_refused_with_the_reason(site: Site, wanted: str, remedy: str) -> None:
-    (found,) = refused_changes(site, wanted, ENDPOINT, observed())
+    (found,) = refused_changes(site, wanted, ENDPOINT, observed(), {})
     assert (found.name, found.runs, found.wanted) == ("kubernetes_version", "1.36.3", wanted)
     assert 'write kubernetes_version: "1.36.3"' in found.remedy
     assert remedy in found.remedy
@@ -94,20 +94,12 @@ def test_address_that_every_kubeconfig_names_is_fixed(site: Site) -> None:
 
 def test_name_of_a_member_and_address_of_a_control_plane_are_fixed(site: Site) -> None:
     seen = {**observed(address="10.0.0.9"), "worker1": member("gpu-old")}
-    found = refused_changes(site, "1.36.3", ENDPOINT, seen)
+    found = refused_changes(site, "1.36.3", ENDPOINT, seen, {"worker1": "gpu-old"})
     assert [(it.name, it.machine, it.path) for it in found] == [
         ("hostip", "master", ("machine-list", 0, "hostip")),
         ("hostname", "worker1", ("machine-list", 1, "hostname")),
     ]
     assert "write hostname: gpu-old" in found[1].remedy
-
-
-def test_renamed_machine_that_was_reset_must_not_join_twice(site: Site) -> None:
-    nodes = [{"name": "gpu-old", "machine_id": "b0b0", "address": "10.0.0.2"}]
-    seen = observed()
-    seen["master"] = seen["master"].model_copy(update={"cluster": {"error": "", "nodes": nodes}})
-    seen["worker1"] = Observed(hostname="worker1", machine_id="b0b0")
-    assert changes(site, seen) == [("hostname", "gpu-old", "worker1")]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +137,7 @@ def test_three_control_planes_say_it_once(make_site: Make) -> None:
 
 def test_refusal_names_file_line_what_runs_and_what_to_do(make_site: Make, tmp_path: Path) -> None:
     site = make_site(config=CONFIG + "pod_cidr: 10.9.0.0/16\n")
-    found = refused_changes(site, "1.35.8", ENDPOINT, observed())
+    found = refused_changes(site, "1.35.8", ENDPOINT, observed(), {})
     error = refusal(found, load_site(tmp_path).sources)
     assert error.exit_code is ExitCode.PREFLIGHT_FAILED
     place = f"{tmp_path / 'config.yaml'}:3:1"

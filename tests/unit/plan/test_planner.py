@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,10 +132,51 @@ def test_unreachable_machine_has_no_work_and_is_named(site: Site, inventory: Inv
     assert plan.unreachable == {"worker1": "no route"}
 
 
-def test_limit_touches_no_other_machine(site: Site, inventory: Inventory) -> None:
-    plan = make_plan(site, inventory, bare(site), limit=["worker2"])
-    work = {step.host for phase in plan.steps for step in phase.hosts}
-    assert work == {"worker2"}
+def work_of(plan: Plan) -> dict[str, list[str]]:
+    """Machine -> the phases that it has work in."""
+    hosts = dict.fromkeys(step.host for phase in plan.steps for step in phase.hosts)
+    return {host: [phase.name for phase in plan.steps if host in phase.names] for host in hosts}
+
+
+NEW_WORKER = ["base", "time", "runtime", "workers"]
+
+
+@pytest.mark.parametrize("changed", [(), ("container_runtime",), ("control_plane", "pod_network")])
+def test_limit_touches_no_other_machine(site: Site, inventory: Inventory, changed: tuple[str, ...]) -> None:
+    """Nor are settings applied on others that were changed meanwhile."""
+    seen = {**converged(inventory), "worker2": bare(site)["worker2"]}
+    roles = {role: RoleRecord(settings={}) if role in changed else it for role, it in seen["master"].roles.items()}
+    seen["master"] = seen["master"].model_copy(update={"roles": roles})
+    assert work_of(make_plan(site, inventory, seen, limit=["worker2"])) == {"worker2": NEW_WORKER}
+
+
+def test_limit_brings_the_store_up_to_what_the_machine_asks_it_for(site: Site, inventory: Inventory) -> None:
+    seen = {**converged(inventory), "worker2": bare(site)["worker2"]}
+    roles = {**seen["master"].roles, "component_store": RoleRecord(settings={"component_store_files": "older"})}
+    seen["master"] = seen["master"].model_copy(update={"roles": roles})
+    plan = make_plan(site, inventory, seen, limit=["worker2"])
+    assert work_of(plan) == {"worker2": NEW_WORKER, "master": ["components"]}
+    store = next(step for step in plan.steps if step.name == "components")
+    assert store.hosts[0].reasons[0] == "needed by worker2"
+    assert store.hosts[0].reasons[1].startswith("settings changed: component_store_files")
+
+
+def test_limit_brings_a_control_plane_that_cannot_let_anybody_join(site: Site, inventory: Inventory) -> None:
+    seen = {**converged(inventory), "worker2": bare(site)["worker2"]}
+    broken = RoleRecord(settings=seen["master"].roles["control_plane"].settings, drift=("a manifest is missing",))
+    roles = {**seen["master"].roles, "control_plane": broken}
+    seen["master"] = seen["master"].model_copy(update={"roles": roles})
+    assert work_of(make_plan(site, inventory, seen, limit=["worker2"])) == {
+        "worker2": NEW_WORKER,
+        "master": ["control-plane"],
+    }
+
+
+def test_limit_on_bare_machines_brings_all_that_makes_the_cluster(site: Site, inventory: Inventory) -> None:
+    work = work_of(make_plan(site, inventory, bare(site), limit=["worker2"]))
+    assert work == {"worker2": NEW_WORKER, "master": ["base", "time", "components", "runtime", "control-plane"]}
+    only = make_plan(site, inventory, bare(site), limit=["worker2"], phases=["base"])
+    assert work_of(only) == {"worker2": ["base"]}
 
 
 def test_phase_by_name_runs_on_its_machines_anyway(site: Site, inventory: Inventory) -> None:

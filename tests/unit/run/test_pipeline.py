@@ -18,6 +18,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.run.lock import holder, site_lock
@@ -65,6 +66,10 @@ class Scripted:
 
     def watched(self, site: Site) -> tuple[str, ...]:
         return watched(site, self.limit) if self.machines else ()
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        del site, observation
+        return ()
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         del site

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.engine.base import Engine
+from pai_install.cluster.client import ClusterClient, Select
+from pai_install.cluster.model import Pod
 from pai_install.errors import PaiError
-from pai_install.health.act.pod import POD_TABLE, labels_of, results, spec_on
-from pai_install.health.nodes import KubectlCall, kubectl
-from pai_install.plan.model import Inventory
+from pai_install.health.act.pod import NAMESPACE, labels_of, results, spec_on
 
 SELECTOR = "app=pai-health-bandwidth"
 LIMIT_S = 600
@@ -22,7 +20,9 @@ _PLACES = "/opt/nccl-tests/build:/opt/nccl_tests/build:/nccl-tests/build:/worksp
 _SCRIPT = f'PATH="$PATH:{_PLACES}" exec all_reduce_perf "$@"'
 _TOTAL = re.compile(r"<fb_memory_usage>\s*<total>(\d+) MiB")
 _GIB = (16, 8, 4, 2, 1)
-_DELETE = KubectlCall(("delete", "job", "-l", SELECTOR, "--ignore-not-found", "--cascade=foreground", "--timeout=120s"))
+_JOBS = Select(("jobs.batch",), NAMESPACE, SELECTOR)
+_PODS = Select(("pods",), NAMESPACE, SELECTOR)
+_REMOVAL_S = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,33 +46,25 @@ def plan_run(device: str, smi_xml: str) -> BandwidthRun | None:
     return BandwidthRun(device, len(totals), size)
 
 
-def measure(
-    engine: Engine, inventory: Inventory, runs: Mapping[str, BandwidthRun], image: str
-) -> dict[str, dict[str, Any]]:
+def measure(cluster: ClusterClient, runs: Mapping[str, BandwidthRun], image: str) -> dict[str, dict[str, Any]]:
     """Machine -> how all_reduce_perf of `image` went there, in the form of the collector's commands.
 
     rc 0 and its output; rc 1 and why when it failed; timed_out when it did not end or start in time, for instance
     because a GPU is in use. All machines at once. Raises PaiError when the cluster cannot be asked. The jobs are
     removed, whatever happens; should this program be killed, the cluster ends and removes them itself.
     """
-    jobs = [_job(machine, run, image) for machine, run in sorted(runs.items())]
-    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": jobs})
-    ended = ("wait", "job", "-l", SELECTOR, "--for=jsonpath={.status.conditions}", f"--timeout={LIMIT_S}s")
-    calls = [
-        _DELETE,
-        KubectlCall(("create", "-f", "-"), manifest),
-        KubectlCall(ended, may_fail=True),
-        KubectlCall(("get", "pod", "-l", SELECTOR, "-o", POD_TABLE)),
-        KubectlCall(("logs", "-l", SELECTOR, "--prefix", "--tail=400", "--max-log-requests=2000"), may_fail=True),
-        _DELETE,
-    ]
+    cluster.delete_selected(_JOBS, wait_s=_REMOVAL_S)
     try:
-        _, _, _, pods, logs, _ = kubectl(engine, inventory, calls)
+        cluster.create([_job(machine, run, image) for machine, run in sorted(runs.items())])
+        cluster.wait(_JOBS, "jsonpath={.status.conditions}", LIMIT_S)
+        (pods,) = cluster.list(_PODS)
+        logs = cluster.logs_of(_PODS, tail=400)
     except BaseException:
         with suppress(PaiError):
-            kubectl(engine, inventory, [_DELETE])
+            cluster.delete_selected(_JOBS)
         raise
-    return results(sorted(runs), pods, logs)
+    cluster.delete_selected(_JOBS, wait_s=_REMOVAL_S)
+    return results(sorted(runs), tuple(map(Pod.parse, pods)), logs)
 
 
 def not_run(why: str) -> dict[str, Any]:
@@ -102,5 +94,6 @@ def _job(machine: str, run: BandwidthRun, image: str) -> dict[str, Any]:
         "ttlSecondsAfterFinished": LIMIT_S,
         "template": {"metadata": {"labels": labels}, "spec": pod},
     }
-    metadata = {"name": f"pai-health-bandwidth-{machine}"[:63].rstrip("-."), "labels": labels}
+    name = f"pai-health-bandwidth-{machine}"[:63].rstrip("-.")
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict, gravest
+from pai_install.cluster.client import Patch
 from pai_install.cluster.labels import CORDONED_BY_HEALTH
-from pai_install.health.nodes import KubectlCall
+from pai_install.cluster.model import Node, Ref
 from pai_install.health.report import UNREACHED, HealthReport
 
 # While these are unknown, the others say little.
 _BEARERS = frozenset({"driver-responds", "driver-status", "gpu-count", "gpu-lost", "gpu-readable"})
 _WARNS_OF_CORDONS = "kubernetes-ready"
 LABEL = CORDONED_BY_HEALTH
-_COLUMNS = '{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}' + "{.metadata.labels['" + LABEL + "']}"
-NODES_QUERY = KubectlCall(("get", "nodes", "-o", "jsonpath={range .items[*]}" + _COLUMNS + '{"\\n"}{end}'))
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterNode:
-    """One node: whether it takes no pods, and the check for which this program took it out, '' when it did not."""
-
-    name: str
-    cordoned: bool
-    reason: str = ""
-
-    @property
-    def ours(self) -> bool:
-        """Whether this program took it out."""
-        return bool(self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +32,23 @@ class Cordoning:
     kept: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def calls(self) -> list[KubectlCall]:
-        """What to tell kubectl, in order.
-
-        A node is labelled before it is cordoned and unlabelled after it is released: a crash in between must not
-        leave a cordon that looks like a person's.
-        """
-        found: list[tuple[str, ...]] = []
-        for name, check in self.cordon.items():
-            found += [("label", "node", name, f"{LABEL}={check}", "--overwrite"), ("cordon", name)]
-        for name in self.release:
-            found += [("uncordon", name), ("label", "node", name, f"{LABEL}-")]
-        return [KubectlCall(words) for words in found]
+    def patches(self) -> list[Patch]:
+        """What to change. Mark and cordon are one change: a cordon without its mark would look like a person's."""
+        taken = {name: _mark(check, unschedulable=True) for name, check in self.cordon.items()}
+        given_back = {name: _mark(None, unschedulable=None) for name in self.release}
+        return [Patch(Ref("node", name), body) for name, body in {**taken, **given_back}.items()]
 
 
-def parse_nodes(text: str) -> tuple[ClusterNode, ...]:
-    """The answer to NODES_QUERY."""
-    rows = (line.split("\t") for line in text.splitlines())
-    return tuple(ClusterNode(row[0], row[1] == "true", row[2]) for row in rows if len(row) == 3 and row[0])
+def _mark(check: str | None, *, unschedulable: bool | None) -> dict[str, Any]:
+    return {"metadata": {"labels": {LABEL: check}}, "spec": {"unschedulable": unschedulable}}
 
 
-def plan_cordons(nodes: Sequence[ClusterNode], report: HealthReport, max_share: float) -> Cordoning:
+def reason_of(node: Node) -> str:
+    """The check for which this program took a node out; "" when it did not."""
+    return node.labels.get(LABEL, "")
+
+
+def plan_cordons(nodes: Sequence[Node], report: HealthReport, max_share: float) -> Cordoning:
     """Cordons nodes with a FAIL that asks for more than configuration, the gravest first.
 
     At most `max_share` (0..1) of all nodes are out then, persons' cordons counted; of a few nodes still one, unless
@@ -75,16 +57,16 @@ def plan_cordons(nodes: Sequence[ClusterNode], report: HealthReport, max_share: 
     """
     failing = _failing(report)
     why_not = {
-        node.name: _still_out(node.reason, machine.findings)
+        node.name: _still_out(reason_of(node), machine.findings)
         for node in nodes
         for machine in report.machines
-        if node.ours and node.name == machine.name and node.name not in failing
+        if reason_of(node) and node.name == machine.name and node.name not in failing
     }
     release = tuple(name for name, why in why_not.items() if not why)
-    out = sum(node.cordoned for node in nodes if node.name not in release)
+    out = sum(node.cordoned is not False for node in nodes if node.name not in release)
     # 0.29 of 100 nodes are 28.999...: the share as it was meant
     room = max(int(max_share * len(nodes) + 1e-9), 1 if max_share > 0 else 0) - out
-    sick = [node.name for node in nodes if not node.cordoned and node.name in failing]
+    sick = [node.name for node in nodes if node.cordoned is False and node.name in failing]
     sick.sort(key=lambda name: -failing[name].action.rank)
     taken, refused = sick[: max(room, 0)], sick[max(room, 0) :]
     kept = {name: why for name, why in why_not.items() if why}

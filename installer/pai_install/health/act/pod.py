@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from pai_install.engine.base import Engine
-from pai_install.health.nodes import KubectlCall, kubectl
-from pai_install.plan.model import Inventory
+from pai_install.cluster.client import ClusterClient, Select
+from pai_install.cluster.model import Pod
+from pai_install.errors import PaiError
 
+NAMESPACE = "default"
 SELECTOR = "app=pai-health-gpu"
-WAIT = "120s"
+PODS = Select(("pods",), NAMESPACE, SELECTOR)
+WAIT_S = 120
 MACHINE_LABEL = "pai-install/machine"
-_LOG = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")
-POD_TABLE = (
-    "jsonpath={range .items[*]}{.metadata.labels['" + MACHINE_LABEL + "']}"
-    '{"\\t"}{.metadata.name}{"\\t"}{.status.phase}{"\\t"}{.status.reason}'
-    '{.status.conditions[?(@.status=="False")].message}{.status.containerStatuses[*].state.waiting.message}{"\\n"}{end}'
-)
 
 
-def try_pods(engine: Engine, inventory: Inventory, devices: Mapping[str, str], image: str) -> dict[str, dict[str, Any]]:
+def try_pods(cluster: ClusterClient, devices: Mapping[str, str], image: str) -> dict[str, dict[str, Any]]:
     """Machine -> how a pod with one device there went, in the form of the collector's commands.
 
     devices: machine -> resource name. rc 0 and the output of `nvidia-smi -L`; rc 1 and why when it failed; timed_out
@@ -30,18 +25,18 @@ def try_pods(engine: Engine, inventory: Inventory, devices: Mapping[str, str], i
     cannot be asked. The pods are removed.
     """
     machines = sorted(devices)
-    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": [_pod(m, devices[m], image) for m in machines]})
-    wait = ("wait", "pod", "-l", SELECTOR, "--for=jsonpath={.status.phase}=Succeeded", f"--timeout={WAIT}")
-    calls = [
-        KubectlCall(("delete", "pod", "-l", SELECTOR, "--ignore-not-found", "--timeout=60s")),
-        KubectlCall(("create", "-f", "-"), manifest),
-        KubectlCall(wait, may_fail=True),
-        KubectlCall(("get", "pod", "-l", SELECTOR, "-o", POD_TABLE)),
-        KubectlCall(("logs", "-l", SELECTOR, "--prefix", "--tail=100", "--max-log-requests=2000"), may_fail=True),
-        KubectlCall(("delete", "pod", "-l", SELECTOR, "--ignore-not-found", "--wait=false")),
-    ]
-    _, _, _, pods, logs, _ = kubectl(engine, inventory, calls)
-    return results(machines, pods, logs)
+    cluster.delete_selected(PODS, wait_s=60)
+    try:
+        cluster.create([_pod(machine, devices[machine], image) for machine in machines])
+        cluster.wait(PODS, "jsonpath={.status.phase}=Succeeded", WAIT_S)
+        (pods,) = cluster.list(PODS)
+        logs = cluster.logs_of(PODS, tail=100)
+    except BaseException:
+        with suppress(PaiError):
+            cluster.delete_selected(PODS)
+        raise
+    cluster.delete_selected(PODS)
+    return results(machines, tuple(map(Pod.parse, pods)), logs)
 
 
 def _pod(machine: str, device: str, image: str) -> dict[str, Any]:
@@ -52,7 +47,8 @@ def _pod(machine: str, device: str, image: str) -> dict[str, Any]:
         "command": ["nvidia-smi", "-L"],
         "resources": {"limits": {device: "1"}},
     }
-    metadata = {"name": f"pai-health-{machine}", "labels": labels_of(SELECTOR, machine)}
+    name = f"pai-health-{machine}"
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": labels_of(SELECTOR, machine)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec_on(machine, container)}
 
 
@@ -74,19 +70,16 @@ def labels_of(selector: str, machine: str) -> dict[str, str]:
     return {name: value, MACHINE_LABEL: machine}
 
 
-def results(machines: Sequence[str], pods: str, logs: str) -> dict[str, dict[str, Any]]:
-    """What the table of pods (POD_TABLE) and the prefixed log lines say of each machine."""
-    rows = {row[0]: row for row in (line.split("\t") for line in pods.splitlines()) if len(row) == 4}
-    printed: dict[str, list[str]] = {}
-    for line in logs.splitlines():
-        if match := _LOG.match(line):
-            printed.setdefault(match.group(1), []).append(match.group(2))
-    found = {}
-    for machine in machines:
-        _, pod, phase, why = rows.get(machine, ("", "", "", "the pod is gone"))
-        output = "\n".join(printed.get(pod, ()))
-        result: dict[str, Any] = {"rc": None, "timed_out": True, "stdout": output, "stderr": why}
-        if phase in ("Succeeded", "Failed"):
-            result = {"rc": 0 if phase == "Succeeded" else 1, "stdout": output, "stderr": why}
-        found[machine] = result
-    return found
+def results(machines: Sequence[str], pods: Sequence[Pod], logs: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """What the pods and their logs (pod -> text) say of each machine."""
+    of_machine = {pod.labels.get(MACHINE_LABEL, ""): pod for pod in pods}
+    return {machine: _result(of_machine.get(machine), logs) for machine in machines}
+
+
+def _result(pod: Pod | None, logs: Mapping[str, str]) -> dict[str, Any]:
+    if pod is None:
+        return {"rc": None, "timed_out": True, "stdout": "", "stderr": "the pod is gone"}
+    result = {"stdout": logs.get(pod.name, ""), "stderr": pod.why}
+    if pod.finished:
+        return {"rc": 0 if pod.phase == "Succeeded" else 1, **result}
+    return {"rc": None, "timed_out": True, **result}

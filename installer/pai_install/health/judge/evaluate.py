@@ -11,8 +11,9 @@ from pai_install.checks.limits import Limits
 from pai_install.checks.result import skipped, unknown
 from pai_install.checks.runner import results
 from pai_install.checks.verdict import CALM, Action, Verdict, costliest
+from pai_install.cluster.model import Node
 from pai_install.health.evidence.document import Evidence
-from pai_install.health.evidence.parse.host import KubernetesNode, parse_kubernetes_nodes
+from pai_install.health.evidence.parse.host import parse_kubernetes_nodes
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.facts import facts_of, snapshot_of
 from pai_install.health.judge.fleet import Fleet, MachineFacts
@@ -107,7 +108,7 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
     """Reports of all machines, in the order of the evidence, those of the comparison included."""
     reports: list[MachineReport] = []
     facts: list[MachineFacts] = []
-    nodes: dict[str, KubernetesNode] | None = None
+    nodes: dict[str, Node] | None = None
     gap = ""
     for item in evidence:
         view = machine_view(item, knowledge)

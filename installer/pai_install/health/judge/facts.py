@@ -11,7 +11,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_tracking
-from pai_install.health.evidence.parse.links import parse_infiniband, parse_nvlink_errors, parse_nvlink_status
+from pai_install.health.evidence.parse.links import parse_nvlink_errors, parse_nvlink_status
 from pai_install.health.evidence.parse.nccl import COMMAND as ALL_REDUCE
 from pai_install.health.evidence.parse.nccl import parse_all_reduce
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
@@ -53,7 +53,7 @@ def facts_of(machine: MachineView) -> MachineFacts:
         r"\bv?(\d+\.\d+\.\d+\S*)", _attempt(lambda: machine.output("containerd_version")) or ""
     )
     traits["toolkit"] = _search(r"\b(\d+\.\d+\.\d+\S*)", _attempt(lambda: machine.output("toolkit_version")) or "")
-    ports = parse_infiniband(_attempt(lambda: machine.files("/sys/class/infiniband/", "files_infiniband")) or {})
+    ports = _attempt(lambda: machine.ports) or ()
     traits["rdma-firmware"] = ", ".join(sorted({port.firmware for port in ports if port.firmware}))
     tracking = parse_tracking(_attempt(lambda: machine.output("chrony_tracking")) or "")
     measured = parse_all_reduce(_attempt(lambda: machine.output(ALL_REDUCE)) or "")
@@ -121,7 +121,7 @@ def _numbers(gpu: GpuView) -> dict[str, float]:
 
 def _host_counters(machine: MachineView) -> dict[str, dict[str, float]]:
     counters: dict[str, dict[str, float]] = {}
-    for port in parse_infiniband(_attempt(lambda: machine.files("/sys/class/infiniband/", "files_infiniband")) or {}):
+    for port in _attempt(lambda: machine.ports) or ():
         counters[f"port {port.name}"] = {name: float(value) for name, value in port.counters.items()}
     for path, text in (_attempt(lambda: machine.files("/sys/class/net/", "files_host")) or {}).items():
         if path.endswith("/carrier_changes") and text.isdecimal():

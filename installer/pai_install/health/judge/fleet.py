@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pai_install.checks.limits import Limits
-from pai_install.health.evidence.parse.host import KubernetesNode
+from pai_install.cluster.model import Node
 from pai_install.health.judge.expectation import Expectation
 
 
@@ -37,6 +37,6 @@ class Fleet:
     """
 
     machines: tuple[MachineFacts, ...]
-    nodes: Mapping[str, KubernetesNode] | None
+    nodes: Mapping[str, Node] | None
     limits: Limits
     nodes_gap: str = ""

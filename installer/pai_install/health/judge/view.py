@@ -51,6 +51,7 @@ class MachineView:
         self._history = history
         self.record = Record()
         self._limits: dict[tuple[str, str], Limit | None] = {}
+        self._below: dict[str, dict[str, str]] = {}
 
     @property
     def name(self) -> str:
@@ -140,15 +141,45 @@ class MachineView:
             raise NotObservedError(missing, f"{path} was not readable")
         return self._evidence.files[path]
 
-    def files(self, prefix: str, group: str) -> dict[str, str]:
+    def files(self, prefix: str, group: str) -> Mapping[str, str]:
         """Files whose path starts with `prefix`; `group` is the reader that must have worked.
 
         Raises NotObservedError when it had not.
         """
         self.record.read(group)
+        self._require_reader(group)
+        return self._files_below(prefix)
+
+    def _files_below(self, prefix: str) -> Mapping[str, str]:
+        found = self._below.get(prefix)
+        if found is None:
+            files = self._evidence.files
+            found = self._below[prefix] = {path: files[path] for path in files if path.startswith(prefix)}
+        return found
+
+    def file_of(self, path: str, group: str) -> str | None:
+        """One file of those that the reader `group` collected, None where the machine has none of that name.
+
+        Raises NotObservedError when the reader did not work.
+        """
+        self.record.read(group)
+        self._require_reader(group)
+        return self._evidence.files.get(path)
+
+    def _require_reader(self, group: str) -> None:
         if group in self._evidence.broken or group not in self._evidence.facts:
             raise NotObservedError(Verdict.UNKNOWN, f"{group} could not be read")
-        return {path: text for path, text in self._evidence.files.items() if path.startswith(prefix)}
+
+    @cached_property
+    def _ports(self) -> tuple[links.FabricPort, ...]:
+        return links.parse_infiniband(self._files_below("/sys/class/infiniband/"))
+
+    @property
+    def ports(self) -> tuple[links.FabricPort, ...]:
+        """Every InfiniBand or RoCE port. Raises NotObservedError when they could not be read."""
+        self.record.read("files_infiniband")
+        self._require_reader("files_infiniband")
+        return self._ports
 
     def fact(self, name: str) -> object:
         """What one of the collector's readers found. Raises NotObservedError when it failed."""

@@ -12,7 +12,7 @@ from pai_install.site.scalars import invalid
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import Flag, ListOf, MappingOf, NodePort, Section, Whole, Word
 
-_TOP = "physicalCluster and virtualClusters"
+_TOP = "a mapping with physicalCluster and virtualClusters"
 
 
 class SkuShare(Section):

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.engine.base import Event, EventKind
-from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
 from pai_install.health.act.bandwidth import BandwidthRun, measure, not_run, plan_run
 from pai_install.health.checkup import Request
-from pai_install.health.collect.run import PLAYBOOK, health_inventory
+from pai_install.health.collect.run import PLAYBOOK
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.nccl import COMMAND, parse_all_reduce
 from pai_install.health.judge.evaluate import Knowledge, evaluate
-from pai_install.health.nodes import NODES_PLAYBOOK
-from pai_install.site.model import Site
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.health.machines import CATALOGUE, LIMITS, Box, change, h100, healthy, smi_xml
 from tests.unit.health.test_checkup import Make, answer, checkup, document, site  # noqa: F401 - fixtures
 
@@ -169,36 +165,32 @@ def test_gpus_that_do_not_answer_are_not_measured() -> None:
 
 
 ARGUMENTS = ["all_reduce_perf", "-b", "16G", "-e", "16G", "-g", "8", "-w", "5", "-n", "20", "-c", "1"]
-PODS = "gpu-01\tpai-health-bandwidth-gpu-01-x7\tSucceeded\t\ngpu-02\tpai-health-bandwidth-gpu-02-k2\tPending\tno GPU\n"
-LOGS = "".join(f"[pod/pai-health-bandwidth-gpu-01-x7/all-reduce] {line}\n" for line in printed(GOOD).splitlines())
+LOGS = {"pai-health-bandwidth-gpu-01-x7": printed(GOOD)}
 
 
-def answers(*texts: str) -> Event:
-    return Event(EventKind.OK, host="master", result={"results": [{"stdout": text} for text in texts]})
+def started(job: Any) -> list[dict[str, Any]]:
+    """What becomes of a job: on gpu-01 its pod ends well, elsewhere it finds no GPU."""
+    template = job["spec"]["template"]["metadata"]["labels"]
+    well = template["pai-install/machine"] == "gpu-01"
+    name = f"{job['metadata']['name']}-{'x7' if well else 'k2'}"
+    metadata = {"name": name, "namespace": "default", "labels": template}
+    return [job, {"kind": "Pod", "metadata": metadata, "status": {"phase": "Succeeded" if well else "Pending"}}]
 
 
-def calls_of(engine: ReplayEngine, number: int = 0) -> list[dict[str, Any]]:
-    calls: list[dict[str, Any]] = engine.requests[number].extra_vars["pai_health_kubectl"]
-    return calls
+def jobs_of(cluster: FakeCluster) -> list[dict[str, Any]]:
+    return [job for method, jobs in cluster.calls if method == "create" for job in jobs]
 
 
-def test_one_job_per_machine_with_all_its_gpus(site: Site) -> None:  # noqa: F811
-    engine = ReplayEngine({NODES_PLAYBOOK: (answers("", "", "", PODS, LOGS, ""),)})
+def test_one_job_per_machine_with_all_its_gpus() -> None:
+    cluster = FakeCluster(makes=started, logged=LOGS)
     runs = {name: BandwidthRun("nvidia.com/gpu", 8, 16) for name in ("gpu-01", "gpu-02")}
-    found = measure(engine, health_inventory(site), runs, "nccl-tests:13")
+    found = measure(cluster, runs, "nccl-tests:13")
     assert found["gpu-01"]["rc"] == 0
     assert parse_all_reduce(found["gpu-01"]["stdout"]) == parse_all_reduce(printed(GOOD))
     assert found["gpu-02"]["timed_out"]
-    calls = calls_of(engine)
-    assert [call["argv"][:2] for call in calls] == [
-        ["delete", "job"],
-        ["create", "-f"],
-        ["wait", "job"],
-        ["get", "pod"],
-        ["logs", "-l"],
-        ["delete", "job"],
-    ]
-    jobs = json.loads(calls[1]["stdin"])["items"]
+    methods = [method for method, _ in cluster.calls]
+    assert methods == ["delete_selected", "create", "wait", "list", "logs_of", "delete_selected"]
+    jobs = jobs_of(cluster)
     assert [job["metadata"]["name"] for job in jobs] == [f"pai-health-bandwidth-{name}" for name in sorted(runs)]
     pod = jobs[0]["spec"]["template"]["spec"]
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": "gpu-01"}
@@ -206,35 +198,30 @@ def test_one_job_per_machine_with_all_its_gpus(site: Site) -> None:  # noqa: F81
     assert pod["containers"][0]["command"][3:] == ARGUMENTS
 
 
-def test_jobs_end_and_vanish_also_when_nobody_removes_them(site: Site) -> None:  # noqa: F811
-    engine = ReplayEngine({NODES_PLAYBOOK: (answers("", "", "", PODS, LOGS, ""),)})
-    measure(engine, health_inventory(site), {"gpu-01": BandwidthRun("nvidia.com/gpu", 8, 16)}, "i")
-    spec = json.loads(calls_of(engine)[1]["stdin"])["items"][0]["spec"]
+def test_jobs_end_and_vanish_also_when_nobody_removes_them() -> None:
+    cluster = FakeCluster(makes=started, logged=LOGS)
+    measure(cluster, {"gpu-01": BandwidthRun("nvidia.com/gpu", 8, 16)}, "i")
+    spec = jobs_of(cluster)[0]["spec"]
     assert (spec["backoffLimit"], spec["activeDeadlineSeconds"], spec["ttlSecondsAfterFinished"]) == (0, 600, 600)
 
 
-def test_jobs_are_removed_when_the_run_fails(site: Site) -> None:  # noqa: F811
-    failed = Event(EventKind.FAILED, host="master", result={"msg": "no way"})
-    engine = ReplayEngine({NODES_PLAYBOOK: (failed,)})
-    with pytest.raises(PaiError, match="kubectl failed"):
-        measure(engine, health_inventory(site), {"gpu-01": BandwidthRun("nvidia.com/gpu", 8, 16)}, "i")
-    assert [call["argv"][:2] for call in calls_of(engine, 1)] == [["delete", "job"]]
+def test_jobs_are_removed_when_the_run_fails() -> None:
+    cluster = FakeCluster(refuses=PaiError("no way"))
+    with pytest.raises(PaiError, match="no way"):
+        measure(cluster, {"gpu-01": BandwidthRun("nvidia.com/gpu", 8, 16)}, "i")
+    assert [method for method, _ in cluster.calls] == ["delete_selected", "create", "delete_selected"]
 
 
 def test_a_run_measures_where_gpus_answer_and_says_why_elsewhere(checkup: Make) -> None:  # noqa: F811
     good = healthy(2, "gpu-01").output("kubernetes_nodes", "")
     hung = healthy(2, "gpu-02").command("nvidia_smi_xml", CommandResult(timed_out=True))
-    machines, engine = checkup(
-        answer("gpu-01", document(good)),
-        answer("gpu-02", document(hung)),
-        nodes=(answers("", "", "", PODS, LOGS, ""),),
-    )
+    cluster = FakeCluster(makes=started, logged=LOGS)
+    machines, _ = checkup(answer("gpu-01", document(good)), answer("gpu-02", document(hung)), cluster=cluster)
     report = machines.run(Request(limit=("gpu-01", "gpu-02"), bandwidth_image="nccl-tests:13"))
     found = {item.subject: item for item in report.findings if item.id == CHECK}
     assert found["gpu-01"].value == "471.23 GB/s"
     assert "did not name its GPUs" in found["gpu-02"].message
-    assert [request.playbook for request in engine.requests] == [PLAYBOOK, NODES_PLAYBOOK]
-    assert len(json.loads(calls_of(engine, 1)[1]["stdin"])["items"]) == 1
+    assert len(jobs_of(cluster)) == 1
 
 
 def test_without_a_cluster_nothing_is_started(checkup: Make) -> None:  # noqa: F811

@@ -7,7 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pai_install.checks.verdict import Verdict
-from pai_install.health.act.cordon import LABEL, NODES_QUERY, ClusterNode, parse_nodes, plan_cordons
+from pai_install.cluster.model import Node, Ref
+from pai_install.health.act.cordon import LABEL, plan_cordons
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.report import HealthReport
 from tests.unit.health.machines import NOW, Box, gpu_change, h100, healthy
@@ -19,18 +20,14 @@ def report(*, bad: Sequence[str] = (), good: Sequence[str] = (), gone: Sequence[
     return HealthReport(tuple(machines), dict.fromkeys(gone, "no route"))
 
 
-def node(name: str, *, cordoned: bool = False, reason: str = "") -> ClusterNode:
-    return ClusterNode(name, cordoned, reason)
+def node(name: str, *, cordoned: bool | None = False, reason: str = "") -> Node:
+    return Node(name, cordoned=cordoned, labels={LABEL: reason} if reason else {})
 
 
-def test_nodes_are_read() -> None:
-    text = "a\ttrue\tgpu-xid\nb\t\t\nc\ttrue\t\nbroken\n"
-    assert parse_nodes(text) == (
-        node("a", cordoned=True, reason="gpu-xid"),
-        node("b"),
-        node("c", cordoned=True),
-    )
-    assert LABEL in NODES_QUERY.argv[-1]
+def test_a_node_that_does_not_say_is_not_cordoned_and_takes_room() -> None:
+    nodes = [node("a", cordoned=None), *(node(name) for name in "bcde")]
+    plan = plan_cordons(nodes, report(bad="ab", good="cde"), 0.2)
+    assert (dict(plan.cordon), plan.refused) == ({}, ("b",))
 
 
 def test_sick_nodes_are_cordoned_with_their_reason() -> None:
@@ -75,16 +72,16 @@ def test_a_released_node_makes_room() -> None:
     assert (dict(plan.cordon), plan.release) == ({"b": "gpu-remap-failed"}, ("a",))
 
 
-def test_label_comes_before_the_cordon_and_goes_after_it() -> None:
+def test_mark_and_cordon_are_one_change() -> None:
     nodes = [node("a", cordoned=True, reason="gpu-remap-failed"), node("b"), node("c"), node("d")]
-    calls = plan_cordons(nodes, report(bad="b", good="acd"), 0.5).calls
-    assert [call.argv for call in calls] == [
-        ("label", "node", "b", f"{LABEL}=gpu-remap-failed", "--overwrite"),
-        ("cordon", "b"),
-        ("uncordon", "a"),
-        ("label", "node", "a", f"{LABEL}-"),
+    patches = plan_cordons(nodes, report(bad="b", good="acd"), 0.5).patches
+    assert [(patch.ref, patch.body) for patch in patches] == [
+        (
+            Ref("node", "b"),
+            {"metadata": {"labels": {LABEL: "gpu-remap-failed"}}, "spec": {"unschedulable": True}},
+        ),
+        (Ref("node", "a"), {"metadata": {"labels": {LABEL: None}}, "spec": {"unschedulable": None}}),
     ]
-    assert not any(call.may_fail for call in calls)
 
 
 def test_the_share_is_the_number_that_was_meant() -> None:

@@ -284,10 +284,3 @@ def test_kubernetes_nodes() -> None:
     assert nodes["gpu-01"].allocatable == {"cpu": 128, "memory": 1056000000 * 1024, "nvidia.com/gpu": 8}
     assert nodes["gpu-02"].capacity == {}
     assert set(nodes) == {"gpu-01", "gpu-02"}
-
-
-@pytest.mark.parametrize(
-    ("text", "value"), [("8", 8), ("100m", 0.1), ("2Gi", 2**31), ("3k", 3000), ("1e3", None), ("", None), ("x", None)]
-)
-def test_quantities(text: str, value: float | None) -> None:
-    assert host.quantity(text) == (pytest.approx(value) if value is not None else None)

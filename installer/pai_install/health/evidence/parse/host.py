@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_QUANTITY = re.compile(r"^(\d+)(Ki|Mi|Gi|Ti|k|M|G|m)?$")
+from pai_install.cluster.model import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,37 +143,15 @@ def parse_json_object(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@dataclass(frozen=True, slots=True)
-class KubernetesNode:
-    """One node as the API server sees it; capacity and allocatable: resource -> amount (bytes, cores or devices)."""
-
-    name: str
-    ready: str
-    cordoned: bool
-    capacity: Mapping[str, float]
-    allocatable: Mapping[str, float]
-
-
-def parse_kubernetes_nodes(text: str) -> dict[str, KubernetesNode]:
+def parse_kubernetes_nodes(text: str) -> dict[str, Node]:
     """Name -> node of the collector's `kubectl get nodes`: tab-separated lines."""
-    found = {}
-    for line in text.splitlines():
-        cells = line.split("\t")
-        if len(cells) == 5 and cells[0]:
-            name, cordoned, capacity, allocatable, ready = cells
-            found[name] = KubernetesNode(name, ready, cordoned == "true", _resources(capacity), _resources(allocatable))
-    return found
+    rows = (line.split("\t") for line in text.splitlines())
+    return {row[0]: _node(*row) for row in rows if len(row) == 5 and row[0]}
 
 
-def _resources(text: str) -> dict[str, float]:
-    amounts = {name: quantity(str(value)) for name, value in parse_json_object(text).items()}
-    return {name: amount for name, amount in amounts.items() if amount is not None}
-
-
-def quantity(text: str) -> float | None:
-    """A Kubernetes quantity as a number; None when it is none."""
-    match = _QUANTITY.match(text)
-    if not match:
-        return None
-    factors = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3}
-    return int(match.group(1)) * factors.get(match.group(2) or "", 1)
+def _node(name: str, cordoned: str, capacity: str, allocatable: str, ready: str) -> Node:
+    """A row as the object that the API has, for the one parser of it."""
+    conditions = [{"type": "Ready", "status": ready}] if ready else []
+    amounts = {"capacity": parse_json_object(capacity), "allocatable": parse_json_object(allocatable)}
+    spec = {"unschedulable": cordoned == "true"}
+    return Node.parse({"metadata": {"name": name}, "spec": spec, "status": {"conditions": conditions, **amounts}})

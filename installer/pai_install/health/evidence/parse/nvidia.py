@@ -10,6 +10,7 @@ import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from io import StringIO
 from xml.etree import ElementTree as ET
 
@@ -70,6 +71,7 @@ class SmiReport:
     header: Mapping[str, str] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=4096)  # a thousand machines of one kind have the same slots
 def normalise_bus_id(text: str) -> str:
     """`00000000:0A:00.0`, `PCI:0000:0a:00`, `0A:00.0` -> `0000:0a:00.0`; other text stays, in lower case."""
     cleaned = text.strip().lower().removeprefix("pci:")

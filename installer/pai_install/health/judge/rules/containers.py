@@ -95,7 +95,7 @@ def containerd_runtime(machine: MachineView) -> Result:
     gpus_only=True,
 )
 def cdi(machine: MachineView) -> Result:
-    files = machine.files("/var/run/cdi/", "files_host") | machine.files("/etc/cdi/", "files_host")
+    files = {**machine.files("/var/run/cdi/", "files_host"), **machine.files("/etc/cdi/", "files_host")}
     specs = {path: text for path, text in files.items() if "nvidia.com/gpu" in text}
     if not specs:
         return warned("there is no CDI file for NVIDIA GPUs", "none", "/var/run/cdi/nvidia.yaml", action=Action.CONFIG)

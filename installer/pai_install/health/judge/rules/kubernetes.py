@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
-from pai_install.health.evidence.parse.host import KubernetesNode
+from pai_install.cluster.model import Node
 from pai_install.health.judge.check import fleet_check
 from pai_install.health.judge.fleet import Fleet, MachineFacts
 
@@ -15,7 +15,7 @@ _NO_ANSWER = (
 )
 
 
-def _node_of(fleet: Fleet, machine: MachineFacts) -> KubernetesNode | Result:
+def _node_of(fleet: Fleet, machine: MachineFacts) -> Node | Result:
     if fleet.nodes is None and fleet.nodes_gap:
         return unknown(f"the control plane did not answer: {fleet.nodes_gap}", remedy=_NO_ANSWER)
     if fleet.nodes is None:
@@ -38,11 +38,12 @@ def ready(fleet: Fleet) -> Iterator[tuple[str, Result]]:
         yield machine.name, node if isinstance(node, Result) else _readiness(node)
 
 
-def _readiness(node: KubernetesNode) -> Result:
-    if not node.ready:
+def _readiness(node: Node) -> Result:
+    if node.ready is None:
         return unknown("Kubernetes does not say whether the node is ready")
-    if node.ready != "True":
-        return failed("Kubernetes says that the node is not ready", node.ready, "True")
+    if not node.ready:
+        said = next(entry.status for entry in node.conditions if entry.type == "Ready")
+        return failed("Kubernetes says that the node is not ready", said, "True")
     if node.cordoned:
         return warned("the node is cordoned: it gets no new pods", "cordoned", "schedulable")
     return passed("ready", "ready")
@@ -66,7 +67,7 @@ def gpus(fleet: Fleet) -> Iterator[tuple[str, Result]]:
         yield machine.name, node if isinstance(node, Result) else _offer(node, machine, fleet)
 
 
-def _offer(node: KubernetesNode, machine: MachineFacts, fleet: Fleet) -> Result:
+def _offer(node: Node, machine: MachineFacts, fleet: Fleet) -> Result:
     device = machine.expected.device or "nvidia.com/gpu"
     mig = sum(amount for name, amount in node.allocatable.items() if name.startswith("nvidia.com/mig-"))
     seen = machine.gpus if device.startswith("nvidia.com/") else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.parse.links import FabricPort, parse_infiniband
+from pai_install.health.evidence.parse.links import FabricPort
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
 
@@ -18,10 +18,6 @@ _RATES = {
     "link_error_recovery": ("ib-recoveries-per-minute", 60),
     "port_rcv_errors": ("ib-receive-errors-per-second", 1),
 }
-
-
-def _ports(machine: MachineView) -> tuple[FabricPort, ...]:
-    return parse_infiniband(machine.files("/sys/class/infiniband/", "files_infiniband"))
 
 
 @machine_check(
@@ -36,7 +32,7 @@ def _ports(machine: MachineView) -> tuple[FabricPort, ...]:
     action=Action.DRAIN,
 )
 def port_state(machine: MachineView) -> Iterator[Result]:
-    ports = _ports(machine)
+    ports = machine.ports
     if not ports:
         yield skipped("no InfiniBand or RoCE device")
     product = machine.gpus[0].peek(fields.PRODUCT).text if machine.gpus else ""
@@ -96,7 +92,7 @@ def _state_of(port: FabricPort, *, alive: bool) -> Result:
     action=Action.DRAIN,
 )
 def port_counters(machine: MachineView) -> Iterator[Result]:
-    ports = _ports(machine)
+    ports = machine.ports
     compared = bad = False
     for port in ports:
         gone = machine.vanished(f"port {port.name}", port.counters) & {*_FATAL_COUNTERS, *_RATES}

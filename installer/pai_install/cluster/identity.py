@@ -3,34 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.model import Node
+from pai_install.cluster.view import view_of
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
 
 CHECK = "node-identity"
-
-
-@dataclass(frozen=True, slots=True)
-class KnownNode:
-    """A node as the cluster knows it. machine_id, address: empty where the cluster does not say."""
-
-    name: str
-    machine_id: str = ""
-    address: str = ""
-
-
-def known_nodes(observed: Mapping[str, Observed]) -> tuple[KnownNode, ...]:
-    """The nodes, as the first control plane saw them that reached the API; none where no one did."""
-    views = [seen.cluster for seen in observed.values() if seen.cluster and not seen.cluster.get("error")]
-    return tuple(map(_known, views[0].get("nodes", ()))) if views else ()
-
-
-def _known(node: Mapping[str, Any]) -> KnownNode:
-    return KnownNode(str(node["name"]), str(node.get("machine_id", "")), str(node.get("address", "")))
 
 
 def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
@@ -53,12 +34,17 @@ def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
 
 def identity_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
     """Nodes that the layout does not have, and machines that were installed anew since they joined."""
-    return (*_unknown_nodes(site, observed), *_reinstalled(observed))
+    return (*_unknown_nodes(site, observed), *_reinstalled(site, observed))
 
 
-def _strays(site: Site, observed: Mapping[str, Observed]) -> tuple[KnownNode, ...]:
+def _nodes(site: Site, observed: Mapping[str, Observed]) -> tuple[Node, ...]:
+    view = view_of(site, observed)
+    return view.nodes if view is not None and not view.error else ()
+
+
+def _strays(site: Site, observed: Mapping[str, Observed]) -> tuple[Node, ...]:
     names = {machine.hostname for machine in site.machines}
-    return tuple(node for node in known_nodes(observed) if node.name not in names)
+    return tuple(node for node in _nodes(site, observed) if node.name not in names)
 
 
 def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
@@ -75,8 +61,8 @@ def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Fin
             yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, "a machine of layout.yaml", remedy)
 
 
-def _reinstalled(observed: Mapping[str, Observed]) -> Iterator[Finding]:
-    for node in known_nodes(observed):
+def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    for node in _nodes(site, observed):
         seen = observed.get(node.name)
         if seen is None or not (node.machine_id and seen.machine_id) or node.machine_id == seen.machine_id:
             continue

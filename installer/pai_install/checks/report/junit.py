@@ -1,35 +1,37 @@
-"""The report as JUnit XML: one suite per machine, one case per check and device."""
+"""Findings as JUnit XML: one suite per subject, one case per check and device; pure."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from xml.etree import ElementTree as ET
 
 from pai_install.checks.finding import Finding
+from pai_install.checks.report.text import by_subject
 from pai_install.checks.verdict import Verdict
-from pai_install.health.report import HealthReport
+
+_NOT_MADE = (Verdict.SKIP, Verdict.UNKNOWN)
 
 
-def junit(report: HealthReport) -> str:
+def junit(findings: Iterable[Finding], *, name: str) -> str:
     """FAIL is a failure; SKIP and UNKNOWN are skipped with their reason; WARN passes with a text."""
-    root = ET.Element("testsuites", name="pai-install health")
-    by_machine: dict[str, list[Finding]] = {}
-    for finding in report.findings:
-        by_machine.setdefault(finding.subject, []).append(finding)
-    for machine, findings in by_machine.items():
-        failures = sum(finding.verdict is Verdict.FAIL for finding in findings)
-        skipped = sum(finding.verdict in (Verdict.SKIP, Verdict.UNKNOWN) for finding in findings)
-        suite = ET.SubElement(
-            root,
-            "testsuite",
-            name=_clean(machine),
-            tests=str(len(findings)),
-            failures=str(failures),
-            skipped=str(skipped),
-            errors="0",
-        )
-        for finding in findings:
+    root = ET.Element("testsuites", name=name)
+    for subject, told in by_subject(findings).items():
+        suite = _suite(root, subject, told)
+        for finding in told:
             _case(suite, finding)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(root: ET.Element, subject: str, findings: Collection[Finding]) -> ET.Element:
+    return ET.SubElement(
+        root,
+        "testsuite",
+        name=_clean(subject),
+        tests=str(len(findings)),
+        failures=str(sum(finding.verdict is Verdict.FAIL for finding in findings)),
+        skipped=str(sum(finding.verdict in _NOT_MADE for finding in findings)),
+        errors="0",
+    )
 
 
 def _case(suite: ET.Element, finding: Finding) -> None:
@@ -39,7 +41,7 @@ def _case(suite: ET.Element, finding: Finding) -> None:
     if finding.verdict is Verdict.FAIL:
         failure = ET.SubElement(case, "failure", message=_clean(finding.message), type=finding.action.value)
         failure.text = _clean(detail)
-    elif finding.verdict in (Verdict.SKIP, Verdict.UNKNOWN):
+    elif finding.verdict in _NOT_MADE:
         ET.SubElement(case, "skipped", message=_clean(f"{finding.verdict.value}: {finding.message}"))
     elif finding.verdict is Verdict.WARN:
         ET.SubElement(case, "system-out").text = _clean(f"WARN: {detail}")

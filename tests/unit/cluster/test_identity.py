@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from pai_install.plan.identity import identity_findings, renamed
+from pai_install.cluster.identity import identity_findings, renamed
 from pai_install.plan.observed import Membership, Observed
 from pai_install.site import Site
+from tests.unit.cluster.conftest import LAYOUT
 
 ADDRESSES = {"master": "10.0.0.1", "worker1": "10.0.0.2", "worker2": "10.0.0.3"}
 
@@ -40,8 +41,6 @@ def test_node_that_the_layout_does_not_have_is_named(site: Site) -> None:
 
 
 def test_absent_machine_keeps_its_node(make_site: Any) -> None:
-    from tests.unit.plan.conftest import LAYOUT  # noqa: PLC0415
-
     site = make_site(layout=LAYOUT.replace("hostname: worker2,", "hostname: worker2, absent: true,"))
     seen = observed()
     del seen["worker2"]

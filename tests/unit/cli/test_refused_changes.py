@@ -1,0 +1,109 @@
+"""What a running cluster cannot take is refused before anything is fetched, and named by status."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.errors import ExitCode
+from pai_install.plan.model import Inventory
+from pai_install.run.state import StateFolder
+from pai_install.site.model import Site
+from tests.unit.cli.stub_environment import NAMES, World, facts, run, write_site
+from tests.unit.runs import done, event, phase
+
+NETWORK = {"pod_cidr": "10.200.0.0/13"}
+RUNS = {**NETWORK, "version": "1.36.3"}
+
+
+@dataclass
+class Fetching(World):
+    """Notes that components were fetched. master: what the control plane runs with."""
+
+    master: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[str, ...] = NAMES
+    fetched: bool = False
+
+    def __post_init__(self) -> None:
+        seen = {name: facts(name)["pai"] for name in NAMES}
+        seen["master"]["kubernetes"] = {"control_plane": True, "joined": True, "settings": self.master}
+        nodes = [{"name": name, "machine_id": f"id-{name}", "address": "10.0.0.77"} for name in self.nodes]
+        seen["master"]["cluster"] = {"error": "", "nodes": nodes, "pods": []}
+        answers = (event("ok", name, "Observe", ansible_facts={"pai": seen[name]}) for name in NAMES)
+        self.script.setdefault("observe.yml", done(*answers))
+        super().__post_init__()
+
+    def inventory(self, site: Site, state: StateFolder, say: object) -> Inventory:
+        """Fetches."""
+        self.fetched = True
+        return super().inventory(site, state, say)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    return write_site(tmp_path / "cluster")
+
+
+def change(site: Path, line: str) -> None:
+    """Adds a line to the site's config.yaml."""
+    config = site / "config.yaml"
+    config.write_text(config.read_text() + line)
+
+
+@pytest.mark.parametrize("verb", [["plan"], ["apply", "--yes"], ["verify"]])
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("pod_cidr: 10.9.0.0/16\n", "pod_cidr: the cluster runs with 10.200.0.0/13, the site says 10.9.0.0/16"),
+        ("kubernetes_version: 1.35\n", "kubernetes_version: the cluster runs with 1.36.3, the site says 1.35."),
+    ],
+)
+def test_refused_before_anything_is_fetched(
+    site: Path, in_world: Any, capsys: Any, verb: list[str], line: str, said: str
+) -> None:
+    world = in_world(Fetching((phase("base", "one"),), master=RUNS))
+    change(site, line)
+    assert run([*verb, "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
+    err = capsys.readouterr().err
+    assert f"{site / 'config.yaml'}:3:1: {said}" in err
+    assert not world.fetched
+    assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
+
+
+def test_status_names_it_beside_everything_else(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(Fetching(master=RUNS))
+    change(site, "pod_cidr: 10.9.0.0/16\n")
+    assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    out = capsys.readouterr().out
+    assert "FAIL cluster: pod_cidr: the cluster runs with 10.200.0.0/13" in out
+    assert "one     10.0.0.2" in out
+
+
+def test_bare_machines_fix_nothing(site: Path, in_world: Any) -> None:
+    in_world(World())
+    change(site, "pod_cidr: 10.9.0.0/16\n")
+    assert run(["plan", "--site", str(site)]) == ExitCode.OK
+
+
+@pytest.mark.parametrize("work", [(), (phase("base", "one"),)])
+def test_plan_names_a_node_that_the_layout_does_not_have(
+    site: Path, in_world: Any, capsys: Any, work: tuple[Any, ...]
+) -> None:
+    in_world(Fetching(work, {"base.yml": done(event("ok", "one"))}, master=NETWORK, nodes=("gpu9",)))
+    assert run(["plan", "--site", str(site)]) == ExitCode.OK
+    assert "WARN gpu9: the cluster has this node, layout.yaml does not" in capsys.readouterr().out
+    assert run(["plan", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (found["id"], found["subject"]) == ("node-identity", "gpu9")
+
+
+def test_status_and_report_name_it_too(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(Fetching((phase("base", "one"),), {"base.yml": done(event("ok", "one"))}, master=NETWORK, nodes=("gpu9",)))
+    assert run(["status", "--site", str(site)]) == ExitCode.OK
+    assert "WARN gpu9: the cluster has this node" in capsys.readouterr().out
+    assert run(["apply", "--site", str(site), "--yes", "--format", "json"]) == ExitCode.OK
+    assert [found["subject"] for found in json.loads(capsys.readouterr().out)["findings"]] == ["gpu9"]
