@@ -12,12 +12,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.checks.limits import Limits
-from pai_install.cluster import read
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.bandwidth import measure, not_run, plan_run
-from pai_install.health.act.cordon import Cordoning, plan_cordons
 from pai_install.health.act.pod import try_pods
 from pai_install.health.collect.collector import redact
 from pai_install.health.collect.run import CollectorOptions, collect, health_inventory
@@ -110,16 +108,6 @@ class Checkup:
         blind = [name for name in found if name not in shown and _expects_gpus(knowledge, name)]
         self._store.accept(shown)
         return Accepted(shown, {**missed, **dict.fromkeys(blind, "nvidia-smi named no GPU")})
-
-    def cordon(self, report: HealthReport, max_share: float) -> Cordoning:
-        """Takes FAILing machines out of scheduling and releases recovered ones; returns what was done.
-
-        Raises PaiError without a site, or when the cluster cannot be told.
-        """
-        with self._opened() as cluster:
-            plan = plan_cordons(read.nodes(cluster), report, max_share)
-            cluster.patch(plan.patches)
-        return plan
 
     def _opened(self) -> AbstractContextManager[ClusterClient]:
         if self._cluster is None:
