@@ -27,7 +27,7 @@ ALLOWED = {
     "preflight": {"site", "components", "parts", "plan", "engine", "report", "checks"},
     "cluster": {"site", "plan", "checks"},
     "run": {"site", "components", "parts", "plan", "engine", "report", "cluster", "health", "preflight", "checks"},
-    "operations": {"site", "plan", "run", "cluster", "checks"},
+    "operations": {"site", "plan", "run", "cluster", "checks", "health"},
     "cli": {
         "operations",
         "site",
