@@ -56,12 +56,12 @@ def test_trouble_does_not_hide_until_when_certificates_are_valid(site: Any, kit:
 def test_versions_stand_beside_the_state(site: Any, kit: Any) -> None:
     seen = {"master": {"kubernetes": "1.36.3", "os": "debian 13"}}
     text = status_text(Standing(site, kit.plan(), verdicts(master="PASS"), versions=seen))
-    assert "control plane    1.36.3, debian 13  says PASS\n" in text
+    assert "control-plane    1.36.3, debian 13  says PASS\n" in text
     assert status_data(Standing(site, kit.plan(), versions=seen))["machines"][0]["versions"] == seen["master"]
 
 
 def test_roles_in_words(site: Any) -> None:
-    assert [roles(machine) for machine in site.machines] == [("control plane",), ("worker", "storage"), ("worker",)]
+    assert [roles(machine) for machine in site.machines] == [["control-plane"], ["worker", "storage"], ["worker"]]
 
 
 @pytest.mark.parametrize(
