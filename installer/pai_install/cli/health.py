@@ -182,7 +182,7 @@ def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> in
     """Repeat, and show only what changes."""
     _refuse(context, "form", "out", "everything", "act", "max_cordoned")
     options = _own(context, **own)
-    from pai_install.health.watch import changes, loud  # noqa: PLC0415
+    from pai_install.health.watch import changes, open_findings  # noqa: PLC0415
 
     checkup, request = _checkup(options), _request(options)
     before: dict[Any, Any] = {}
@@ -190,7 +190,7 @@ def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> in
     while True:
         number += 1
         report = checkup.run(request)
-        after = loud(report)
+        after = open_findings(report)
         for line in changes(before, after):
             click.echo(f"{datetime.now(UTC):%H:%M:%S} {line}")
         before = after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import sys
 import urllib.request
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -13,12 +14,12 @@ import click
 
 from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode, PaiError
-from pai_install.run.environment import site_components
+from pai_install.ports import API_SERVER_PORT
+from pai_install.run.environment import cached_program
 from pai_install.run.state import state_of
 from pai_install.site import load_site
 
-API_PORT = 6443
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
@@ -27,31 +28,38 @@ PATIENCE_S = 2.0
 def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
     """Run kubectl on the site's cluster: pai-install kubectl -- get nodes.
 
-    With several control planes, the first of them that answers is asked.
+    With several control planes, the first of them that answers is asked. Where this box has no kubectl yet, or no way
+    to port 6443, kubectl runs on a control plane over SSH: files are read there then, so give them by standard input,
+    as in: kubectl -- apply -f - < FILE.
     """
     site = load_site(site_dir).site
-    kubeconfig = state_of(site_dir).path / "kubeconfig"
+    state = state_of(site_dir)
+    kubeconfig = state.path / "kubeconfig"
     if not kubeconfig.is_file():
         raise PaiError(
             f"{kubeconfig} is missing: the site has no cluster yet",
             remedy=f"pai-install apply --site {site_dir}",
             exit_code=ExitCode.USAGE,
         )
-    kubectl = site_components(site, lambda line: click.echo(line, err=True)).file("kubectl").path
-    where = server_words([machine.hostip for machine in site.control_planes], ready)
-    environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
-    os.execve(kubectl, ["kubectl", *where, *words], environment)  # noqa: S606 - kubectl takes this process's place
+    kubectl = cached_program(site, "kubectl")
+    where = server_words([machine.hostip for machine in site.control_planes], ready) if kubectl else None
+    if kubectl is not None and where is not None:
+        environment = {**os.environ, "KUBECONFIG": str(kubeconfig)}
+        os.execve(kubectl, ["kubectl", *where, *words], environment)  # noqa: S606 - kubectl takes our place
+    from pai_install.cluster.over_ssh import attached_kubectl  # noqa: PLC0415 - not needed on the direct way
+
+    return attached_kubectl(site, state.known_hosts, words, terminal=sys.stdin.isatty() and sys.stdout.isatty())
 
 
-def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tuple[str, ...]:
-    """What kubectl is told besides the kubeconfig: nothing for a single control plane, or where none answers.
+def server_words(addresses: Sequence[str], answers: Callable[[str], bool]) -> tuple[str, ...] | None:
+    """What kubectl is told besides the kubeconfig: nothing where the first answers, which the kubeconfig names.
 
-    addresses: of the control planes, the preferred one first.
+    addresses: of the control planes, the preferred one first. None where no one answers on the API's port.
     """
-    if len(addresses) < 2:
-        return ()
     found = next((address for address in addresses if answers(address)), None)
-    return (f"--server=https://{found}:{API_PORT}",) if found else ()
+    if found is None:
+        return None
+    return () if len(addresses) == 1 else (f"--server=https://{found}:{API_SERVER_PORT}",)
 
 
 def ready(address: str) -> bool:
@@ -61,7 +69,7 @@ def ready(address: str) -> bool:
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
     try:
-        with opener.open(f"https://{address}:{API_PORT}/readyz", timeout=PATIENCE_S) as answer:
+        with opener.open(f"https://{address}:{API_SERVER_PORT}/readyz", timeout=TIMEOUT_S) as answer:
             return bool(answer.status == HTTPStatus.OK)
     except OSError:
         return False

@@ -9,15 +9,19 @@ from pathlib import Path
 import click
 
 from pai_install.checks.explain import list_checks
+from pai_install.checks.report.junit import junit
 from pai_install.checks.runner import require_known
 from pai_install.cli._shared.environment import environment_of
-from pai_install.cli.options import accept_new_option, force_check_option, format_option, limit_option, site_option
+from pai_install.cli.options import accept_new_option, force_check_option, limit_option, site_option
 from pai_install.errors import ExitCode
+from pai_install.preflight import forms
 from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.report import PreflightReport, text
 from pai_install.run.state import open_state
 from pai_install.site.load import load_site
 from pai_install.system.files import write_atomic
+
+FORMATS = ("text", "json", "html", "junit", "prometheus")
 
 
 @click.command
@@ -27,7 +31,8 @@ from pai_install.system.files import write_atomic
 @click.option("--all", "everything", is_flag=True, help="Show also what is right and what was skipped.")
 @click.option("--list-checks", is_flag=True, help="Only list the checks and what each wants.")
 @accept_new_option
-@format_option
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to report.")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there.")
 def command(
     *,
     site_dir: Path,
@@ -36,20 +41,38 @@ def command(
     everything: bool,
     list_checks: bool,
     accept_new: bool,
-    output_format: str,
+    form: str,
+    out: Path | None,
 ) -> int:
     """Say what about the machines would make an installation fail; changes nothing.
 
     Exit code 0 when nothing is in the way, 4 otherwise. The report is kept below SITE/.pai/runs.
     """
-    as_json = output_format == "json"
     if list_checks:
-        _list_checks(as_json=as_json)
+        _list_checks(as_json=form == "json")
         return ExitCode.OK
     require_known(forced, CATALOGUE)
     report = _run(site_dir, limit, forced, accept_new=accept_new)
-    click.echo(json.dumps(report.as_json(), indent=2) if as_json else text(report, everything=everything), nl=as_json)
+    content = text(report, everything=everything) if form == "text" else _render(report, form)
+    if out is not None:
+        write_atomic(out, content)
+    else:
+        click.echo(content, nl=False)
     return report.exit_code
+
+
+def _render(report: PreflightReport, form: str) -> str:
+    if form == "json":
+        return json.dumps(report.as_json(), indent=2) + "\n"
+    if form == "html":
+        return forms.html(report, when=_now())
+    if form == "junit":
+        return junit(report.findings, name="pai-install preflight")
+    return forms.prometheus(report)
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _list_checks(*, as_json: bool) -> None:
@@ -71,5 +94,6 @@ def _run(site_dir: Path, limit: tuple[str, ...], forced: tuple[str, ...], *, acc
     environment = environment_of(click.get_current_context())
     with environment.engine(state, folder, accept_new=accept_new) as engine:
         report = run(engine, site, hosts=limit, forced=forced, more=(source_finding(site),))
-    write_atomic(folder.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
+    write_atomic(folder.path / "preflight.json", _render(report, "json"), mode=0o600)
+    write_atomic(folder.path / "preflight.html", forms.html(report, when=_now(), links=forms.BESIDE), mode=0o600)
     return report

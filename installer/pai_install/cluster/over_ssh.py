@@ -28,6 +28,7 @@ from pai_install.system.ssh import host_key_options, sharing_options
 CONNECT_TIMEOUT_S = 15
 _MARGIN_S = 30.0
 _SSH_FAILED = 255
+_SKIP = f'while IFS= read -r line && [ "$line" != {remote.BEGIN} ]; do :; done; exec "$@"'
 _ASKPASS = '#!/bin/sh\nprintf "%s\\n" "$PAI_INSTALL_SSH_PASSWORD"\n'
 
 
@@ -39,6 +40,12 @@ def open_cluster(site: Site, known_hosts: Path, *, accept_new: bool = False) -> 
     """
     with ExitStack() as stack:
         yield KubectlClient(SshTransport(site.control_planes, known_hosts, stack, accept_new=accept_new))
+
+
+def attached_kubectl(site: Site, known_hosts: Path, words: Sequence[str], *, terminal: bool) -> int:
+    """Runs kubectl on a control plane of the site as if it ran here; see SshTransport.attach."""
+    with ExitStack() as stack:
+        return SshTransport(site.control_planes, known_hosts, stack).attach(words, terminal=terminal)
 
 
 class SshTransport:
@@ -88,6 +95,22 @@ class SshTransport:
             self._prefer(machine)
             return
         raise NoClusterError(down)
+
+    def attach(self, words: Sequence[str], *, terminal: bool) -> int:
+        """Runs kubectl on a control plane with this process's input and output; returns its exit status.
+
+        terminal: give it a terminal there; then sudo may ask for its password itself. Raises NoClusterError.
+        """
+        host = self.run([Call(("get", "--raw=/readyz"), reads=True, timeout_s=10)]).host
+        machine = next(machine for machine in self._machines if machine.hostname == host)
+        sudo, prefix = (["sudo", "--"], "") if terminal and sudo_words(machine)[0] else sudo_words(machine)
+        command = [*remote.KUBECTL, *words]
+        if prefix:
+            # a sudo that asks for no password leaves it in the input, where kubectl must not read it
+            command, prefix = ["/bin/sh", "-c", _SKIP, "sh", *command], f"{prefix}{remote.BEGIN}\n"
+        argv = ["ssh", "-t" if terminal else "-T", *self.options(machine), machine.hostip, "--"]
+        argv.append(shlex.join([*sudo, *command]))
+        return proc.attached(argv, env=self.environment(machine), prefix=prefix)
 
     def _ssh(self, machine: Machine, calls: Sequence[Call]) -> proc.Completed:
         argv, env, prefix = self._command(machine)

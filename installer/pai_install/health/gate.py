@@ -20,4 +20,4 @@ def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[
     run.
     """
     checkup = Checkup(site, folder, lambda: nullcontext(engine))
-    return lambda machines: checkup.run(Request(limit=tuple(machines))).neutral()
+    return lambda machines: checkup.run(Request(limit=tuple(machines))).as_findings()

@@ -46,10 +46,8 @@ class HealthReport:
         found = any(finding.verdict in bad for finding in self.findings)
         return ExitCode.VERIFICATION_FAILED if found else ExitCode.OK
 
-    def neutral(self) -> tuple[Finding, ...]:
-        """What a run report of `apply` shows: FAIL and WARN each, UNKNOWN once per machine and reason, and one PASS
-        per good machine.
-        """
+    def as_findings(self) -> tuple[Finding, ...]:
+        """For a run report: each FAIL and WARN, UNKNOWN once per machine and reason, one PASS per good machine."""
         bad = tuple(_in_run_report(finding) for finding in self.of(Verdict.FAIL, Verdict.WARN))
         unknown = tuple(_unanswered(self.of(Verdict.UNKNOWN)))
         touched = {finding.subject for finding in self.of(*OPEN)}

@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterator
 
 from pai_install.checks.finding import Finding
-from pai_install.checks.verdict import Verdict
+from pai_install.checks.verdict import OPEN
 from pai_install.health.report import HealthReport
 
 Key = tuple[str, str, str]
-_LOUD = (Verdict.FAIL, Verdict.WARN, Verdict.UNKNOWN)
 
 
-def loud(report: HealthReport) -> dict[Key, Finding]:
+def open_findings(report: HealthReport) -> dict[Key, Finding]:
     """(machine, device, check) -> finding, of everything that is neither PASS nor SKIP."""
-    return {(finding.subject, finding.device, finding.id): finding for finding in report.of(*_LOUD)}
+    return {(finding.subject, finding.device, finding.id): finding for finding in report.of(*OPEN)}
 
 
 def changes(before: dict[Key, Finding], after: dict[Key, Finding]) -> Iterator[str]:

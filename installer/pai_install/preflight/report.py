@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.checks.finding import Finding, counts, worst
+from pai_install.checks.report.html import Machine
 from pai_install.checks.report.text import by_subject, finding_lines, subject_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Verdict
 from pai_install.errors import ExitCode
@@ -17,12 +18,16 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class PreflightReport:
-    """findings: of all machines. forced: checks whose FAILs were made WARNs by the user. duration_s: seconds."""
+    """findings: of all machines. forced: checks whose FAILs were made WARNs by the user. duration_s: seconds.
+
+    machines: those of the site, for forms that show role, SKU and address.
+    """
 
     site: str
     findings: tuple[Finding, ...]
     forced: tuple[str, ...] = ()
     duration_s: float = 0.0
+    machines: tuple[Machine, ...] = ()
 
     @property
     def ok(self) -> bool:

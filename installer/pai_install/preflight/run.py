@@ -14,6 +14,7 @@ from pai_install.preflight.gather import gather
 from pai_install.preflight.judge import judge
 from pai_install.preflight.report import PreflightReport
 from pai_install.redact import Redactor, secret_values
+from pai_install.report.machines import machines_of
 from pai_install.site import Site
 from pai_install.site.selection import require_present, watched
 
@@ -41,7 +42,9 @@ def run(
     judged = judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None, architecture=platform.machine())
     findings = (*more, *judged)
     masked = _masked(force(findings, forced), site)
-    return PreflightReport(site.directory.name, masked, tuple(dict.fromkeys(forced)), clock() - began)
+    return PreflightReport(
+        site.directory.name, masked, tuple(dict.fromkeys(forced)), clock() - began, machines_of(site)
+    )
 
 
 def _masked(findings: Collection[Finding], site: Site) -> tuple[Finding, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from pai_install.cluster.client import ClusterClient
 from pai_install.components.model import ComponentSet, Selection
@@ -126,6 +127,14 @@ def site_components(site: Site, say: Say) -> ComponentSet:
 
     selection, source = _choice(site)
     return fetch(selection, source, progress=say)
+
+
+def cached_program(site: Site, name: str) -> Path | None:
+    """A program of the site's components where the cache has it, verified; fetches nothing."""
+    from pai_install.components.fetch import cached  # noqa: PLC0415
+
+    entries = filter(None, cached(*_choice(site)).values())
+    return next((file.path for entry in entries for file in entry.files if file.name == name), None)
 
 
 def component_requirements(site: Site) -> tuple[str, ...]:

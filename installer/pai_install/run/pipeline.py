@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
+from pai_install.checks.report.html import Machine
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
@@ -25,6 +26,7 @@ from pai_install.preflight.report import PreflightReport
 from pai_install.report.data import report_data
 from pai_install.report.diffs import ChangeCollector, FileChange
 from pai_install.report.html import html
+from pai_install.report.machines import machines_of
 from pai_install.report.markdown import markdown
 from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
@@ -229,7 +231,8 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             findings=_known(prepared),
         )
     with finishing():
-        write_reports(session.run, outcome, title=f"{session.site.directory.resolve().name}, {session.run.name}")
+        title = f"{session.site.directory.resolve().name}, {session.run.name}"
+        write_reports(session.run, outcome, title=title, machines=machines_of(session.site))
     return outcome
 
 
@@ -248,8 +251,8 @@ def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | No
     write_atomic(session.run.plan, json.dumps(plan_data(plan, changes), indent=2) + "\n", mode=0o600)
 
 
-def write_reports(run: RunFolder, outcome: Outcome, *, title: str) -> None:
+def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[Machine] = ()) -> None:
     """Writes report.json, report.md and report.html into the run's folder, for the owner only."""
     write_atomic(run.report("json"), json.dumps(report_data(outcome), indent=2) + "\n", mode=0o600)
     write_atomic(run.report("md"), markdown(outcome, title=title), mode=0o600)
-    write_atomic(run.report("html"), html(outcome, title=title), mode=0o600)
+    write_atomic(run.report("html"), html(outcome, title=title, machines=machines), mode=0o600)

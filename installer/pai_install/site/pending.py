@@ -19,7 +19,7 @@ def _pending(site: Site) -> Iterator[str]:
     if others:
         yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"
     for why, sections in site.services.idle():
-        yield f"{', '.join(sections)} (services-configuration.yaml): {why}"
+        yield f"{why} ({', '.join(sections)})"
 
 
 def _devices(site: Site) -> tuple[str, ...]:

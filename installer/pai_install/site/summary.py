@@ -147,7 +147,7 @@ def meanings(site: Site) -> Iterator[Meaning]:
     if settings.docker_image_tag:
         yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
     if site.services.given:
-        yield Meaning("services", ", ".join(sorted(site.services.given)), default=False)
+        yield Meaning("sections", ", ".join(sorted(site.services.given)), default=False)
 
 
 def _lists(settings: Settings) -> Iterator[Meaning]:

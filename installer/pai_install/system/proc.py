@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import suppress
@@ -199,6 +203,38 @@ def lines(argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str]
         if child.returncode:
             errors.seek(0)
             raise FailedError(Completed(words, child.returncode, "", errors.read().decode(errors="replace")))
+
+
+def attached(argv: Sequence[str | Path], *, env: Mapping[str, str], prefix: str = "") -> int:
+    """Runs a program on this process's own terminal or pipes and returns its exit status, as a shell would.
+
+    prefix: what its input begins with, before our own; its input is a pipe then. A Ctrl-C is for the program.
+    Raises PaiError when the program is missing.
+    """
+    words = tuple(str(word) for word in argv)
+    try:
+        child = subprocess.Popen(words, stdin=subprocess.PIPE if prefix else None, env=dict(env))
+    except FileNotFoundError as error:
+        raise _missing(words[0]) from error
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        if child.stdin is not None:
+            threading.Thread(target=_feed, args=(child.stdin, prefix.encode()), daemon=True).start()
+        status = child.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return status if status >= 0 else 128 - status
+
+
+def _feed(pipe: IO[bytes], prefix: bytes) -> None:
+    """Writes the prefix, then our own input as it comes, until either side ends."""
+    with suppress(OSError, ValueError):
+        pipe.write(prefix)
+        pipe.flush()
+        while data := os.read(sys.stdin.fileno(), 65536):
+            pipe.write(data)
+            pipe.flush()
+        pipe.close()
 
 
 def _close(pipe: IO[str]) -> None:

@@ -114,3 +114,27 @@ def test_checks_are_listed_without_a_site(capsys: Any) -> None:
     assert [[check["id"], check["title"]] for check in listed["checks"]] == [
         re.split(r" {2,}", line, maxsplit=1) for line in out.splitlines()
     ]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("html", ["Preflight of cluster", "gpu-07", "10.0.0.2", "control plane"]),
+        ("junit", ['testsuites name="pai-install preflight"', 'failures="1"']),
+        ("prometheus", ['pai_preflight_verdict{machine="worker1",sku="gpu",action="config"} 3']),
+    ],
+)
+def test_other_forms(site: Path, in_world: Any, form: str, words: list[str], tmp_path: Path) -> None:
+    in_world(*answers(worker1="gpu-07"))
+    out = tmp_path / "report"
+    code = run(["preflight", "--site", str(site), "--format", form, "--out", str(out)])
+    assert code == ExitCode.PREFLIGHT_FAILED
+    assert [word for word in words if word not in out.read_text()] == []
+
+
+def test_the_page_is_kept_with_the_run(site: Path, in_world: Any) -> None:
+    in_world(*answers())
+    run(["preflight", "--site", str(site)])
+    page = next(site.glob(".pai/runs/*/preflight.html"))
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert 'href="preflight.json"' in page.read_text()

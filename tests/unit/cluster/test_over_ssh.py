@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -285,3 +286,32 @@ def test_who_is_never_asked_is_never_connected(programs: Path, tmp_path: Path) -
     with ExitStack() as stack:
         SshTransport([machine("one")], tmp_path / "known_hosts", stack)
     assert not (programs / "ssh.log").exists()
+
+
+# kubectl as if it ran here
+
+ATTACHED = """
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from pydantic import SecretStr
+from pai_install.cluster.over_ssh import SshTransport
+from pai_install.site.model import Machine, Ssh
+password = SecretStr(sys.argv[1]) if sys.argv[1] else None
+one = Machine(hostname="one", hostip="one", sku="cpu", ssh=Ssh(user="pai", password=password))
+with ExitStack() as stack:
+    sys.exit(SshTransport([one], Path("known_hosts"), stack).attach(sys.argv[2:], terminal=False))
+"""
+
+
+@pytest.mark.parametrize("password", ["", SECRET])
+@pytest.mark.parametrize("asks", [True, False])
+def test_input_output_and_exit_status_are_those_of_kubectl(programs: Path, password: str, asks: bool) -> None:
+    (programs / "hosts.json").write_text('{"one": "up"}')
+    if not asks:
+        (programs / "sudo").write_text('#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n')
+    words = [sys.executable, "-c", ATTACHED, password]
+    done = subprocess.run([*words, "apply", "-f", "-"], input="my words", capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "up apply -f - my words\n"), done.stderr
+    failed = subprocess.run([*words, "fail"], input="", capture_output=True, text=True, check=False)
+    assert (failed.returncode, failed.stderr) == (1, "Error from server (Forbidden): no\n")

@@ -23,7 +23,7 @@ from pai_install.health.html import html
 from pai_install.health.judge.explain import explain
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
-from pai_install.health.watch import changes, loud
+from pai_install.health.watch import changes, open_findings
 
 from .machines import CATALOGUE, LIMITS, Box, change, gpu_change, h100, healthy
 
@@ -103,8 +103,8 @@ def test_json_of_everything_holds_every_field_of_every_finding() -> None:
     assert restored == [{name: str(value) for name, value in item._asdict().items() if value} for item in SICK.findings]
 
 
-def test_neutral_findings_for_a_run_report() -> None:
-    found = REPORT.neutral()
+def test_findings_for_a_run_report() -> None:
+    found = REPORT.as_findings()
     assert [(item.id, item.verdict) for item in found if item.subject.startswith("good")] == [("health", Verdict.PASS)]
     sick = next(item for item in found if item.id == "gpu-remap-failed")
     assert sick.subject == "sick 0000:18:00.0"
@@ -114,7 +114,7 @@ def test_neutral_findings_for_a_run_report() -> None:
 def test_run_report_says_once_what_a_missing_driver_leaves_unanswered() -> None:
     missing = CommandResult(missing=True)
     machine = healthy(2, "bare").command("nvidia_smi_xml", missing).report()
-    found = [item for item in HealthReport((machine,)).neutral() if item.verdict is Verdict.UNKNOWN]
+    found = [item for item in HealthReport((machine,)).as_findings() if item.verdict is Verdict.UNKNOWN]
     asked = [item for item in machine.findings if item.verdict is Verdict.UNKNOWN]
     assert len(asked) > 30
     assert len(found) < 10
@@ -256,21 +256,21 @@ def test_alert_rules_ask_for_series_and_checks_that_exist() -> None:
 
 
 def test_watch_shows_only_what_changes() -> None:
-    before = loud(HealthReport((SICK,)))
+    before = open_findings(HealthReport((SICK,)))
     same = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "sick")).report()
-    assert list(changes(before, loud(HealthReport((same,))))) == []
-    well = loud(HealthReport((healthy(2, "sick").report(),)))
+    assert list(changes(before, open_findings(HealthReport((same,))))) == []
+    well = open_findings(HealthReport((healthy(2, "sick").report(),)))
     assert list(changes(before, well)) == ["gone sick 0000:18:00.0 gpu-remap-failed (was FAIL)"]
     (line,) = changes(well, before)
     assert line.startswith("FAIL sick 0000:18:00.0 gpu-remap-failed: ")
     worse = gpu_change("remapped_rows/remapped_row_failure", "N/A")(healthy(2, "sick")).report()
-    assert any("gone" in line for line in changes(before, loud(HealthReport((worse,)))))
+    assert any("gone" in line for line in changes(before, open_findings(HealthReport((worse,)))))
 
 
 def test_watch_names_the_verdict_before() -> None:
     warm = gpu_change("temperature/gpu_temp_tlimit", "3 C")(healthy(2, "n")).report()
     hot = gpu_change("temperature/gpu_temp_tlimit", "-3 C")(healthy(2, "n")).report()
-    (line,) = changes(loud(HealthReport((warm,))), loud(HealthReport((hot,))))
+    (line,) = changes(open_findings(HealthReport((warm,))), open_findings(HealthReport((hot,))))
     assert line.startswith("FAIL (was WARN) n 0000:18:00.0 gpu-temperature")
 
 
@@ -280,11 +280,14 @@ def xid(number: int, minute: int = 0) -> str:
 
 def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
     first, then = healthy(1, "n").log(xid(48)), healthy(1, "n").log(xid(48), xid(79, 10))
-    lines = list(changes(loud(HealthReport((first.report(),))), loud(HealthReport((then.report(),)))))
+    lines = list(changes(open_findings(HealthReport((first.report(),))), open_findings(HealthReport((then.report(),)))))
     (line,) = [line for line in lines if "gpu-xid:" in line]
     assert line.startswith("FAIL n 0000:18:00.0 gpu-xid: Xid 79")
     warm, warmer = (gpu_change("temperature/gpu_temp_tlimit", f"{left} C")(healthy(2, "n")) for left in (3, 2))
-    assert list(changes(loud(HealthReport((warm.report(),))), loud(HealthReport((warmer.report(),))))) == []
+    assert (
+        list(changes(open_findings(HealthReport((warm.report(),))), open_findings(HealthReport((warmer.report(),)))))
+        == []
+    )
 
 
 # Explaining

@@ -282,6 +282,6 @@ def test_what_a_files_sections_are_for_is_said_once_each(tmp_path: Path) -> None
         write_site(tmp_path, services="prometheus: {port: 1}\ngrafana: {port: 2}\npylon: {port: 3}\n")
     ).site
     assert list(pending(site)) == [
-        "prometheus, grafana (services-configuration.yaml): monitoring is not set up by this version",
-        "pylon (services-configuration.yaml): OpenPAI's own services are not deployed",
+        "monitoring is not set up by this version (prometheus, grafana)",
+        "OpenPAI's own services are not deployed (pylon)",
     ]

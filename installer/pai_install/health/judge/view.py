@@ -18,7 +18,7 @@ from pai_install.health.evidence.parse import kernel_log, links, nvidia
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.xid import Incident, XidMeaning, merge
-from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, in_words
+from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, with_current_uuids
 
 
 def _own(baseline: GpuBaseline | None, gpu: nvidia.Gpu) -> GpuBaseline | None:
@@ -78,7 +78,7 @@ class MachineView:
         """The remembered runs, oldest first; their cards are named as this run names them."""
         texts = [gpu.peek(fields.UUID).text for gpu in self.gpus]
         words = {card: text for text in texts if (card := card_of(text))}
-        return tuple(in_words(snapshot, words) for snapshot in self._history)
+        return tuple(with_current_uuids(snapshot, words) for snapshot in self._history)
 
     @property
     def known_cards(self) -> dict[str, str]:

@@ -53,8 +53,8 @@ def card_of(text: str) -> str:
     return word if _CARD.fullmatch(word) else ""
 
 
-def in_words(snapshot: Snapshot, words: Mapping[str, str]) -> Snapshot:
-    """The snapshot with its cards named as `words` (card -> UUID) has them, and without slots whose card is no UUID."""
+def with_current_uuids(snapshot: Snapshot, words: Mapping[str, str]) -> Snapshot:
+    """Renames pseudonyms to today's UUIDs (`words`: card -> UUID); drops slots that cannot be matched."""
 
     def word(text: str) -> str:
         card = card_of(text)

@@ -34,7 +34,6 @@ from pai_install.site.services.openpai import (
 from pai_install.site.services.registry import Cluster, DockerCache
 from pai_install.site.services.section import KebabSection, KeptAny, KeptMapping, Words
 from pai_install.site.services.storage import InternalStorage, StorageManager
-from pai_install.site.validate import did_you_mean
 
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
@@ -125,12 +124,10 @@ class Services(KebabSection):
     """Limits of health checks."""
 
     @classmethod
-    def tell_unknown(cls, document: Document, path: YamlPath, known: frozenset[str]) -> None:
+    def tell_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:
         """Adds the warning about a section that is not known."""
-        remedy = did_you_mean(str(path[-1]), known)
-        document.add(
-            path, "site.unknown-section", "is not a known section and has no effect", remedy, severity="warning"
-        )
+        message = "is not a known section and has no effect"
+        document.add(path, "site.unknown-section", message, remedy, severity="warning")
 
     def idle(self) -> Iterator[tuple[str, tuple[str, ...]]]:
         """Yields why sections of the file have no effect, or none yet, and which these are."""

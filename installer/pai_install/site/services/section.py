@@ -36,6 +36,9 @@ from pai_install.site.validate import did_you_mean
 _NUMBER: dict[str, Any] = {"type": ["integer", "string"]}
 _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
+# looking for the nearest name takes its time: a mapping with more unknown keys is another file
+_REMEDIES = 100
+
 
 class Section(FrozenModel):
     """A mapping of services-configuration.yaml. A key that nobody knows gives a warning, one without value is absent.
@@ -52,14 +55,14 @@ class Section(FrozenModel):
         data = {} if data is None else read_mapping(data)
         known = keys_of(cls)
         if isinstance(data, Entries) and isinstance(info.context, Document):
-            for key in sorted(data.keys() - known):
-                cls.tell_unknown(info.context, (*data.path, key), known)
+            for number, key in enumerate(sorted(data.keys() - known)):
+                remedy = did_you_mean(key, known) if number < _REMEDIES else ""
+                cls.tell_unknown(info.context, (*data.path, key), remedy)
         return {key: value for key, value in data.items() if key in known and value is not None and value != ""}
 
     @classmethod
-    def tell_unknown(cls, document: Document, path: YamlPath, known: frozenset[str]) -> None:
+    def tell_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:
         """Adds the warning about a key that is not known."""
-        remedy = did_you_mean(str(path[-1]), known)
         document.add(path, "site.unknown-key", "is not a known key and has no effect", remedy, severity="warning")
 
     @property

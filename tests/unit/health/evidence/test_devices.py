@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.devices import GENERATIONS, Traits, generation_of, traits_of
+from pai_install.health.evidence.devices import Traits, generation_of, traits_of
 from pai_install.health.evidence.fields import Field, Need
 from pai_install.health.evidence.parse.nvidia import Gpu
+from pai_install.health.evidence.products import products
 
 NAMES = {
     "Tesla K80": "Kepler",
@@ -115,7 +116,9 @@ def test_older_drivers_need_not_print_newer_fields() -> None:
 
 
 def test_ages_are_in_order() -> None:
-    assert [Traits(name, consumer=False, fabric=False).age for name in GENERATIONS] == list(range(len(GENERATIONS)))
+    names = list(products().generations)
+    assert names[0] == "Kepler"
+    assert [Traits(name, consumer=False, fabric=False).age for name in names] == list(range(len(names)))
     assert NAMELESS.age == -1
 
 
@@ -125,3 +128,10 @@ def test_no_path_belongs_to_two_fields() -> None:
         if isinstance(value, Field):
             for path in value.paths:
                 assert seen.setdefault(path, value.name) == value.name
+
+
+def test_every_generation_is_bounded_by_branches_that_are_maintained_or_ended() -> None:
+    known = {*products().maintained_branches, *products().ended_branches}
+    for generation in products().generations.values():
+        assert generation.first_branch or generation.last_branch, generation.name
+        assert generation.last_branch is None or generation.last_branch in known, generation.name

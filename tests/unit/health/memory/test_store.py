@@ -16,9 +16,9 @@ from pai_install.health.memory.snapshot import (
     PastIncident,
     Snapshot,
     card_of,
-    in_words,
     parse_baseline,
     parse_snapshot,
+    with_current_uuids,
 )
 from pai_install.health.memory.store import KEPT, HealthStore
 
@@ -128,7 +128,7 @@ def test_a_card_is_one_card_with_redaction_and_without() -> None:
     assert REAL not in card_of(REAL)
     for text in ("", "N/A", "GPU is lost", "Unknown Error", "GPU-1"):
         assert card_of(text) == ""
-    named = in_words(
+    named = with_current_uuids(
         Snapshot(1, "b", {f"gpu {REAL}": {"x": 1}}, {"s": REAL, "t": "GPU is lost"}), {card_of(REAL): REAL}
     )
     assert (named.counters, named.gpus) == ({f"gpu {REAL}": {"x": 1}}, {"s": REAL})

@@ -7,9 +7,9 @@ import re
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.health.evidence.devices import GENERATIONS
 from pai_install.health.evidence.parse.host import parse_modules, parse_units
 from pai_install.health.evidence.parse.kernel_log import LogKind
+from pai_install.health.evidence.products import products
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
 
@@ -28,10 +28,6 @@ STATUS = {
     15: ("a GPU has fallen off the bus", Action.REBOOT),
     255: ("nvidia-smi failed", Action.REBOOT),
 }
-# Generation -> last branch; first branch. Newest branches that NVIDIA no longer maintains.
-LAST_BRANCH = {"Kepler": 470, "Maxwell": 580, "Pascal": 580, "Volta": 580}
-FIRST_BRANCH = {"Turing": 410, "Ampere": 450, "Ada": 525, "Hopper": 525, "Blackwell": 570}
-MAINTAINED = (580, 595)
 _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 
 
@@ -144,26 +140,26 @@ def supported_branch(machine: MachineView) -> Result:
     if not version:
         return unknown("the driver states no version")
     branch = int(version.split(".")[0])
-    generations = {gpu.traits.generation for gpu in machine.gpus}
-    for generation in sorted(generations, key=lambda name: GENERATIONS.index(name) if name in GENERATIONS else -1):
-        if branch > LAST_BRANCH.get(generation, 10_000):
-            return failed(f"branch {branch} no longer supports {generation}", version, f"<= {LAST_BRANCH[generation]}")
-        if branch < FIRST_BRANCH.get(generation, 0):
-            return failed(
-                f"branch {branch} does not support {generation} yet", version, f">= {FIRST_BRANCH[generation]}"
-            )
-    if "" in generations or not generations:
+    names = {gpu.traits.generation for gpu in machine.gpus}
+    known = sorted((found for name in names if (found := products().generations.get(name))), key=lambda item: item.age)
+    for generation in known:
+        first, last = generation.first_branch, generation.last_branch
+        if last is not None and branch > last:
+            return failed(f"branch {branch} no longer supports {generation.name}", version, f"<= {last}")
+        if first is not None and branch < first:
+            return failed(f"branch {branch} does not support {generation.name} yet", version, f">= {first}")
+    if len(known) < len(names) or not names:
         return unknown("the generation of a GPU is not known", version)
-    return _maintained(branch, version, generations)
+    return _maintained(branch, version, oldest_ends=any(generation.last_branch for generation in known))
 
 
-def _maintained(branch: int, version: str, generations: set[str]) -> Result:
-    oldest_ends = any(generation in LAST_BRANCH for generation in generations)
-    if branch > max(MAINTAINED):
+def _maintained(branch: int, version: str, *, oldest_ends: bool) -> Result:
+    maintained = products().maintained_branches
+    if branch > max(maintained):
         return unknown(f"branch {branch} is newer than what this program knows of", version)
-    if branch not in MAINTAINED and not (oldest_ends and branch == 470):
-        maintained = ", ".join(str(number) for number in MAINTAINED)
-        return warned(f"branch {branch} gets no fixes any more", version, f"one of {maintained}", action=Action.CONFIG)
+    if branch not in maintained and not (oldest_ends and branch in products().ended_branches):
+        newest = ", ".join(str(number) for number in maintained)
+        return warned(f"branch {branch} gets no fixes any more", version, f"one of {newest}", action=Action.CONFIG)
     return passed(version)
 
 

@@ -83,9 +83,9 @@ def swap(machine: MachineView) -> Result:
         return unknown("/proc/swaps is not a table")
     areas = parse_swaps(text)
     if areas and _allowed(machine):
-        return warned("swap is on, and the kubelet is told to bear it", ", ".join(areas), "none")
+        return warned("swap is on (allowed by failSwapOn: false)", ", ".join(areas), "none")
     if areas:
-        return failed("swap is on: the kubelet does not want that", ", ".join(areas), "none")
+        return failed("swap is on", ", ".join(areas), "none")
     return passed("none", "none")
 
 
@@ -109,7 +109,7 @@ def _still_there(machine: MachineView, processes: tuple[ProcessLine, ...]) -> tu
 def cgroups(machine: MachineView) -> Result:
     text = machine.files("/sys/fs/cgroup/", "files_host").get("/sys/fs/cgroup/cgroup.controllers")
     if text is None:
-        return warned("the machine uses cgroup v1, which Kubernetes gives up", "v1", "v2", action=Action.CONFIG)
+        return warned("cgroup v1 is deprecated in Kubernetes", "v1", "v2", action=Action.CONFIG)
     missing = {"cpu", "memory", "pids"} - set(text.split())
     if missing:
         return failed("cgroup v2 lacks controllers", ", ".join(sorted(missing)), "cpu, memory, pids")
@@ -164,7 +164,7 @@ def clock_synchronised(machine: MachineView) -> Result:
     if tracking.leap.lower() == "not synchronised":
         return failed("the clock is not synchronised", tracking.leap, "synchronised")
     if tracking.reference in _LOCAL_CLOCK and not machine.expected.control_plane:
-        return failed("the machine takes its own clock for the truth", "local clock", "a time server")
+        return failed("chrony uses the local clock as its reference", "local clock", "a time server")
     age = machine.collected_at - tracking.reference_time
     if tracking.reference not in _LOCAL_CLOCK and tracking.interval > 0 and age > 10 * max(tracking.interval, 64):
         return warned(

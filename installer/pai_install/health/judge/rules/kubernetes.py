@@ -89,7 +89,7 @@ def _offer(node: Node, machine: MachineFacts, fleet: Fleet) -> Result:
 
 
 def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Result:
-    """Why; what no machine offers is a matter of the cluster, and draining machines would not mend it."""
+    """The reason. If no node offers the resource, the plugin is at fault, and draining nodes would not help."""
     nvidia = device.startswith("nvidia.com/")
     nowhere = all(device not in node.allocatable for node in (fleet.nodes or {}).values())
     action = Action.CONFIG if nowhere else None

@@ -26,7 +26,7 @@ _WIDTHS = ("1", "2", "4", "8", "12", "16")  # a virtual port says 0, 32 or 255
 
 
 def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
-    """What the kernel knows of the card's own width or that of the port above; None for no width of real wires."""
+    """Link width from sysfs, of the card or its upstream port; None for virtual ports."""
     try:
         text = machine.file_of(f"{SYSFS}{gpu.bus_id}/{name}", "files_pci")
     except NotObservedError:

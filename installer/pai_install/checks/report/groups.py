@@ -1,0 +1,79 @@
+"""Findings that say the same, together: what every report shows once; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Action, Verdict
+
+
+class Places(NamedTuple):
+    """Where one thing was seen."""
+
+    value: str
+    expected: str
+    where: tuple[str, ...]
+
+
+class Group(NamedTuple):
+    """Findings of one verdict, message and remedy. checks: the ids that say so, most often one."""
+
+    verdict: Verdict
+    message: str
+    remedy: str
+    checks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def action(self) -> Action:
+        """What to do about a FAIL, in one word."""
+        return self.findings[0].action
+
+    @property
+    def places(self) -> tuple[Places, ...]:
+        """Each thing that was seen, with everywhere that it was."""
+        found: dict[tuple[str, str], dict[str, None]] = {}
+        for finding in self.findings:
+            found.setdefault((finding.value, finding.expected), {})[finding.where] = None
+        return tuple(Places(*seen, tuple(where)) for seen, where in found.items())
+
+    @property
+    def source(self) -> str:
+        """Whose rule it is."""
+        return self.findings[0].source
+
+
+def groups(findings: Iterable[Finding], verdicts: Iterable[Verdict]) -> Iterator[Group]:
+    """The findings with one of the verdicts, in the order of the verdicts and of appearance.
+
+    FAIL, WARN and the like are told once per check; UNKNOWN once per reason and places, over all checks that a
+    missing driver, for example, leaves unanswered.
+    """
+    kept = list(findings)
+    for verdict in verdicts:
+        of_verdict = [finding for finding in kept if finding.verdict is verdict]
+        yield from _unanswered(of_verdict) if verdict is Verdict.UNKNOWN else _alike(of_verdict)
+
+
+def _alike(findings: Iterable[Finding]) -> Iterator[Group]:
+    found: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        found.setdefault((finding.id, finding.message, finding.remedy), []).append(finding)
+    for (check, message, remedy), alike in found.items():
+        yield Group(alike[0].verdict, message, remedy, (check,), tuple(alike))
+
+
+def _unanswered(findings: Iterable[Finding]) -> Iterator[Group]:
+    reasons: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        reasons.setdefault((finding.id, finding.message.partition("\n")[0]), []).append(finding)
+    found: dict[tuple[str, tuple[str, ...]], dict[str, list[Finding]]] = {}
+    for (check, message), alike in reasons.items():
+        places = tuple(finding.where for finding in alike)
+        found.setdefault((message, places), {})[check] = alike
+    for (message, _places), checks in found.items():
+        first = next(iter(checks.values()))
+        remedy = next((finding.remedy for alike in checks.values() for finding in alike if finding.remedy), "")
+        yield Group(Verdict.UNKNOWN, message, remedy, tuple(checks), tuple(first))
