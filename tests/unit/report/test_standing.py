@@ -11,8 +11,9 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.report.data import report_data
-from pai_install.report.standing import LastRun, Standing, last_run_of, roles, state_of, status_data, status_text
+from pai_install.report.standing import LastRun, Standing, last_run_of, state_of, status_data, status_text
 from pai_install.site.load import load_site
+from pai_install.site.summary import roles
 from tests.unit.cli.stub_environment import LAYOUT, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 
