@@ -65,6 +65,11 @@ from ansible.module_utils.pai_kubeadm_files import (
 )
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
 from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
+from ansible.module_utils.pai_root_kubectl import (
+    link_root_kubectl,
+    root_kubectl_expectations,
+    root_kubectl_problem,
+)
 from ansible.module_utils.pai_static_pods import restart_static_pod, wait_for_restart
 
 KUBEADM = "/usr/local/bin/kubeadm"
@@ -291,6 +296,14 @@ class Member:
         bring_back(state)
         wait_for_restart(changing, began)
 
+    def give_root_kubectl(self) -> None:
+        """Lets root's kubectl find the cluster, where root has no kubeconfig of its own."""
+        problem = root_kubectl_problem()
+        if problem:
+            self.actions.append(f"mended: {problem}")
+            if not self.module.check_mode:
+                link_root_kubectl(ADMIN_CONF)
+
     def require_quorum(self, changing: list[str]) -> None:
         """Fails when etcd would lose its quorum while this control plane's pods restart; waits a while for it.
 
@@ -375,7 +388,10 @@ def main() -> None:
             member.enter(state)
     finally:
         os.unlink(member.config)
-    module.exit_json(changed=bool(member.actions), actions=member.actions, managed=expectations(state))
+    if state != "join":
+        member.give_root_kubectl()
+    managed = [*expectations(state), *root_kubectl_expectations(state)]
+    module.exit_json(changed=bool(member.actions), actions=member.actions, managed=managed)
 
 
 if __name__ == "__main__":

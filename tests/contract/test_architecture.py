@@ -26,7 +26,7 @@ ALLOWED = {
     "preflight": {"site", "components", "plan", "engine", "report", "checks"},
     "cluster": {"site", "plan", "checks"},
     "run": {"site", "components", "plan", "engine", "report", "cluster", "health", "preflight", "checks"},
-    "operations": {"site", "plan", "run", "cluster", "checks"},
+    "operations": {"site", "plan", "run", "cluster", "checks", "health"},
     "cli": {
         "operations",
         "site",

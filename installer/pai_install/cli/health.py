@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, Request
 from pai_install.health.report import HealthReport, metrics, text
+from pai_install.report.console import progress
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
 
@@ -76,7 +78,7 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
     if output.form != "json":
         _show(report, output)
     if options["act"] == "cordon":
-        _cordon(checkup, report, options["max_cordoned"])
+        _cordon(options, report)
     if output.form == "json":  # last: where cordoning fails, the one document on stdout is the error
         _show(report, output)
     return report.exit_code(strict=output.strict)
@@ -142,8 +144,32 @@ def _render(report: HealthReport, output: Output) -> str:
     return text(report)
 
 
-def _cordon(checkup: Checkup, report: HealthReport, share: float) -> None:
-    plan = checkup.cordon(report, share)
+def _cordon(options: dict[str, Any], report: HealthReport) -> None:
+    """Takes sick machines out of scheduling and releases recovered ones, with the lock, journal and report of a run.
+
+    Raises PaiError where another run holds the site, or a node could not be told.
+    """
+    from pai_install.cli._shared.environment import environment_of  # noqa: PLC0415 - not needed for looking only
+    from pai_install.operations.health_cordon import HealthCordon  # noqa: PLC0415
+    from pai_install.run.pipeline import open_session, perform, prepare  # noqa: PLC0415
+    from pai_install.run.request import Request as RunRequest  # noqa: PLC0415
+
+    share = options["max_cordoned"]
+    operation = HealthCordon(max_cordoned=share, report=report)
+    request = RunRequest(options["site_dir"], operation, options["accept_new"])
+    environment = environment_of(click.get_current_context())
+    with (
+        progress(sys.stderr) as observer,
+        open_session(request, environment, progress=observer, say=partial(click.echo, err=True)) as session,
+    ):
+        prepared = prepare(session)
+        outcome = perform(session, prepared) if not prepared.plan.empty else None
+    plan = operation.decision(prepared.observation)
+    if outcome is not None and not outcome.ok:
+        failure = next(iter(outcome.failures), None)
+        if failure is None:
+            raise KeyboardInterrupt
+        raise PaiError(f"{failure.host}: {failure.message}", details=failure.evidence, remedy=failure.remedy)
     for name, check in plan.cordon.items():
         click.echo(f"cordoned {name}: {check}", err=True)
     for name in plan.release:

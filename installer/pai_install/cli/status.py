@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from pai_install.run.environment import Environment
 from pai_install.run.journal import interrupted_run
 from pai_install.run.lock import holder
 from pai_install.run.pipeline import open_session, prepare
+from pai_install.run.proof import read_proof
 from pai_install.run.request import Request
 from pai_install.run.state import StateFolder, state_of
 from pai_install.site.load import load_site
@@ -33,9 +35,9 @@ from pai_install.site.load import load_site
 def command(*, site_dir: Path, offline: bool, output_format: str, environment: Environment) -> int:
     """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
 
-    Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well.
-    While another run works on the site, only what this box knows is shown. Nothing is fetched: without the site's
-    components on this box it does not look for what is not as the site says.
+    Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well or
+    not proven. While another run works on the site, only what this box knows is shown. Nothing is fetched: without
+    the site's components on this box it does not look for what is not as the site says.
     """
     found = status(site_dir, environment, offline=offline)
     if output_format == "json":
@@ -53,8 +55,18 @@ def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standi
     last_run = _last_run(state)
     interrupted = None if running else interrupted_run(state.journal)
     cut_off = interrupted.run if interrupted else ""
+    present = {machine.hostname for machine in site.present_machines}
+    unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
+    known = Standing(
+        site,
+        last_run=last_run,
+        running=str(running or ""),
+        interrupted=cut_off,
+        unproven={host: entry.why for host, entry in unproven.items()},
+        proof_failed=any(entry.failed for entry in unproven.values()),
+    )
     if offline or running:
-        return Standing(site, last_run=last_run, running=str(running or ""), interrupted=cut_off)
+        return known
     compared = environment.stocked(site)
     request = Request(site_dir, Install() if compared else Look())
     with (
@@ -62,12 +74,10 @@ def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standi
         open_session(request, environment, verb="status", progress=observer, say=say) as session,
     ):
         prepared = prepare(session, insist=False)
-    return Standing(
-        site,
-        prepared.plan,
-        standing(site, prepared.observation),
-        last_run,
-        interrupted=cut_off,
+    return replace(
+        known,
+        plan=prepared.plan,
+        findings=standing(site, prepared.observation),
         versions=versions(site, prepared.observation.machines),
         compared=compared,
         look=prepared.exit_code,

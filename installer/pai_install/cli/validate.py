@@ -16,6 +16,7 @@ from pai_install.site.model import Site
 from pai_install.site.pending import pending
 from pai_install.site.problem import printable, text_lines
 from pai_install.site.summary import headline, machine_table, meanings, site_json
+from pai_install.system.words import plural
 
 SCHEMA_VERSION = 1
 
@@ -64,7 +65,7 @@ def _text(reading: Reading, *, annotated: bool) -> Iterator[str]:
 def _verdict(reading: Reading) -> str:
     errors = sum(problem.is_error for problem in reading.problems)
     warnings = len(reading.problems) - errors
-    counts = f"{errors} error{'' if errors == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
+    counts = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"
     return f"the site is {'valid' if reading.site is not None else 'invalid'}: {counts}"
 
 

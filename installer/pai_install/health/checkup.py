@@ -12,12 +12,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.checks.limits import Limits
-from pai_install.cluster import read
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.bandwidth import measure, not_run, plan_run
-from pai_install.health.act.cordon import Cordoning, plan_cordons
 from pai_install.health.act.pod import try_pods
 from pai_install.health.collect.collector import redact
 from pai_install.health.collect.run import CollectorOptions, collect, health_inventory
@@ -31,6 +29,7 @@ from pai_install.health.judge.facts import baseline_of
 from pai_install.health.memory.snapshot import Baseline
 from pai_install.health.memory.store import HealthStore
 from pai_install.health.report import HealthReport
+from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
 
 THRESHOLDS_FILE = "health.yml"
@@ -87,7 +86,9 @@ class Checkup:
         reports = evaluate(evidence, self._knowledge())
         if self._store and request.source is None:
             self._store.remember({item.name: item.snapshot for item in reports if item.snapshot})
-        return HealthReport(tuple(reports), missed, self._site.directory.name if self._site else "")
+        if self._site is None:
+            return HealthReport(tuple(reports), missed)
+        return HealthReport(tuple(reports), missed, self._site.directory.name, machines_of(self._site))
 
     def baselines(self) -> dict[str, Baseline]:
         """What was accepted so far."""
@@ -107,16 +108,6 @@ class Checkup:
         blind = [name for name in found if name not in shown and _expects_gpus(knowledge, name)]
         self._store.accept(shown)
         return Accepted(shown, {**missed, **dict.fromkeys(blind, "nvidia-smi named no GPU")})
-
-    def cordon(self, report: HealthReport, max_share: float) -> Cordoning:
-        """Takes FAILing machines out of scheduling and releases recovered ones; returns what was done.
-
-        Raises PaiError without a site, or when the cluster cannot be told.
-        """
-        with self._opened() as cluster:
-            plan = plan_cordons(read.nodes(cluster), report, max_share)
-            cluster.patch(plan.patches)
-        return plan
 
     def _opened(self) -> AbstractContextManager[ClusterClient]:
         if self._cluster is None:

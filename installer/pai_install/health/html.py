@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from html import escape
-from importlib import resources
 from typing import Any
 
-from pai_install.checks.finding import Finding, counts
+from pai_install.checks.finding import Finding, counts, worst
+from pai_install.checks.report.html import Link, Machine, Page, parts, render
 from pai_install.checks.verdict import Verdict, gravest
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import UNREACHED, HealthReport, unreached
+from pai_install.system.words import plural
 
 _LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
 
 
+LINKS = (Link("pai-install health history MACHINE"), Link("pai-install explain CHECK"))
+
+
 def html(report: HealthReport, *, title: str) -> str:
     """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page."""
-    page = resources.files("pai_install.health").joinpath("page.html").read_text()
+    findings = list(report.findings)
     data = json.dumps(_data(report), separators=(",", ":"))
+    looked_at = (*report.missed, *(item.name for item in report.machines))
+    skus = {item.name: Machine(item.name, sku=item.sku) for item in report.machines}
+    known = {machine.name: machine for machine in report.described}
+    shown = [known.get(name) or skus.get(name) or Machine(name) for name in looked_at]
+    page = Page(title, worst(findings), f"{plural(len(shown), 'machine')} looked at", shown, LINKS)
     # "</script>" or "<!--" in a value would end the element or swallow the page; \u003c is the same letter in JSON
-    return page.replace("__TITLE__", escape(title)).replace("__DATA__", data.replace("<", "\\u003c"))
+    escaped = data.replace("<", "\\u003c")
+    return render("health.html", package="pai_install.health", page=page, data=escaped, **parts(page, findings))
 
 
 def _data(report: HealthReport) -> dict[str, Any]:

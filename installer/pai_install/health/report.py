@@ -8,6 +8,7 @@ from typing import Any
 
 from pai_install.checks.finding import Finding, counts
 from pai_install.checks.report import prometheus
+from pai_install.checks.report.html import Machine
 from pai_install.checks.report.prometheus import Target
 from pai_install.checks.report.text import finding_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Action, Verdict
@@ -22,11 +23,15 @@ UNREACHED = "machine-reachable"
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """All machines of one run. missed: machine -> why it gave no evidence, a FAIL of its own."""
+    """All machines of one run. missed: machine -> why it gave no evidence, a FAIL of its own.
+
+    described: the site's machines with role and address, where there is a site.
+    """
 
     machines: tuple[MachineReport, ...]
     missed: Mapping[str, str] = field(default_factory=dict)
     site: str = ""
+    described: tuple[Machine, ...] = ()
 
     @property
     def findings(self) -> Iterator[Finding]:

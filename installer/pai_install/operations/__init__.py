@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pai_install.operations.install import Install
 from pai_install.operations.node_cordon import NodeCordon
+from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import Verify
 
-OPERATIONS: tuple[type[Operation], ...] = (Install, Verify, NodeCordon, NodeUncordon)
+OPERATIONS: tuple[type[Operation], ...] = (Install, Verify, NodeCordon, NodeUncordon, NodeDrain)

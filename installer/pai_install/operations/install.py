@@ -44,7 +44,7 @@ class Install(Operation):
         return fixed_settings(site, observation)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The phases with work; a cluster that any of them changes is proven at the end."""
+        """The phases with work, and the proof of what they change or of what earlier runs left unproven."""
         plan = make_plan(
             site,
             observation.inventory,
@@ -56,10 +56,17 @@ class Install(Operation):
         return replace(plan, steps=(*plan.steps, *self._proof(site, observation, plan)))
 
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
+        if self.phases and VERIFY.name not in self.phases:
+            return ()
         limit = {*self.limit, *plan.hosts} if self.limit else ()
-        if not plan.empty and (VERIFY.name in self.phases or not self.phases):
+        if not plan.empty:
             return proof(site, observation, "after a change", limit)
-        return proof(site, observation, "asked for", limit) if VERIFY.name in self.phases else ()
+        if VERIFY.name in self.phases:
+            return proof(site, observation, "asked for", limit)
+        left = any(
+            name in observation.unproven and name in observation.machines for name in limit or observation.machines
+        )
+        return proof(site, observation, "with those that are not proven", limit) if left else ()
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """How the cluster stands where nothing is to be done; where something is, the run proves it at its end.

@@ -56,17 +56,23 @@ class Verify(Operation):
 def proof(site: Site, observation: Observation, reason: str, limit: Collection[str] = ()) -> tuple[Step, ...]:
     """The steps that prove the cluster, then the machines' health; none where no machine answered.
 
-    limit: only on these machines; empty: on all.
+    reason: that of the machines of which nothing else is known to be unproven. limit: only on these machines; empty:
+    on all.
     """
     answered = [machine.hostname for machine in site.present_machines if machine.hostname in observation.machines]
     names = [name for name in answered if not limit or name in limit]
-    hosts = tuple(HostStep(name, (reason,)) for name in names)
+    hosts = tuple(HostStep(name, (_reason(observation, name, reason),)) for name in names)
     if not hosts:
         return ()
     return (
         Step(VERIFY.name, VERIFY.title, hosts, Playbook(VERIFY.playbook), VERIFY.needs, proves=True),
         Step(HEALTH, "Check the health of the machines", hosts, LocalWork(HEALTH), (VERIFY.name,), proves=True),
     )
+
+
+def _reason(observation: Observation, name: str, otherwise: str) -> str:
+    why = observation.unproven.get(name)
+    return f"not proven: {why}" if why else otherwise
 
 
 def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange, ...]:

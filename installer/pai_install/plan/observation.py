@@ -14,11 +14,13 @@ from pai_install.plan.observed import Observed
 class Observation:
     """machines: those that answered, as module pai_facts saw them. unreachable: host -> why it could not be observed.
 
-    at: when, in seconds since 1970. answers: the Kubernetes objects that each of the operation's queries gave.
+    at: when, in seconds since 1970. unproven: machine -> why it is not known to work, as earlier runs left it.
+    answers: the Kubernetes objects that each of the operation's queries gave.
     """
 
     inventory: Inventory
     machines: Mapping[str, Observed]
     unreachable: Mapping[str, str] = field(default_factory=dict)
     at: float = 0.0
+    unproven: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()

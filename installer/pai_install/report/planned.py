@@ -11,6 +11,7 @@ from pai_install.checks.verdict import OPEN
 from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook
 from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
+from pai_install.system.words import shortened
 
 PLAN_SCHEMA_VERSION = 2
 _SHOWN_HOSTS = 10
@@ -146,8 +147,7 @@ def _alike(steps: tuple[HostStep, ...]) -> dict[tuple[tuple[str, ...], ...], lis
 
 
 def _names(hosts: list[str]) -> str:
-    shown = ", ".join(hosts[:_SHOWN_HOSTS])
-    return f"{shown} and {len(hosts) - _SHOWN_HOSTS} more" if len(hosts) > _SHOWN_HOSTS else shown
+    return shortened(hosts, _SHOWN_HOSTS)
 
 
 def _steps(data: Mapping[str, Any]) -> dict[tuple[str, str], tuple[str, ...]]:

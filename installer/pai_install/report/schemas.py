@@ -123,6 +123,7 @@ def _status() -> _Schema:
         compared=_YES,
         machines=_list(machine),
         findings=_list(finding_schema()),
+        unproven=_by_host(_TEXT),
         last_run=_or_null(last),
         running=_TEXT,
         interrupted=_TEXT,

@@ -13,7 +13,7 @@ from pai_install.plan.model import Plan
 from pai_install.site.model import Machine, Site
 from pai_install.site.summary import roles
 
-STATUS_SCHEMA_VERSION = 1
+STATUS_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,8 @@ class Standing:
     running: who works on the site now. interrupted: the name of a run that never ended.
     versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
     which its components must be on this box. look: how looking at the machines ended.
+    unproven: machine -> why it is not known to work. proof_failed: whether the last proof of one of them was made,
+    and failed.
     """
 
     site: Site
@@ -44,22 +46,28 @@ class Standing:
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     compared: bool = True
     look: ExitCode = ExitCode.OK
+    unproven: Mapping[str, str] = field(default_factory=dict)
+    proof_failed: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
-        """That of the look at the machines, else 7 when a check fails, else 0; drift alone is no error."""
+        """That of the look at the machines, else 7 when a check fails or the cluster is not proven, else 0.
+
+        Drift alone is no error; while there is any, what it left unproven is none either: apply does both.
+        """
         if self.look is not ExitCode.OK:
             return self.look
-        if worst(self.findings or ()) is Verdict.FAIL:
+        unfinished = self.unproven and self.plan is not None and self.compared and not self.drift
+        if worst(self.findings or ()) is Verdict.FAIL or self.proof_failed or unfinished:
             return ExitCode.VERIFICATION_FAILED
         return ExitCode.OK
 
     @property
     def drift(self) -> dict[str, tuple[str, ...]]:
-        """Host -> "PHASE: reason" for all that apply would do there; empty when nothing, or not looked at."""
+        """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not looked at."""
         found: dict[str, list[str]] = {}
         for step in self.plan.steps if self.plan else ():
-            for host in step.hosts:
+            for host in () if step.proves else step.hosts:
                 found.setdefault(host.host, []).extend(f"{step.name}: {reason}" for reason in host.reasons)
         return {host: tuple(reasons) for host, reasons in found.items()}
 
@@ -101,6 +109,7 @@ def status_data(standing: Standing) -> dict[str, Any]:
             for machine in standing.site.machines
         ],
         "findings": [finding.as_json() for finding in standing.findings or ()],
+        "unproven": dict(standing.unproven),
         "last_run": asdict(standing.last_run) if standing.last_run else None,
         "running": standing.running,
         "interrupted": standing.interrupted,
@@ -161,6 +170,8 @@ def _notes(standing: Standing) -> Iterator[str]:
         yield "not compared with the site: its components are not on this box; pai-install components fetch"
     elif standing.plan is not None and not standing.drift:
         yield "every machine that answered is as the site says"
+    for host, why in standing.unproven.items():
+        yield f"{host} is not proven: {why}; pai-install verify proves it"
     if standing.running:
         yield f"running now: {standing.running}"
     if standing.interrupted:

@@ -6,6 +6,7 @@ from collections import Counter
 
 from pai_install.errors import ExitCode
 from pai_install.report.model import HostStatus, Outcome, PhaseResult
+from pai_install.system.words import plural, shortened
 
 # The gravest first: what a machine's row says over all phases.
 _GRAVITY = (
@@ -71,14 +72,9 @@ def _good_news(outcome: Outcome, time_word: str) -> str:
     if outcome.check:
         return f"checked in {time_word}; nothing was changed"
     changed = sum(counts.changed for counts in outcome.counts.values())
-    return f"done in {time_word}: {_number(changed, 'change') if changed else 'nothing to change'}"
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+    return f"done in {time_word}: {plural(changed, 'change') if changed else 'nothing to change'}"
 
 
 def _names(outcome: Outcome, status: HostStatus) -> str:
     hosts = [host for host in outcome.counts if host_word(outcome, host) is status]
-    shown = ", ".join(hosts[:5])
-    return f"{shown} and {len(hosts) - 5} more" if len(hosts) > 5 else shown
+    return shortened(hosts)

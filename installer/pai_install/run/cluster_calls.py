@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pai_install.cluster.client import ClusterClient, Patch, PatchKind
+from pai_install.cluster import read
+from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind
+from pai_install.cluster.drain import to_evict, unmanaged
 from pai_install.cluster.model import Ref
+from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall
 
+_POLL_S = 2.0
 Arguments = Mapping[str, Any]
 
 
@@ -24,4 +29,34 @@ def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
     return f"patched {ref}"
 
 
-VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {"patch": _patch}
+def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
+    """node, grace_s (None: the pods' own), timeout_s, force. Evicts until no pod is left that must go."""
+    node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
+    deadline = time.monotonic() + arguments["timeout_s"]
+    while pods := to_evict(read.pods(cluster, node=node)):
+        lost = unmanaged(pods)
+        if lost and not force:
+            raise _left(node, {pod.ref: "nothing would start it again" for pod in lost})
+        left = {pod.ref: "it is still ending" for pod in pods}
+        refs = [pod.ref for pod in pods if not pod.terminating]
+        for eviction in cluster.evict(refs, grace_s=arguments["grace_s"]):
+            if eviction.outcome is EvictionOutcome.BLOCKED and force:
+                cluster.delete([eviction.pod])
+            elif eviction.outcome is EvictionOutcome.BLOCKED:
+                left[eviction.pod] = eviction.message
+        evicted.update(refs)
+        if time.monotonic() >= deadline:
+            raise _left(node, left)
+        time.sleep(_POLL_S)
+    return f"{len(evicted)} pods evicted from {node}"
+
+
+def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
+    return PaiError(
+        f"{len(left)} {'pod is' if len(left) == 1 else 'pods are'} still on {node}",
+        details="\n".join(f"{ref}: {why}" for ref, why in left.items()),
+        remedy="the node takes no new pods; end what holds them and drain again, or `node uncordon` it",
+    )
+
+
+VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {"patch": _patch, "drain": _drain}

@@ -39,6 +39,7 @@ from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
 from pai_install.run.lock import site_lock
 from pai_install.run.observe import observe
+from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
 from pai_install.run.signals import ending_like_ctrl_c, finishing
 from pai_install.run.state import RunFolder, StateFolder, open_state
@@ -179,7 +180,8 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
         return Observation(inventory, {}, {}, time.time()), None
     look = observe(inventory, watched, Stage(session.engine, session.observers, inventory.redactor))
     machines = {host: parse_observed(result) for host, result in look.results.items()}
-    return Observation(inventory, machines, look.missed, time.time()), look.phase
+    unproven = read_proof(session.state.proof).reasons
+    return Observation(inventory, machines, look.missed, time.time(), unproven), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -222,6 +224,10 @@ def preview(session: Session, prepared: Prepared, *, log: bool = True) -> tuple[
 
 def perform(session: Session, prepared: Prepared) -> Outcome:
     """Runs the plan for real and writes the reports. A Ctrl-C is in the Outcome."""
+    plan, run, path = prepared.plan, session.run.name, session.state.proof
+    proof = read_proof(path)
+    if (unsure := begun(proof, plan, prepared.hosts, run)) != proof:
+        write_proof(path, unsure)
     with Journal(session.state.journal, session.run.name) as journal:
         outcome = execute(
             prepared.plan,
@@ -231,6 +237,8 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             findings=_known(prepared),
         )
     with finishing():
+        if unsure != (known := ended(proof, plan, outcome, run)):
+            write_proof(path, known)
         title = f"{session.site.directory.resolve().name}, {session.run.name}"
         write_reports(session.run, outcome, title=title, machines=machines_of(session.site))
     return outcome

@@ -82,6 +82,16 @@ class StateFolder:
         return self.path / "journal.jsonl"
 
     @property
+    def generations(self) -> Path:
+        """How far rotations have come, machine by machine."""
+        return self.path / "generations.json"
+
+    @property
+    def proof(self) -> Path:
+        """Which machines were changed and not proven since."""
+        return self.path / "proof.json"
+
+    @property
     def work(self) -> Path:
         """The engine's folder: cached facts."""
         return self.path / "work"

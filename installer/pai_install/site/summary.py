@@ -13,6 +13,7 @@ from pai_install.site.model import Machine, Site
 from pai_install.site.problem import printable
 from pai_install.site.quantity import format_bytes
 from pai_install.site.settings import Settings
+from pai_install.system.words import plural
 
 _HIDDEN = "********"
 
@@ -91,15 +92,11 @@ def headline(site: Site) -> str:
         device = site.skus[machine.sku].device
         if device is not None and machine.worker:
             devices[device.type] += device.count
-    parts = [_count(len(site.control_planes), "control plane"), _count(len(site.workers), "worker")]
+    parts = [plural(len(site.control_planes), "control plane"), plural(len(site.workers), "worker")]
     parts += [f"{count} x {kind}" for kind, count in sorted(devices.items())]
     absent = len(site.machines) - len(site.present_machines)
-    parts += [f"{_count(absent, 'machine')} absent"] if absent else []
+    parts += [f"{plural(absent, 'machine')} absent"] if absent else []
     return ", ".join(parts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def machine_table(site: Site) -> Iterator[tuple[str, ...]]:

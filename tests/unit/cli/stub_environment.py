@@ -75,7 +75,7 @@ class World(Environment):
         """What stands in for `Install.plan`."""
         self.asked.append({
             "observed": sorted(observation.machines), "unreachable": dict(observation.unreachable),
-            "phases": operation.phases, "limit": operation.limit,
+            "phases": operation.phases, "limit": operation.limit, "unproven": dict(observation.unproven),
         })  # fmt: skip
         return Plan(self.phases, observation.inventory, dict(observation.unreachable), "master")
 

@@ -375,3 +375,44 @@ def test_broken_ansible_is_reported_with_its_words(site: Path, in_world: Any, ca
     assert "Ansible could not run base.yml" in out
     report = json.loads((last_run(site) / "report.json").read_text())
     assert report["phases"][1]["failure"]["evidence"] == "line 3"
+
+
+def test_cluster_that_was_not_proven_is_not_done(site: Path, in_world: Any, capsys: Any) -> None:
+    """After a failed verification the next apply said that there was nothing to change, and status 0."""
+    verify = replace(phase("verify", "master", "one", "two"), proves=True)
+    dns = [{"id": "cluster-dns", "verdict": "FAIL", "message": "no answer"}]
+    failed = done(event("ok", "master"), event("ok", "one", findings=dns), event("ok", "two"))
+    in_world(World((*WORK, verify), {**FINE, "verify.yml": failed}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.VERIFICATION_FAILED
+    world = in_world(World())
+    capsys.readouterr()
+    assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    name = last_report(site)
+    assert f"one is not proven: run {name} found cluster-dns failed" in capsys.readouterr().out
+    assert run(["status", "--site", str(site), "--offline"]) == ExitCode.VERIFICATION_FAILED
+    world.phases, world.script["verify.yml"] = (
+        (verify,),
+        done(*(event("ok", name) for name in ("master", "one", "two"))),
+    )
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert world.asked[-1]["unproven"] == {"one": f"run {name} found cluster-dns failed"}
+    world.phases = ()
+    assert run(["status", "--site", str(site)]) == ExitCode.OK
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert world.asked[-1]["unproven"] == {}
+
+
+def last_report(site: Path) -> str:
+    return open_state(site).reports()[0].parent.name
+
+
+def test_run_that_was_cut_off_before_its_proof_is_not_done(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(WORK, {**FINE, "workers.yml": [event("ok", "one"), ZeroDivisionError("crash")]}))
+    assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.INTERNAL
+    world = in_world(World())
+    assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
+    assert "two is not proven: run" in capsys.readouterr().out
+    assert run(["plan", "--site", str(site)]) == ExitCode.OK
+    assert set(world.asked[-1]["unproven"]) == {"master", "one", "two"}
+    (site / ".pai" / "proof.json").unlink()
+    assert run(["status", "--site", str(site)]) == ExitCode.OK, "a lost state folder forces no work"

@@ -18,6 +18,7 @@ from pai_install.health.report import HealthReport
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import World, run, write_site
+from tests.unit.cluster.fake import FakeCluster
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -77,19 +78,24 @@ def test_a_wrong_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert "--nosuch" in document(capsys, ExitCode.USAGE, "plan", "--format", "json", "--nosuch")["message"]
 
 
+class Silent(FakeCluster):
+    """A cluster that does not answer."""
+
+    def list(self, *_: object) -> Any:
+        raise PaiError("kubectl failed")
+
+
 class StandInCheckup:
-    """Finds nothing and cannot cordon."""
+    """Finds nothing."""
 
     def run(self, _request: object) -> HealthReport:
         return HealthReport((), {}, "s")
 
-    def cordon(self, *_: object) -> None:
-        raise PaiError("kubectl failed")
-
 
 def test_cordoning_that_fails_after_the_report(
-    site: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    site: Path, in_world: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    in_world(World(api=Silent()))
     monkeypatch.setattr("pai_install.cli.health._checkup", lambda _options: StandInCheckup())
     words = ("health", "--act", "cordon", "--site", str(site))
     assert document(capsys, ExitCode.STEP_FAILED, *words, "--format", "json")["message"] == "kubectl failed"

@@ -13,6 +13,7 @@ from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster
+from tests.unit.cluster.test_drain import pod
 from tests.unit.operations.test_nodes import node
 
 
@@ -90,3 +91,23 @@ def test_uncordon_takes_back(site: Path, world: World) -> None:
     assert run(["node", "cordon", "--site", str(site), "one", "two", "--yes"]) == ExitCode.OK
     assert run(["node", "uncordon", "--site", str(site), "one", "--yes"]) == ExitCode.OK
     assert cordoned(world) == {"two"}
+
+
+def test_drain_cordons_first_and_one_node_that_fails_does_not_stop_the_others(
+    site: Path, in_world: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pai_install.run.cluster_calls._POLL_S", 0)
+    held, free = pod("held", node="one"), pod("free", node="two")
+    world = in_world(World(api=FakeCluster.of(node("one"), node("two"), held, free)))
+    world.api.protected.add("held")
+    words = ["node", "drain", "--site", str(site), "one", "two", "--yes", "--timeout", "1"]
+    assert run(words) == ExitCode.STEP_FAILED
+    assert cordoned(world) == {"one", "two"}
+    out = capsys.readouterr().out
+    assert "1 pod is still on one" in out
+    assert "disruption budget" in out
+    assert "free" not in {ref.name for ref in world.api.objects}
+    world.api.protected.clear()
+    assert run(words) == ExitCode.OK
+    assert run(words) == ExitCode.OK
+    assert "nothing to do: one, two: out of scheduling, and nothing to move" in capsys.readouterr().err

@@ -15,12 +15,10 @@ import pytest
 
 from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
-from pai_install.cluster import read
 from pai_install.cluster.model import Pod
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
-from pai_install.health.act.cordon import LABEL
 from pai_install.health.act.pod import results, try_pods
 from pai_install.health.checkup import Checkup, Request
 from pai_install.health.collect.collector import redact
@@ -232,34 +230,6 @@ def test_inventory_holds_connections_and_no_role_variables(site: Site) -> None:
 
 
 # Cordoning
-
-
-def a_node(name: str, *, cordoned: bool = False, reason: str = "") -> Document:
-    labels = {LABEL: reason} if reason else {}
-    spec = {"unschedulable": True} if cordoned else {}
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels}, "spec": spec, "status": {}}
-
-
-def test_cordon_through_the_control_plane(checkup: Make) -> None:
-    cluster = FakeCluster.of(a_node("master"), a_node("gpu-01"), a_node("gpu-02", cordoned=True, reason="gpu-xid"))
-    machines, _ = checkup(
-        answer("gpu-01", document(SICK(healthy(2, "gpu-01")))),
-        answer("gpu-02", document(healthy(2, "gpu-02"))),
-        cluster=cluster,
-    )
-    plan = machines.cordon(machines.run(Request(limit=("gpu-01", "gpu-02"))), 0.5)
-    assert dict(plan.cordon) == {"gpu-01": "gpu-remap-failed"}
-    assert plan.release == ("gpu-02",)
-    nodes = {node.name: node for node in read.nodes(cluster)}
-    assert (nodes["gpu-01"].cordoned, nodes["gpu-01"].labels) == (True, {LABEL: "gpu-remap-failed"})
-    assert (nodes["gpu-02"].cordoned, nodes["gpu-02"].labels) == (False, {})
-
-
-def test_without_a_cluster_there_is_nothing_to_act_on(checkup: Make) -> None:
-    machines, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
-    report = machines.run(Request(limit=("gpu-01",)))
-    with pytest.raises(PaiError, match="no cluster to act on"):
-        Checkup().cordon(report, 0.5)
 
 
 # A pod on each machine

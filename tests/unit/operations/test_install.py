@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pai_install.errors import ExitCode, PaiError
@@ -90,3 +92,19 @@ def test_names_that_the_site_does_not_have_are_refused_before_anything(site: Sit
         Install(phases=("base", "runtme")).require(site)
     assert "perhaps runtime is meant" in caught.value.remedy
     assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_what_an_earlier_run_left_unproven_is_proven_also_where_nothing_is_to_be_done(
+    site: Site, done: Observation
+) -> None:
+    left = replace(done, unproven={"worker1": "run r1 found dns failed", "gone": "long ago"})
+    plan = Install().plan(site, left)
+    assert names(plan) == ["verify", "health"]
+    assert [host.reasons[0] for host in plan.steps[0].hosts] == [
+        "with those that are not proven",
+        "not proven: run r1 found dns failed",
+        "with those that are not proven",
+    ]
+    assert names(Install(phases=("time",)).plan(site, left)) == ["time"]
+    assert Install(limit=("worker2",)).plan(site, left).empty
+    assert Install().plan(site, replace(done, unproven={"gone": "long ago"})).empty

@@ -10,12 +10,14 @@ from pydantic import ValidationError
 from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.node_cordon import NodeCordon
+from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import ClusterCalls, Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.site import Site
 from tests.unit.cluster.fake import FakeCluster
+from tests.unit.cluster.test_drain import budget, pod
 
 
 def node(name: str, *, cordoned: bool = False, labels: dict[str, str] | None = None) -> dict[str, Any]:
@@ -78,3 +80,50 @@ def test_uncordon_is_planned_for_nodes_that_are_out_and_names_healths_reason(sit
     assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
     plan = planned(NodeUncordon(nodes=("gpu-09",)), site, cluster)
     assert (plan.empty, plan.nothing) == (True, "gpu-09: in scheduling already")
+
+
+def drained(site: Site, *objects: Any, **how: Any) -> Plan:
+    return planned(NodeDrain(nodes=("gpu-07",), **how), site, FakeCluster.of(*objects))
+
+
+def test_drain_says_what_stops_and_what_starts_elsewhere(site: Site) -> None:
+    plan = drained(
+        site,
+        node("gpu-07"),
+        pod("front", node="gpu-07"),
+        pod("train-0", "Job", node="gpu-07", gpus=8),
+        pod("train-1", "Job", node="gpu-07", gpus=8, volumes=[{"emptyDir": {}}]),
+        pod("agent", "DaemonSet", node="gpu-07"),
+        pod("far", node="gpu-08"),
+    )
+    assert [step.name for step in plan.steps] == ["cordon", "drain"]
+    (host,) = plan.steps[1].hosts
+    assert host.reasons == ("asked for; 3 pods to move",)
+    assert host.effects == ("stops Job ml/job-a, 2 running on 16 GPUs", "starts elsewhere: ml/front")
+    assert host.remarks == ("the emptyDir volumes of 1 of them are lost",)
+    assert plan.steps[1].needs == ("cordon",)
+
+
+def test_drain_names_the_budget_that_holds_a_pod(site: Site) -> None:
+    objects = (node("gpu-07"), pod("front", node="gpu-07", labels={"app": "web"}), budget(0))
+    (host,) = drained(site, *objects, timeout=60).steps[1].hosts
+    assert host.remarks == ("PodDisruptionBudget ml/web does not let ml/front go now: it is waited for, 60 s at most",)
+    (host,) = drained(site, *objects, force=True).steps[1].hosts
+    assert host.remarks[0].endswith("it is removed all the same")
+
+
+def test_drain_refuses_pods_that_nothing_starts_again(site: Site) -> None:
+    objects = (node("gpu-07"), pod("alone", "", node="gpu-07"))
+    with pytest.raises(PaiError, match="nothing would start 1 of the pods again") as caught:
+        drained(site, *objects)
+    assert caught.value.details == "pod/alone in ml on gpu-07"
+    assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
+    (host,) = drained(site, *objects, force=True).steps[1].hosts
+    assert host.effects == ("removes pod ml/alone for good",)
+
+
+def test_empty_cordoned_node_is_nothing_to_drain(site: Site) -> None:
+    plan = drained(site, node("gpu-07", cordoned=True), pod("agent", "DaemonSet", node="gpu-07"))
+    assert (plan.empty, plan.nothing) == (True, "gpu-07: out of scheduling, and nothing to move")
+    with pytest.raises(PaiError, match="no node 'gpu-07'"):
+        drained(site, node("gpu-08"))

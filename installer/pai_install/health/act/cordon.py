@@ -8,9 +8,8 @@ from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict, gravest
-from pai_install.cluster.client import Patch
 from pai_install.cluster.labels import CORDONED_BY_HEALTH
-from pai_install.cluster.model import Node, Ref
+from pai_install.cluster.model import Node
 from pai_install.health.report import UNREACHED, HealthReport
 
 # While these are unknown, the others say little.
@@ -32,11 +31,11 @@ class Cordoning:
     kept: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def patches(self) -> list[Patch]:
-        """What to change. Mark and cordon are one change: a cordon without its mark would look like a person's."""
+    def changes(self) -> dict[str, dict[str, Any]]:
+        """Node -> its merge patch. Mark and cordon are one change: without its mark a cordon looks like a person's."""
         taken = {name: _mark(check, unschedulable=True) for name, check in self.cordon.items()}
         given_back = {name: _mark(None, unschedulable=None) for name in self.release}
-        return [Patch(Ref("node", name), body) for name, body in {**taken, **given_back}.items()]
+        return {**taken, **given_back}
 
 
 def _mark(check: str | None, *, unschedulable: bool | None) -> dict[str, Any]:

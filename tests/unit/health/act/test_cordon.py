@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.model import Node, Ref
+from pai_install.cluster.model import Node
 from pai_install.health.act.cordon import LABEL, plan_cordons
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.report import HealthReport
@@ -74,14 +74,10 @@ def test_a_released_node_makes_room() -> None:
 
 def test_mark_and_cordon_are_one_change() -> None:
     nodes = [node("a", cordoned=True, reason="gpu-remap-failed"), node("b"), node("c"), node("d")]
-    patches = plan_cordons(nodes, report(bad="b", good="acd"), 0.5).patches
-    assert [(patch.ref, patch.body) for patch in patches] == [
-        (
-            Ref("node", "b"),
-            {"metadata": {"labels": {LABEL: "gpu-remap-failed"}}, "spec": {"unschedulable": True}},
-        ),
-        (Ref("node", "a"), {"metadata": {"labels": {LABEL: None}}, "spec": {"unschedulable": None}}),
-    ]
+    assert plan_cordons(nodes, report(bad="b", good="acd"), 0.5).changes == {
+        "b": {"metadata": {"labels": {LABEL: "gpu-remap-failed"}}, "spec": {"unschedulable": True}},
+        "a": {"metadata": {"labels": {LABEL: None}}, "spec": {"unschedulable": None}},
+    }
 
 
 def test_the_share_is_the_number_that_was_meant() -> None:

@@ -1,0 +1,33 @@
+"""What draining a node means for its pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pai_install.cluster.model import Pod
+from pai_install.cluster.workloads import PodDisruptionBudget
+
+# Owners that start another pod elsewhere; a pod of any other owner, such as a Job, loses its work.
+_MOVES = ("ReplicaSet", "StatefulSet", "ReplicationController")
+
+
+def to_evict(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Those that must go: not a DaemonSet's, which tolerate the cordon, nor the kubelet's own, nor finished ones."""
+    return tuple(
+        pod for pod in pods if not (pod.mirror or pod.finished or (pod.owner and pod.owner.kind == "DaemonSet"))
+    )
+
+
+def unmanaged(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Pods that nothing starts again."""
+    return tuple(pod for pod in pods if pod.owner is None and not pod.terminating)
+
+
+def moves(pod: Pod) -> bool:
+    """Whether its owner starts another in its place, with no work lost."""
+    return pod.owner is not None and pod.owner.kind in _MOVES
+
+
+def blocking(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> tuple[PodDisruptionBudget, ...]:
+    """The budgets that do not let the pod go now; one that does not say how many may go is taken for none."""
+    return tuple(one for one in budgets if one.covers(pod.namespace, pod.labels) and not one.allowed)

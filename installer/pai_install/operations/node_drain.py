@@ -1,0 +1,108 @@
+"""Empty nodes of their pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.cluster.client import Select
+from pai_install.cluster.drain import blocking, moves, to_evict, unmanaged
+from pai_install.cluster.model import Pod
+from pai_install.cluster.workloads import PodDisruptionBudget
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.node_cordon import ASKED, NodeOperation, cordoning
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+_GPU = "nvidia.com/"
+
+
+class NodeDrain(NodeOperation):
+    """Takes nodes out of scheduling and evicts their pods, within the disruption budgets."""
+
+    name: ClassVar[str] = "node drain"
+    summary: ClassVar[str] = "Take nodes out of scheduling and move their pods away."
+    grace: int | None = Field(None, ge=0, description="Seconds that a pod gets to end; null: what the pod itself says.")
+    timeout: int = Field(300, ge=1, description="Seconds after which a node whose pods are still there has failed.")
+    force: bool = Field(
+        default=False, description="Also remove pods that nothing starts again, and those that a budget protects."
+    )
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """Nodes, budgets, then the pods of each node."""
+        pods = (Select(("pods",), fields=f"spec.nodeName={name}") for name in dict.fromkeys(self.nodes))
+        return (*super().queries, Select(("poddisruptionbudgets",)), *pods)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """Cordons, then drains the nodes that have pods to evict.
+
+        Raises PaiError, naming them, for pods that nothing starts again, unless forced.
+        """
+        del site
+        nodes = self.named(observation)
+        budgets = tuple(map(PodDisruptionBudget.parse, observation.answers[1]))
+        pods = {
+            node.name: to_evict(map(Pod.parse, rows)) for node, rows in zip(nodes, observation.answers[2:], strict=True)
+        }
+        self._require_owners(pods)
+        hosts = tuple(
+            HostStep(name, (_reason(found),), tuple(_effects(found)), tuple(self._remarks(found, budgets)))
+            for name, found in pods.items()
+            if found
+        )
+        calls = ClusterCalls(tuple(self._call(host.host) for host in hosts))
+        drain = (Step("drain", "Move the pods away", hosts, calls, needs=("cordon",)),) if hosts else ()
+        nothing = f"{', '.join(self.nodes)}: out of scheduling, and nothing to move"
+        return Plan((*cordoning(nodes), *drain), observation.inventory, nothing=nothing)
+
+    def _require_owners(self, pods: dict[str, tuple[Pod, ...]]) -> None:
+        lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]
+        if lost and not self.force:
+            raise PaiError(
+                f"nothing would start {len(lost)} of the pods again",
+                details="\n".join(lost),
+                remedy="end them yourself, or add --force to have them removed",
+                exit_code=ExitCode.PREFLIGHT_FAILED,
+            )
+
+    def _call(self, name: str) -> ClusterCall:
+        how = {"node": name, "grace_s": self.grace, "timeout_s": self.timeout, "force": self.force}
+        return ClusterCall(name, "Evict the pods", "drain", how)
+
+    def _remarks(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> Iterator[str]:
+        local = [pod for pod in pods if pod.local_storage]
+        if local:
+            yield f"the emptyDir volumes of {len(local)} of them are lost"
+        for pod in pods:
+            for budget in blocking(pod, budgets):
+                what = "removed all the same" if self.force else f"waited for, {self.timeout} s at most"
+                holds = f"PodDisruptionBudget {budget.namespace}/{budget.name} does not let {_name(pod)} go now"
+                yield f"{holds}: it is {what}"
+
+
+def _reason(pods: Sequence[Pod]) -> str:
+    return f"{ASKED}; {len(pods)} {'pod' if len(pods) == 1 else 'pods'} to move"
+
+
+def _effects(pods: Sequence[Pod]) -> Iterator[str]:
+    """What becomes of them: work that is lost first, each by its owner."""
+    ended: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if not moves(pod):
+            owner = f"{pod.owner.kind} {pod.namespace}/{pod.owner.name}" if pod.owner else f"pod {_name(pod)}"
+            ended.setdefault(owner, []).append(pod)
+    for owner, found in ended.items():
+        gpus = sum(amount for pod in found for name, amount in pod.requests.items() if name.startswith(_GPU))
+        what = f"stops {owner}, {len(found)} running" if found[0].owner else f"removes {owner} for good"
+        yield f"{what}{f' on {gpus:g} GPUs' if gpus else ''}"
+    going = [pod for pod in pods if moves(pod)]
+    if going:
+        yield f"starts elsewhere: {', '.join(map(_name, going[:5]))}{' and more' if len(going) > 5 else ''}"
+
+
+def _name(pod: Pod) -> str:
+    return f"{pod.namespace}/{pod.name}"

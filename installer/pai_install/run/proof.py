@@ -1,0 +1,107 @@
+"""Which machines were changed and not proven since; kept in the state folder, docs/decisions/005 says why there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.plan.model import Plan, Playbook, Step
+from pai_install.report.model import HostResult, HostStatus, Outcome
+from pai_install.system.files import write_atomic
+
+
+class Unproven(BaseModel):
+    """Why a machine is not proven: a sentence without a full stop. failed: its last proof was made, and failed."""
+
+    model_config = ConfigDict(frozen=True)
+    why: str
+    failed: bool = False
+
+
+class Proof(BaseModel):
+    """unproven: machine -> why. A machine that is not named works, as far as this box knows."""
+
+    model_config = ConfigDict(frozen=True)
+    schema_version: int = 1
+    unproven: Mapping[str, Unproven] = Field(default_factory=dict)
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Machine -> why."""
+        return {host: entry.why for host, entry in self.unproven.items()}
+
+
+def read_proof(path: Path) -> Proof:
+    """What the file says; a missing or broken one says nothing: observation must still find what is wrong."""
+    try:
+        return Proof.model_validate_json(path.read_text())
+    except (OSError, ValidationError, ValueError):
+        return Proof()
+
+
+def write_proof(path: Path, proof: Proof) -> None:
+    """Writes the file, for the owner only."""
+    write_atomic(path, json.dumps(proof.model_dump(mode="json"), indent=2) + "\n", mode=0o600)
+
+
+def begun(proof: Proof, plan: Plan, hosts: Sequence[str], run: str) -> Proof:
+    """As a run begins: the machines that it is going to change are not proven, should it be cut off."""
+    touched = {host for step in plan.steps if _changes(step) for host in step.names if host in hosts}
+    entries = {host: Unproven(why=f"run {run} was cut off while it changed the machine") for host in touched}
+    return Proof(unproven={**proof.unproven, **entries})
+
+
+def ended(before: Proof, plan: Plan, outcome: Outcome, run: str) -> Proof:
+    """As a run ends. before: as it was when the run began."""
+    entries = dict(before.unproven)
+    for host in _changed(plan, outcome):
+        entries[host] = Unproven(why=f"run {run} changed it and did not verify it")
+    for host, results in _results(plan, outcome, proving=True).items():
+        entry = _verdict(host, results, plan, outcome, run)
+        if entry is not None:
+            entries[host] = entry
+        elif all(result.status.good for result in results):
+            entries.pop(host, None)
+    return Proof(unproven=entries)
+
+
+def _changes(step: Step) -> bool:
+    return isinstance(step.action, Playbook) and not step.proves
+
+
+def _results(plan: Plan, outcome: Outcome, *, proving: bool) -> dict[str, list[HostResult]]:
+    """Host -> its results in the steps that prove, or in those that change machines."""
+    names = {step.name for step in plan.steps if (step.proves if proving else _changes(step))}
+    found: dict[str, list[HostResult]] = {}
+    for phase in outcome.phases:
+        for host, result in phase.hosts.items() if phase.name in names else ():
+            found.setdefault(host, []).append(result)
+    return found
+
+
+def _changed(plan: Plan, outcome: Outcome) -> list[str]:
+    """The hosts on which something was changed, or may have been."""
+    unsure = (HostStatus.CHANGED, HostStatus.FAILED, HostStatus.INTERRUPTED, HostStatus.UNREACHABLE)
+    results = _results(plan, outcome, proving=False)
+    return [host for host, found in results.items() if any(result.status in unsure for result in found)]
+
+
+def _verdict(host: str, results: Sequence[HostResult], plan: Plan, outcome: Outcome, run: str) -> Unproven | None:
+    """What the proof found wrong; None where nothing, or where it was not made."""
+    if any(result.status is HostStatus.FAILED for result in results):
+        return Unproven(why=f"run {run} could not verify it", failed=True)
+    if not any(result.status.good for result in results):
+        return None
+    checks = dict.fromkeys(finding.id for finding in outcome.findings if _about(finding, host, plan))
+    return Unproven(why=f"run {run} found {', '.join(checks)} failed", failed=True) if checks else None
+
+
+def _about(finding: Finding, host: str, plan: Plan) -> bool:
+    """Whether a failed check counts for a host: its own do, and those of the cluster as a whole."""
+    others = set(plan.inventory.host_vars) - {host}
+    return finding.verdict is Verdict.FAIL and finding.subject not in others

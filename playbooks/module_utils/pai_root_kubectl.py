@@ -1,0 +1,27 @@
+"""Root's kubectl on a control plane: ~root/.kube/config leads to the cluster, in any shell and over ssh without one.
+
+A file or link that is there already is the admin's and stays.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+CONFIG = "/root/.kube/config"
+
+
+def root_kubectl_problem() -> str:
+    """Why root's kubectl finds no cluster; empty when it has a kubeconfig, whoever made it."""
+    return "" if os.path.lexists(CONFIG) else f"{CONFIG} is missing"
+
+
+def link_root_kubectl(admin_conf: str) -> None:
+    """Makes the link. No copy: admin.conf is renewed, and its key stays in one place."""
+    os.makedirs(os.path.dirname(CONFIG), mode=0o700, exist_ok=True)
+    os.symlink(admin_conf, CONFIG)
+
+
+def root_kubectl_expectations(state: str) -> list[dict[str, Any]]:
+    """For pai_record: on a control plane there is one."""
+    return [] if state == "join" else [{"kind": "present", "path": CONFIG}]
