@@ -14,6 +14,11 @@ options:
   version: {description: The Kubernetes version every node must have., type: str, required: true}
   nodes: {description: Names of the nodes that must be there., type: list, elements: str, required: true}
   image: {description: An image with busybox., type: str, required: true}
+  namespaces:
+    description: Namespaces whose pods must run.
+    type: list
+    elements: str
+    default: [kube-system, kube-flannel]
   peer:
     description: Another node, whose Service a single one of I(nodes) asks; it is not judged itself.
     type: str
@@ -37,7 +42,6 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_cluster_state import (
-    SYSTEM_NAMESPACES,
     judge_node,
     judge_pods,
     node_facts,
@@ -142,7 +146,8 @@ class ClusterCheck:
         """Every pod of the system Running and ready."""
         pods: list[dict[str, Any]] = []
         while time.monotonic() < self.deadline:
-            parts = [self.items(f"--namespace={namespace}", "pods") for namespace in SYSTEM_NAMESPACES]
+            namespaces = self.module.params["namespaces"]
+            parts = [self.items(f"--namespace={namespace}", "pods") for namespace in namespaces]
             found = [pod_facts(entry) for part in parts for entry in part]
             pods = [pod for pod in found if pod["node"] in ("", *self.nodes)]
             if pods and all(map(pod_is_well, pods)):
@@ -260,6 +265,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "nodes": {"type": "list", "elements": "str", "required": True},
             "image": {"type": "str", "required": True},
+            "namespaces": {"type": "list", "elements": "str", "default": ["kube-system", "kube-flannel"]},
             "peer": {"type": "str", "default": ""},
             "runtime_class_nodes": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 180},

@@ -9,7 +9,16 @@ short_description: Observe a machine
 description:
   - Reads what the planner and the roles decide by, and checks the expectations that roles recorded.
   - Changes nothing.
-options: {}
+options:
+  units:
+    description: Units of which those that run are named; by default all that our roles restart or stop.
+    type: list
+    elements: str
+  namespaces:
+    description: Namespaces whose pods belong to the system; seen from a control plane.
+    type: list
+    elements: str
+    default: [kube-system, kube-flannel]
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -35,7 +44,7 @@ from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, node_facts
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
-from ansible.module_utils.pai_running import docker, services
+from ansible.module_utils.pai_running import WATCHED, docker, services
 
 CAP_SYS_RESOURCE = 24
 
@@ -113,10 +122,10 @@ def kubernetes() -> dict[str, Any]:
     }
 
 
-def cluster() -> dict[str, Any]:
+def cluster(namespaces: list[str]) -> dict[str, Any]:
     """Nodes and the pods of the system, from a control plane; `error` when the API does not answer."""
     kubectl = Kubectl()
-    wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in SYSTEM_NAMESPACES)]
+    wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in namespaces)]
     try:
         with concurrent.futures.ThreadPoolExecutor(max_workers=len(wanted)) as pool:
             nodes, *pods = pool.map(lambda words: kubectl.items(*words, timeout_s=10), wanted)
@@ -128,7 +137,13 @@ def cluster() -> dict[str, Any]:
 
 def main() -> None:
     """Runs the module."""
-    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "units": {"type": "list", "elements": "str", "default": list(WATCHED)},
+            "namespaces": {"type": "list", "elements": "str", "default": list(SYSTEM_NAMESPACES)},
+        },
+        supports_check_mode=True,
+    )
     machine = virtualization(module)
     facts = {
         "hostname": platform.node(),
@@ -143,12 +158,12 @@ def main() -> None:
         "mtu": default_mtu(module),
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
-        "services": services(),
+        "services": services(module.params["units"]),
         "docker": docker(),
         "roles": roles(),
     }
     if os.path.exists(ADMIN_CONF):
-        facts["cluster"] = cluster()
+        facts["cluster"] = cluster(module.params["namespaces"])
     module.exit_json(changed=False, ansible_facts={"pai": facts})
 
 

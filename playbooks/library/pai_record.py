@@ -33,11 +33,10 @@ path: {description: The record., type: str, returned: always}
 
 import json
 import os
-import tempfile
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import ROLES_DIR
+from ansible.module_utils.pai_managed import ROLES_DIR, write_record
 
 
 def flat(values: Any) -> list[dict[str, Any]]:
@@ -73,15 +72,7 @@ def main() -> None:
     if not module.check_mode:
         expected = flat(module.params["managed"])
         expected += [{"kind": "package", "name": name} for name in module.params["packages"]]
-        record = {"schema_version": 1, "settings": module.params["settings"], "managed": expected}
-        os.makedirs(ROLES_DIR, mode=0o755, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=ROLES_DIR)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(record, handle, indent=1)
-            handle.flush()
-            os.fsync(handle.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        write_record(module.params["role"], module.params["settings"], expected)
     module.exit_json(changed=False, path=path)
 
 

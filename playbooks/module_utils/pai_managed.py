@@ -22,10 +22,12 @@ An expectation is a dict with `kind` and what that kind needs:
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import stat
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -96,6 +98,20 @@ def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
         elif value != patch[key]:
             left[key] = value
     return left
+
+
+def write_record(name: str, settings: dict[str, Any], expected: list[dict[str, Any]]) -> str:
+    """Keeps a record on the machine, whole or not at all; gives its path."""
+    path = os.path.join(ROLES_DIR, name + ".json")
+    os.makedirs(ROLES_DIR, mode=0o755, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(dir=ROLES_DIR)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+        json.dump({"schema_version": 1, "settings": settings, "managed": expected}, handle, indent=1)
+        handle.flush()
+        os.fsync(handle.fileno())
+    os.chmod(temporary, 0o644)
+    os.replace(temporary, path)
+    return path
 
 
 def _name(word: Any) -> Any:
@@ -299,20 +315,25 @@ def _installed(names: list[str]) -> set[str]:
 
 
 def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
-    """(namespace, kind/name) -> what changes with every change of its specification; missing ones are left out."""
+    """(namespace, kind/name) -> a digest of the fields that are ours; objects that are not there are left out.
+
+    The API server keeps which fields we set, and takes each from us that another manager sets to another value. What
+    controllers write beside them (a status, a certificate, a default) makes no difference.
+    """
     found = {}
     by_namespace: dict[str, list[str]] = {}
     for entry in objects:
         by_namespace.setdefault(entry["namespace"], []).append(entry["name"])
-    line = "{.kind}/{.metadata.name} {.metadata.generation} {.metadata.resourceVersion}{'\\n'}"
+    ours = '{.metadata.managedFields[?(@.manager=="pai-install")].fieldsV1}'
+    line = "{.kind}/{.metadata.name} " + ours + "{'\\n'}"
     columns = "jsonpath={range .items[*]}" + line + "{end}"
     for namespace, names in by_namespace.items():
         where = [f"--namespace={namespace}"] if namespace else []
         # two names at least: kubectl answers one with the object itself, not with a list
         words = [*where, "get", "--ignore-not-found", "--output", columns, *names, names[0]]
         for line in Kubectl().ask(*words, timeout_s=10).out.splitlines():
-            words = line.split()
-            found[(namespace, words[0].lower())] = words[1] if len(words) == 3 else words[-1]
+            name, _, fields = line.partition(" ")
+            found[(namespace, name.lower())] = sha256(fields.encode())[:16] if fields else "not ours"
     return found
 
 

@@ -10,17 +10,17 @@ from ansible.module_utils.pai_managed import unit_states
 
 DAEMON_JSON = "/etc/docker/daemon.json"
 DOCKER_NAMESPACE = "moby"
-# what our roles restart, and the time services that one of them stops
+# where the inventory does not say: what our roles restart, and the time services that one of them stops
 WATCHED = (
     *("containerd.service", "docker.service", "kubelet.service", "chrony.service"),
     *("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service"),
 )
 
 
-def services() -> list[str]:
-    """Those of the watched units that are active."""
-    states = unit_states(list(WATCHED))
-    return [name for name in WATCHED if states.get(name, {}).get("ActiveState") == "active"]
+def services(names: list[str]) -> list[str]:
+    """Those of the units that are active."""
+    states = unit_states(names)
+    return [name for name in names if states.get(name, {}).get("ActiveState") == "active"]
 
 
 def docker() -> dict[str, Any]:

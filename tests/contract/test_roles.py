@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_install.plan.rolevars import ROLE_MODELS, RoleVars
+from pai_install.parts.part import RoleVariables
+from pai_install.parts.registry import ROLE_MODELS
 from tests.molecule.test_roles import ROLES as SCENARIOS
 
+# one makes nothing, the other keeps a record of each add-on
+KEEPS_NO_RECORD_OF_ITS_OWN = {"cluster_verify", "cluster_addons"}
 ROLES = Path(__file__).parents[2] / "roles"
 
 
@@ -38,35 +41,35 @@ def test_every_role_has_a_scenario() -> None:
 class TestRole:
     """One role."""
 
-    def test_defaults_and_argument_specs_name_the_same_variables(self, model: type[RoleVars]) -> None:
+    def test_defaults_and_argument_specs_name_the_same_variables(self, model: type[RoleVariables]) -> None:
         assert set(read(model.role, "defaults/main.yml")) == set(options(model.role))
 
-    def test_variables_have_the_roles_name_in_front(self, model: type[RoleVars]) -> None:
+    def test_variables_have_the_roles_name_in_front(self, model: type[RoleVariables]) -> None:
         assert all(name.startswith(f"{model.role}_") for name in options(model.role))
 
-    def test_the_model_gives_only_declared_variables(self, model: type[RoleVars]) -> None:
+    def test_the_model_gives_only_declared_variables(self, model: type[RoleVariables]) -> None:
         given = {f"{model.role}_{name}" for name in model.model_fields}
         assert given <= set(options(model.role))
 
-    def test_the_model_gives_every_required_variable(self, model: type[RoleVars]) -> None:
+    def test_the_model_gives_every_required_variable(self, model: type[RoleVariables]) -> None:
         required = {name for name, option in options(model.role).items() if option.get("required")}
         assert required <= {f"{model.role}_{name}" for name in model.model_fields}
 
-    def test_every_option_is_described(self, model: type[RoleVars]) -> None:
+    def test_every_option_is_described(self, model: type[RoleVariables]) -> None:
         assert all(option.get("description") and option.get("type") for option in options(model.role).values())
 
-    def test_the_role_includes_no_other_role(self, model: type[RoleVars]) -> None:
+    def test_the_role_includes_no_other_role(self, model: type[RoleVariables]) -> None:
         """Its digest covers its own files and the plugins it uses, not those of another role."""
         assert not read(model.role, "meta/main.yml").get("dependencies")
         texts = [path.read_text() for path in (ROLES / model.role / "tasks").glob("*.yml")]
         assert not [text for text in texts if "include_role" in text or "import_role" in text]
 
-    def test_the_role_keeps_its_record(self, model: type[RoleVars]) -> None:
+    def test_the_role_keeps_its_record(self, model: type[RoleVariables]) -> None:
         tasks = read(model.role, "tasks/main.yml")
         records = [task["pai_record"].get("role", model.role) for task in tasks if "pai_record" in task]
-        assert records == ([] if model.role == "cluster_verify" else [model.role])
+        assert records == ([] if model.role in KEEPS_NO_RECORD_OF_ITS_OWN else [model.role])
 
-    def test_paths_of_managed_files_stand_once(self, model: type[RoleVars]) -> None:
+    def test_paths_of_managed_files_stand_once(self, model: type[RoleVariables]) -> None:
         """A service restarts for `paths` of pai_files; only programs that something else installed are named."""
         for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):
             for task in yaml.safe_load(path.read_text()):
@@ -74,14 +77,14 @@ class TestRole:
                     named = re.findall(r"/[\w/.-]+", str(unit.get("restart_if_newer", "")))
                     assert all(name.startswith("/usr/local/bin/") for name in named), f"{path}: {named}"
 
-    def test_the_scenario_begins_on_a_dirty_machine_and_has_tests_of_its_own(self, model: type[RoleVars]) -> None:
+    def test_the_scenario_begins_on_a_dirty_machine_and_has_tests_of_its_own(self, model: type[RoleVariables]) -> None:
         scenario = ROLES / model.role / "molecule" / "default"
         assert (scenario / "molecule.yml").is_file()
         plays = yaml.safe_load((scenario / "prepare.yml").read_text())
         assert [play for play in plays if play.get("hosts") and play.get("tasks")]
         assert (scenario / "tests" / f"test_{model.role}.py").is_file()
 
-    def test_secrets_are_not_logged(self, model: type[RoleVars]) -> None:
+    def test_secrets_are_not_logged(self, model: type[RoleVariables]) -> None:
         for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):
             for task in yaml.safe_load(path.read_text()):
                 if "pai_join_token" in task or "admin.conf" in str(task.get("ansible.builtin.slurp", "")):

@@ -9,8 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("playbooks", "roles", "inventories")
-# scenarios, and two roles that become add-ons
-OUTSIDE = {"molecule", "pod_network", "device_plugin"}
+OUTSIDE = {"molecule"}
 KINDS = {".py", ".yml", ".md", ".j2"}
 # pattern -> what to write
 INSTEAD = {

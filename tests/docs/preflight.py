@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pai_install.preflight import needs
+from pai_install.parts import registry
 from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.site.load import load_site
 from tests.docs.markdown import table, with_generated
@@ -22,9 +22,9 @@ def _ports(example: Path) -> Iterator[str]:
     site = load_site(example).site
     master = next(machine for machine in site.machines if machine.control_plane)
     worker = next(machine for machine in site.machines if not machine.control_plane)
-    everywhere = {str(need) for need in needs.ports(site, worker)}
+    everywhere = {str(need) for need in registry.ports(site, worker)}
     rows = []
-    for need in {str(need): need for need in needs.ports(site, master)}.values():
+    for need in {str(need): need for need in registry.ports(site, master)}.values():
         where = "every machine" if str(need) in everywhere else "control planes"
         rows.append((f"{need} {need.purpose}", where + (", from the machine itself" if need.local else "")))
     yield from table(("Port", "On"), rows)

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from pai_install.plan.rolevars import ROLE_MODELS
+from pai_install.parts.registry import ROLE_MODELS
 from tests.docs.markdown import page, table, with_generated
 
 ROLES: tuple[str, ...] = tuple(model.role for model in ROLE_MODELS)

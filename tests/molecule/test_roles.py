@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_install.plan.rolevars import ROLE_MODELS
+from pai_install.parts.registry import ROLE_MODELS
 from tests.e2e.conftest import ROOT, pai_install, traces
 
 pytestmark = pytest.mark.lab

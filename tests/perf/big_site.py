@@ -10,12 +10,11 @@ from typing import Any
 
 from pai_install.components.catalogue import load_catalogue, resolve
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
-from pai_install.plan.desired import Desired
+from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed, parse_observed
 from pai_install.plan.planner import make_plan
-from pai_install.plan.rolevars import ROLE_MODELS
 from pai_install.report.planned import plan_data
 from pai_install.site import Site, load_site
 
@@ -63,8 +62,8 @@ def components() -> ComponentSet:
 
 def inventory_of(site: Site) -> Inventory:
     """The site's inventory, every role at the same version."""
-    digests = {model.role: "0" * 12 for model in ROLE_MODELS}
-    return build_inventory(Desired(site, components(), site.directory / ".pai"), digests)
+    digests = {part.name: "0" * 12 for part in PARTS}
+    return build_inventory(make_context(site, components(), site.directory / ".pai"), digests)
 
 
 def results(inventory: Inventory) -> Iterator[tuple[str, dict[str, Any]]]:

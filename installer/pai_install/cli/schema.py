@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from pai_install.cli import failure
-from pai_install.engine.content import content_dir
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
+from pai_install.system.content import content_dir
 
 HEALTH = "docs/reference/health.schema.json"
 

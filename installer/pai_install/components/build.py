@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain
+from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain, ManifestSpec
 from pai_install.components.golang import build_environment, go_command
 from pai_install.components.progress import Progress
 from pai_install.components.source import Workshop, box_architecture
@@ -91,14 +91,24 @@ def _copy(wrapper: Path, scratch: Path) -> Path:
 
 def build_c(build: CBuild, version: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop, out: Path) -> None:
     """Compiles one C program whose source lies in a Go module, verified as any module is."""
-    go = go_command(toolchain, box_architecture(), workshop.store.root / "toolchains", workshop.progress)
-    module = _copy(wrapper, workshop.scratch)
-    environment = build_environment(workshop.scratch, cgo=False)
-    told = run([go, "mod", "download", "-modcacherw", "-json", build.module], cwd=module, env=environment)
-    folder = Path(json.loads(told.stdout)["Dir"])
+    folder = _module_folder(build.module, wrapper, toolchain, workshop)
     sources = [folder / source for source in build.sources]
     flags = [fill(flag, version) for flag in build.flags]
     run(["gcc", *flags, "-s", "-o", out / build.program, *sources])
+
+
+def module_files(spec: ManifestSpec, wrapper: Path, toolchain: GoToolchain, workshop: Workshop) -> Mapping[str, bytes]:
+    """The files of a manifest out of the archive of its Go module, which is verified as any module is."""
+    folder = _module_folder(spec.module, wrapper, toolchain, workshop)
+    return {name: (folder / name).read_bytes() for name in spec.files}
+
+
+def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop) -> Path:
+    go = go_command(toolchain, box_architecture(), workshop.store.root / "toolchains", workshop.progress)
+    module = _copy(wrapper, workshop.scratch)
+    environment = build_environment(workshop.scratch, cgo=False)
+    told = run([go, "mod", "download", "-modcacherw", "-json", name], cwd=module, env=environment)
+    return Path(json.loads(told.stdout)["Dir"])
 
 
 def take_deb(build: DebBuild, workshop: Workshop, out: Path) -> None:

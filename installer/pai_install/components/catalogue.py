@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -62,6 +62,17 @@ class ImageSpec(_Entry):
     user: str = ""
 
 
+class ManifestSpec(_Entry):
+    """Kubernetes objects of the component, as its makers publish them; they are patched by add-ons, never copied.
+
+    module: the Go module whose archive holds `files`. url: where upstream has each of them, with {version}, {file}.
+    """
+
+    module: str
+    files: tuple[str, ...]
+    url: str
+
+
 class _Build(_Entry):
     """debian: packages the box needs. disk_mb: free disk needed while building, caches included."""
 
@@ -104,12 +115,14 @@ class DebBuild(_Build):
 class Release(_Entry):
     """One pinned version. modules: can be built; sha256: download -> architecture -> sum.
 
-    wrapper: folder below wrappers/ when it is not COMPONENT-VERSION.
+    wrapper: folder below wrappers/ when it is not COMPONENT-VERSION. manifests: manifest -> file -> sum, the same
+    for every source.
     """
 
     modules: bool = False
     wrapper: str = ""
     sha256: Mapping[str, Mapping[Architecture, Sha256]] = {}
+    manifests: Mapping[str, Mapping[str, Sha256]] = {}
 
 
 class Component(_Entry):
@@ -121,6 +134,7 @@ class Component(_Entry):
     default: Mapping[Family, Version] = {}
     files: Mapping[str, FileSpec] = {}
     images: Mapping[str, ImageSpec] = {}
+    manifests: Mapping[str, ManifestSpec] = {}
     build: Annotated[GoBuild | CBuild | DebBuild, Field(discriminator="kind")]
     versions: Mapping[Version, Release]
 
@@ -132,7 +146,7 @@ class Component(_Entry):
         if family == "modules":
             return release.modules
         wanted = {key for name, spec in self.files.items() for key in spec.downloads(name)}
-        return wanted <= set(release.sha256)
+        return wanted <= set(release.sha256) and self.manifests.keys() <= release.manifests.keys()
 
 
 class GoToolchain(_Entry):
@@ -183,10 +197,16 @@ def family_of(source: SourceName) -> Family:
     return "modules" if source == "modules" else "upstream"
 
 
-def resolve(catalogue: Catalogue, kubernetes_version: str = "", source: SourceName = "modules") -> Selection:
+def resolve(
+    catalogue: Catalogue,
+    kubernetes_version: str = "",
+    source: SourceName = "modules",
+    needed: Collection[str] | None = None,
+) -> Selection:
     """Which components at which version.
 
     kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
+    needed: names of the catalogue; None means all of it.
     Raises PaiError (site invalid) when the source has no such version; the message lists those it has.
     """
     wanted = (kubernetes_version or catalogue.kubernetes.default).removeprefix("v")
@@ -200,7 +220,9 @@ def resolve(catalogue: Catalogue, kubernetes_version: str = "", source: SourceNa
         raise _unknown(catalogue, wanted, family)
     pinned = {"kubernetes": exact, **chosen.with_}
     picks = tuple(
-        Pick(name, pinned.get(name) or component.default[family]) for name, component in catalogue.components.items()
+        Pick(name, pinned.get(name) or component.default[family])
+        for name, component in catalogue.components.items()
+        if needed is None or name in needed
     )
     return Selection(exact, source, picks)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from pai_install.components.bundle import Bundle
@@ -19,10 +21,14 @@ def choose(
     *,
     mirror_url: str = "",
     bundle: Path | None = None,
+    needed: Collection[str] | None = None,
 ) -> tuple[Selection, Source]:
-    """The selection and the source of a site; raises PaiError (site invalid) when they do not go together."""
+    """The selection and the source of a site; raises PaiError (site invalid) when they do not go together.
+
+    needed: names of the catalogue that the site needs; None means all of it.
+    """
     if source != "bundle":
-        return resolve(catalogue, kubernetes_version, source), open_source(catalogue, source, mirror_url)
+        return resolve(catalogue, kubernetes_version, source, needed), open_source(catalogue, source, mirror_url)
     if bundle is None:
         raise PaiError(
             "the component source is a bundle, and no file is named",
@@ -30,12 +36,14 @@ def choose(
             exit_code=ExitCode.SITE_INVALID,
         )
     opened = Bundle(bundle)
-    selection = opened.selection(kubernetes_version)
-    lacking = sorted(catalogue.components.keys() - {pick.component for pick in selection.picks})
+    wanted = catalogue.components.keys() if needed is None else needed
+    held = opened.selection(kubernetes_version)
+    selection = replace(held, picks=tuple(pick for pick in held.picks if pick.component in wanted))
+    lacking = sorted(set(wanted) - {pick.component for pick in selection.picks})
     if lacking:
         raise PaiError(
-            f"{bundle} was made by another version of pai-install: it lacks {', '.join(lacking)}",
-            remedy="make it again with this version: pai-install components bundle FILE",
+            f"{bundle} lacks {', '.join(lacking)}: it was made for another site or by another version of pai-install",
+            remedy="make it again for this site with this version: pai-install components bundle FILE",
             exit_code=ExitCode.SITE_INVALID,
         )
     return selection, opened

@@ -76,6 +76,7 @@ def _fetch(selection: Selection, source: Source, store: Store, progress: Progres
         files=tuple(file for entry in found for file in entry.files),
         images=tuple(image for entry in found for image in entry.images),
         kubernetes_version=selection.kubernetes_version,
+        manifests=tuple(manifest for entry in found for manifest in entry.manifests),
     )
 
 

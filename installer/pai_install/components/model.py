@@ -46,12 +46,26 @@ class ImageArtifact:
 
 
 @dataclass(frozen=True, slots=True)
+class ManifestArtifact:
+    """Kubernetes objects of a third-party program, as its makers publish them.
+
+    path: a file of YAML documents on the dev box. sha256: 64 lower-case hex digits.
+    """
+
+    name: str
+    version: str
+    path: Path
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class ComponentSet:
     """Everything a site needs. kubernetes_version: exact, without a leading v."""
 
     files: tuple[FileArtifact, ...]
     images: tuple[ImageArtifact, ...]
     kubernetes_version: str
+    manifests: tuple[ManifestArtifact, ...] = ()
 
     def file(self, name: str) -> FileArtifact:
         """The file called `name`; raises KeyError when the set has none."""
@@ -66,6 +80,13 @@ class ComponentSet:
             if artifact.repository == repository:
                 return artifact
         raise KeyError(repository)
+
+    def manifest(self, name: str) -> ManifestArtifact:
+        """The manifest called `name`; raises KeyError when the set has none."""
+        for artifact in self.manifests:
+            if artifact.name == name:
+                return artifact
+        raise KeyError(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from pai_install.components import userland
-from pai_install.components.build import build_c, build_go, fill, take_deb
+from pai_install.components import manifests, userland
+from pai_install.components.build import build_c, build_go, fill, module_files, take_deb
 from pai_install.components.catalogue import (
     WRAPPERS,
     Catalogue,
@@ -30,7 +30,7 @@ from pai_install.components.image import (
 )
 from pai_install.components.model import Architecture, Pick, SourceName
 from pai_install.components.source import Workshop, box_architecture, recipe_key
-from pai_install.components.store import Contents, Entry, StagedFile, StagedImage
+from pai_install.components.store import Contents, Entry, StagedFile, StagedImage, StagedManifest
 
 # Part of the key of everything assembled here: raise it when the same programs give other files or images.
 RECIPE = 1
@@ -70,6 +70,7 @@ class Modules:
                 },
                 "images": {name: spec.model_dump(exclude={"from_"}) for name, spec in component.images.items()},
                 "userland": self.userland_key() if any(image.userland for image in images) else "",
+                **manifests.recipe(component, pick.version),
             },
         )
 
@@ -111,7 +112,13 @@ class Modules:
             self._image(name, pick.version, spec, programs, staged / "images", workshop)
             for name, spec in component.images.items()
         ]
-        return Contents(tuple(files), tuple(images))
+        return Contents(tuple(files), tuple(images), self._manifests(pick, staged / "manifests", workshop))
+
+    def _manifests(self, pick: Pick, folder: Path, workshop: Workshop) -> tuple[StagedManifest, ...]:
+        component, wrapper, go = self._component(pick), self._wrapper(pick), self._catalogue.go
+        return manifests.assemble(
+            component, pick.version, folder, lambda spec, _name: module_files(spec, wrapper, go, workshop)
+        )
 
     def _component(self, pick: Pick) -> Component:
         return self._catalogue.components[pick.component]

@@ -15,7 +15,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from pai_install.components.model import FileArtifact, FileKind, ImageArtifact
+from pai_install.components.model import FileArtifact, FileKind, ImageArtifact, ManifestArtifact
 from pai_install.components.progress import Progress
 from pai_install.system.files import write_atomic
 
@@ -55,11 +55,21 @@ class StagedImage:
 
 
 @dataclass(frozen=True, slots=True)
+class StagedManifest:
+    """Upstream Kubernetes objects, one file of YAML documents below a staging folder."""
+
+    name: str
+    version: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
 class Contents:
     """What a source put into a staging folder."""
 
     files: tuple[StagedFile, ...] = ()
     images: tuple[StagedImage, ...] = ()
+    manifests: tuple[StagedManifest, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +79,7 @@ class Entry:
     folder: Path
     files: tuple[FileArtifact, ...]
     images: tuple[ImageArtifact, ...]
+    manifests: tuple[ManifestArtifact, ...] = ()
 
     def path(self, name: str) -> Path:
         """Where the file artefact called `name` is; raises KeyError."""
@@ -154,6 +165,10 @@ class Store:
                 }
                 for i in contents.images
             ],
+            "manifests": [
+                {"name": m.name, "version": m.version, "path": str(m.path.relative_to(staged))}
+                for m in contents.manifests
+            ],
         }
         write_atomic(staged / "entry.json", json.dumps(record, indent=1))
         target = self.folder(key)
@@ -175,6 +190,7 @@ def read_contents(folder: Path) -> Contents | str:
     return Contents(
         tuple(StagedFile(**{**item, "path": folder / item["path"]}) for item in record["files"]),
         tuple(StagedImage(**{**item, "layout": folder / item["layout"]}) for item in record["images"]),
+        tuple(StagedManifest(**{**item, "path": folder / item["path"]}) for item in record.get("manifests", ())),
     )
 
 
@@ -206,4 +222,9 @@ def _entry(folder: Path, record: dict[str, Any]) -> Entry:
     def image(item: dict[str, Any]) -> ImageArtifact:
         return ImageArtifact(item["repository"], item["tag"], item["manifest_digest"], folder / item["layout"])
 
-    return Entry(folder, tuple(map(file, record["files"])), tuple(map(image, record["images"])))
+    def manifest(item: dict[str, Any]) -> ManifestArtifact:
+        digest, *_ = record["contents"][item["path"]]
+        return ManifestArtifact(item["name"], item["version"], folder / item["path"], digest)
+
+    manifests = tuple(map(manifest, record.get("manifests", ())))  # entries of earlier versions have none
+    return Entry(folder, tuple(map(file, record["files"])), tuple(map(image, record["images"])), manifests)

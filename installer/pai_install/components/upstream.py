@@ -7,7 +7,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pai_install.components.catalogue import Catalogue, Component, FileSpec, Release
+from pai_install.components import manifests
+from pai_install.components.catalogue import Catalogue, Component, FileSpec, ManifestSpec, Release
 from pai_install.components.download import download
 from pai_install.components.image import Node, place, write_archive
 from pai_install.components.model import Architecture, Pick, SourceName
@@ -48,6 +49,7 @@ class Upstream:
             "sums": {name: sums.get(self._architecture) for name, sums in release.sha256.items()},
             "files": {name: spec.model_dump() for name, spec in component.files.items()},
             "images": {name: (spec.from_, spec.tag) for name, spec in component.images.items()},
+            **manifests.recipe(component, pick.version),
         }
         return recipe_key(f"upstream-{pick.component}", pick.version, recipe)
 
@@ -74,8 +76,20 @@ class Upstream:
             layout = staged / "images" / name
             digest = pull(wanted, self._architecture, layout, downloads, workshop.progress)
             images.append(StagedImage(name, tag, digest, layout))
+        objects = manifests.assemble(
+            component, pick.version, staged / "manifests", lambda spec, name: self._manifest(spec, name, pick, workshop)
+        )
         shutil.rmtree(downloads, ignore_errors=True)
-        return Contents(tuple(files), tuple(images))
+        return Contents(tuple(files), tuple(images), objects)
+
+    def _manifest(self, spec: ManifestSpec, name: str, pick: Pick, workshop: Workshop) -> Mapping[str, bytes]:
+        sums = self._parts(pick)[1].manifests[name]
+        return {file: self._manifest_file(spec, file, sums[file], pick, workshop) for file in spec.files}
+
+    def _manifest_file(self, spec: ManifestSpec, file: str, sha256: str, pick: Pick, workshop: Workshop) -> bytes:
+        url = mirrored(spec.url.format(version=pick.version, file=file), self._mirror_url)
+        workshop.progress(f"{pick.component} {pick.version}: downloading {url}")
+        return download(url, workshop.store.root / "downloads" / sha256, sha256, workshop.progress).read_bytes()
 
     def _parts(self, pick: Pick) -> tuple[Component, Release]:
         component = self._catalogue.components[pick.component]

@@ -1,4 +1,4 @@
-"""Where the playbooks and roles are: in the checkout, or inside the installed package."""
+"""Which version of a role, and so of a part, this is: a digest of all that runs for it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pai_install
 from pai_install.engine.uses import ACTIONS, FILTERS, LIBRARY, UTILS, files_of_role, read_plugins
-from pai_install.errors import ExitCode, PaiError
-
-
-def content_dir() -> Path:
-    """The folder with playbooks/, roles/ and ansible.cfg.
-
-    Raises PaiError when the installation is incomplete.
-    """
-    package = Path(pai_install.__file__).resolve().parent
-    for candidate in (package / "content", package.parent.parent):
-        if (candidate / "playbooks").is_dir() and (candidate / "ansible.cfg").is_file():
-            return candidate
-    raise PaiError(
-        f"the playbooks are missing beside {package}",
-        remedy="install pai-install again",
-        exit_code=ExitCode.INTERNAL,
-    )
+from pai_install.parts.addon import AddonPart
+from pai_install.parts.part import Part
+from pai_install.parts.registry import PARTS
 
 
 def role_digests(content: Path) -> dict[str, str]:
@@ -37,6 +22,21 @@ def role_digests(content: Path) -> dict[str, str]:
     plugins = read_plugins(texts)
     roles = sorted(path.name for path in (content / "roles").iterdir() if path.is_dir())
     return {role: digest({path: contents[path] for path in files_of_role(role, texts, plugins)}) for role in roles}
+
+
+def part_digests(content: Path) -> dict[str, str]:
+    """Part -> a short digest of all that runs for it: its role, and for an add-on its folder, too."""
+    roles = role_digests(content)
+    return {part.name: _part_digest(part, roles[part.role], content / "addons") for part in PARTS}
+
+
+def _part_digest(part: Part, role: str, addons: Path) -> str:
+    if not isinstance(part, AddonPart):
+        return role
+    folder = addons / part.addon
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.relative_to(folder).parts[0] != "tests")
+    contents = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    return digest({**contents, "role": role.encode()})
 
 
 def digest(contents: Mapping[str, bytes]) -> str:

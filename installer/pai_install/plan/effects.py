@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_install.parts.part import Part
+from pai_install.parts.registry import PARTS
 from pai_install.plan.observed import Observed
 
-# What a role restarts, and what it stops for good, when it comes to a machine where that runs already.
-FIRST_RESTARTS: Mapping[str, tuple[str, ...]] = {
-    "time_sync": ("chrony.service",),
-    "container_runtime": ("containerd.service", "docker.service"),
-    "kubernetes_node": ("kubelet.service",),
-}
-FIRST_STOPS: Mapping[str, tuple[str, ...]] = {
-    "time_sync": ("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service"),
-}
+_PARTS: Mapping[str, Part] = {part.name: part for part in PARTS}
 DOCKER = "docker.service"
 
 
@@ -30,8 +24,10 @@ def effects(roles: tuple[str, ...], wanted: Mapping[str, Mapping[str, str]], see
 def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[str]:
     record = seen.roles.get(role)
     if record is None:
-        yield from (f"restarts {unit}" for unit in FIRST_RESTARTS.get(role, ()) if unit in seen.services)
-        yield from (f"stops and disables {unit}" for unit in FIRST_STOPS.get(role, ()) if unit in seen.services)
+        part = _PARTS.get(role)
+        if part is not None:
+            yield from (f"restarts {unit}" for unit in part.restarts if unit in seen.services)
+            yield from (f"stops and disables {unit}" for unit in part.stops if unit in seen.services)
         return
     yield from (f"restarts {unit}" for unit in record.restarts)
     if any(wanted[name] != record.settings.get(name) for name in wanted):

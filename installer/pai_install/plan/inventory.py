@@ -4,40 +4,70 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
-from pai_install.plan.desired import Desired
-from pai_install.plan.lead import LED_BY
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, RoleVariables
+from pai_install.parts.registry import PARTS, system_namespaces, watched_units
 from pai_install.plan.model import Inventory
 from pai_install.site import Machine, Site
 
-# Where something lies on the dev box, or which control plane is asked, says nothing about the machines.
-NOT_SETTINGS = {"control_plane_kubeconfig_dest", *LED_BY}
-DEV_BOX_KEYS = {"path", "layout"}
+# Where a program is fetched from says nothing about the machine: its sum does.
+_PLACES = {"url"}
+# What observe.yml asks every machine about.
+WATCHED_UNITS = "pai_watched_units"
+SYSTEM_NAMESPACES = "pai_system_namespaces"
 
 
-def build_inventory(desired: Desired, role_digests: Mapping[str, str]) -> Inventory:
+def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
     """The inventory of all present machines.
 
-    role_digests: role -> digest of its files; another version of a role counts as another setting.
+    digests: part -> digest of what runs for it; another version of it counts as another setting.
     Variables that are the same on every machine are given once.
     """
-    site = desired.site
-    roles = desired.roles()
-    distinct = {id(role): role for found in roles.values() for role in found}
-    variables = {key: role.variables() for key, role in distinct.items()}
-    digests = {key: settings(variables[key], role_digests.get(role.role, "")) for key, role in distinct.items()}
-    host_vars: dict[str, dict[str, Any]] = {
-        machine.hostname: {
-            **connection(machine),
-            **{name: value for role in roles[machine.hostname] for name, value in variables[id(role)].items()},
-            "pai_settings": {role.role: digests[id(role)] for role in roles[machine.hostname]},
-        }
-        for machine in site.present_machines
+    site = context.site
+    makers = [_Maker(part, context, digests.get(part.name, "")) for part in PARTS]
+    host_vars = {machine.hostname: _host_vars(machine, makers) for machine in site.present_machines}
+    shared = {
+        **_take_common(host_vars),
+        WATCHED_UNITS: list(watched_units()),
+        SYSTEM_NAMESPACES: list(system_namespaces()),
     }
-    shared = _take_common(host_vars)
     return Inventory(groups=groups(site), shared_vars=shared, host_vars=host_vars)
+
+
+class _Maker:
+    """Makes a part's variables and their digests, once for all machines that are alike to it."""
+
+    def __init__(self, part: Part, context: Context, digest: str) -> None:
+        self.part = part
+        self._context = context
+        self._digest = digest
+        self._made: dict[Hashable, tuple[dict[str, Any], dict[str, str]] | None] = {}
+
+    def make(self, machine: Machine) -> tuple[dict[str, Any], dict[str, str]] | None:
+        """Variables and digests; None where the part does not apply or the machine does not want it."""
+        if not self.part.applies(self._context.site, machine):
+            return None
+        key = self.part.alike(self._context.site, machine)
+        if key not in self._made:
+            model = self.part.variables(self._context, machine)
+            made = None if model is None else (model.variables(), settings(self.part, model, self._digest))
+            self._made[key] = made
+        return self._made[key]
+
+
+def _host_vars(machine: Machine, makers: list[_Maker]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    digests: dict[str, dict[str, str]] = {}
+    for maker in makers:
+        made = maker.make(machine)
+        if made is not None:
+            variables, digests[maker.part.name] = made
+            for name, value in variables.items():  # several add-ons give entries of one list
+                found[name] = [*found[name], *value] if name in found else value
+    return {**connection(machine), **found, "pai_settings": digests}
 
 
 def groups(site: Site) -> dict[str, tuple[str, ...]]:
@@ -68,17 +98,20 @@ def connection(machine: Machine) -> dict[str, Any]:
     return words
 
 
-def settings(variables: Mapping[str, Any], role_digest: str) -> dict[str, str]:
+def settings(part: Part, variables: RoleVariables, role_digest: str) -> dict[str, str]:
     """Variable -> digest of its value, and `role` -> digest of the role itself."""
+    left_out = part.not_settings | part.leader_variables
     digests = {
-        name: digest(_without_places(value)) for name, value in sorted(variables.items()) if name not in NOT_SETTINGS
+        name: digest(_without_places(value))
+        for name, value in sorted(variables.settings().items())
+        if name not in left_out
     }
     return {**digests, "role": role_digest}
 
 
 def _without_places(value: Any) -> Any:  # noqa: ANN401 - any plain value
     if isinstance(value, dict):
-        return {key: _without_places(entry) for key, entry in value.items() if key not in DEV_BOX_KEYS}
+        return {key: _without_places(entry) for key, entry in value.items() if key not in _PLACES}
     return [_without_places(entry) for entry in value] if isinstance(value, list) else value
 
 

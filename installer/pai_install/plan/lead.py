@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from pai_install.parts.registry import PARTS
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
 
-# Role variables that name it. They are no settings: another one makes no difference to a machine.
-LED_BY = frozenset({"control_plane_first", "worker_token_from", "cluster_verify_via", "node_labels_via"})
+# Role variables that carry its name. They are no settings: a new leader does not change a machine.
+LED_BY = frozenset(name for part in PARTS for name in part.leader_variables)
 
 
 def lead_of(site: Site, observed: Mapping[str, Observed]) -> str:

@@ -1,97 +1,84 @@
-"""The installation as one readable list; everything that runs is here."""
+"""The phases of an installation, derived from the parts: a phase runs the parts that name it. Pure."""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from pai_install.errors import ExitCode, PaiError
+from pai_install.parts.addon import RECORD_PREFIX, AddonPart
+from pai_install.parts.part import Part
+from pai_install.parts.registry import PARTS
 from pai_install.site import Machine, Site
+
+TITLES: Mapping[str, str] = {
+    "base": "Prepare the operating system",
+    "time": "Agree on the time",
+    "components": "Bring the components to the first control plane",
+    "runtime": "Install the container runtimes",
+    "control-plane": "Run the control plane",
+    "network": "Connect the pods",
+    "workers": "Join the workers",
+    "labels": "Label the nodes",
+    "addons": "Apply the add-ons",
+    "verify": "Prove that the cluster works",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One named step with one playbook.
+    """One named step with one playbook, which runs the roles of its parts.
 
-    roles: whose records say whether there is work. machines: where the phase applies.
     needs: phases that must have succeeded on at least one of their machines before this one may start.
     """
 
     name: str
     title: str
-    playbook: str
-    roles: tuple[str, ...]
-    machines: Callable[[Site], tuple[Machine, ...]]
+    parts: tuple[Part, ...]
     needs: tuple[str, ...] = ()
 
+    @property
+    def playbook(self) -> str:
+        """Its file below playbooks/."""
+        return f"{self.name}.yml"
 
-def _all(site: Site) -> tuple[Machine, ...]:
-    return site.present_machines
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """Its roles, each once."""
+        return tuple(dict.fromkeys(part.role for part in self.parts))
+
+    def machines(self, site: Site) -> tuple[Machine, ...]:
+        """Where one of its parts may have work."""
+        return tuple(
+            machine for machine in site.present_machines if any(part.applies(site, machine) for part in self.parts)
+        )
+
+    def records(self, seen: Collection[str]) -> tuple[str, ...]:
+        """Names of the records that say whether there is work; seen: the records that a machine has.
+
+        Among them those of add-ons that this version does not know any more.
+        """
+        own = [part.name for part in self.parts]
+        if self.name != "addons":
+            return tuple(own)
+        known = {part.name for part in PARTS if isinstance(part, AddonPart)}
+        return (*own, *(name for name in seen if name.startswith(RECORD_PREFIX) and name not in known))
 
 
-def _first_control_plane(site: Site) -> tuple[Machine, ...]:
-    return site.control_planes[:1]
+def _phase(name: str) -> Phase:
+    parts = tuple(part for part in PARTS if part.phase == name)
+    phase_of = {part.name: part.phase for part in PARTS}
+    needs = dict.fromkeys(phase_of[other] for part in parts for other in part.after if phase_of[other] != name)
+    return Phase(name, TITLES[name], parts, tuple(needs))
 
-
-def _control_planes(site: Site) -> tuple[Machine, ...]:
-    return site.control_planes
-
-
-def _joining_workers(site: Site) -> tuple[Machine, ...]:
-    return tuple(machine for machine in site.workers if not machine.control_plane)
-
-
-PHASES: tuple[Phase, ...] = (
-    Phase("base", "Prepare the operating system", "base.yml", ("base",), _all),
-    Phase("time", "Agree on the time", "time.yml", ("time_sync",), _all),
-    Phase(
-        "components",
-        "Bring the components to the first control plane",
-        "components.yml",
-        ("component_store",),
-        _first_control_plane,
-    ),
-    Phase(
-        "runtime",
-        "Install the container runtimes",
-        "runtime.yml",
-        ("container_runtime", "kubernetes_node", "api_proxy"),
-        _all,
-        needs=("components",),
-    ),
-    Phase(
-        "control-plane",
-        "Run the control plane",
-        "control-plane.yml",
-        ("control_plane",),
-        _control_planes,
-        needs=("runtime",),
-    ),
-    Phase(
-        "network",
-        "Connect the pods",
-        "network.yml",
-        ("pod_network",),
-        _first_control_plane,
-        needs=("control-plane",),
-    ),
-    Phase("workers", "Join the workers", "workers.yml", ("worker",), _joining_workers, needs=("control-plane",)),
-    Phase("labels", "Label the nodes", "labels.yml", ("node_labels",), _all, needs=("control-plane",)),
-    Phase(
-        "devices",
-        "Offer the GPUs to Kubernetes",
-        "devices.yml",
-        ("device_plugin",),
-        _first_control_plane,
-        needs=("control-plane",),
-    ),
-)
 
 # Runs after any phase that had work, and alone on `pai-install verify`.
-VERIFY = Phase("verify", "Prove that the cluster works", "verify.yml", (), _all, needs=("control-plane",))
+VERIFY = _phase("verify")
 
-PHASE_NAMES: tuple[str, ...] = (*(phase.name for phase in PHASES), VERIFY.name)
+PHASES: tuple[Phase, ...] = tuple(_phase(name) for name in TITLES if name != VERIFY.name)
+
+PHASE_NAMES: tuple[str, ...] = tuple(TITLES)
 
 
 def require_phases(names: Collection[str]) -> None:

@@ -96,7 +96,7 @@ def _planned(
         found = reasons(phase, wanted, observed[host]) or (("asked for",) if asked_for else ())
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
-            touched = effects(phase.roles, wanted, observed[host])
+            touched = effects(phase.records(observed[host].roles), wanted, observed[host])
             steps.append(HostStep(host, found, touched, remarks(touched, variables, observed[host])))
     if not steps:
         return None
@@ -111,7 +111,7 @@ def _settings(inventory: Inventory, host: str) -> Mapping[str, Any]:
 def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
     """Why a phase has work on a machine; empty when it has none."""
     found: list[str] = []
-    for role in phase.roles:
+    for role in phase.records(seen.roles):
         record = seen.roles.get(role)
         if record is None and role not in wanted:
             continue  # nothing of this role is asked for here

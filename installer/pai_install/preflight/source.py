@@ -14,7 +14,6 @@ from pai_install.checks.check import Check
 from pai_install.checks.finding import Finding
 from pai_install.checks.result import failed, passed
 from pai_install.components.catalogue import Catalogue, load_catalogue
-from pai_install.components.choose import choose
 from pai_install.components.fetch import cached
 from pai_install.components.golang import proxies
 from pai_install.components.model import Pick
@@ -23,6 +22,7 @@ from pai_install.components.source import Source
 from pai_install.components.store import default_cache
 from pai_install.components.upstream import mirrored
 from pai_install.errors import PaiError
+from pai_install.parts.selection import choose_components
 from pai_install.preflight.model import BOX
 from pai_install.site import Site
 
@@ -56,13 +56,7 @@ def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answ
     settings = site.settings
     catalogue = load_catalogue()
     try:
-        selection, source = choose(
-            catalogue,
-            settings.component_source,
-            settings.kubernetes_version,
-            mirror_url=settings.component_mirror_url or "",
-            bundle=settings.component_bundle,
-        )
+        selection, source = choose_components(site)
         wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
         if wanted and settings.component_source != "bundle":
             _require_means(wanted, source, cache)

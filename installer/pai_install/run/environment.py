@@ -16,6 +16,7 @@ from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import LocalWorker
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
+from pai_install.system.content import content_dir
 
 Say = Callable[[str], None]
 
@@ -60,21 +61,22 @@ class Product(Environment):
 
     def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
         """As the site and the components say."""
-        from pai_install.engine.content import content_dir, role_digests  # noqa: PLC0415
-        from pai_install.plan.desired import Desired  # noqa: PLC0415
+        from pai_install.engine.content import part_digests  # noqa: PLC0415
+        from pai_install.parts.registry import make_context  # noqa: PLC0415
         from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
 
         for machine in site.present_machines:
             connection(machine)  # a password that cannot be had is told before anything is fetched
-        return build_inventory(Desired(site, site_components(site, say), state.path), role_digests(content_dir()))
+        context = make_context(site, site_components(site, say), state.path)
+        return build_inventory(context, part_digests(content_dir()))
 
     def connections(self, site: Site) -> Inventory:
         """Connections, and the version and address that the Kubernetes API should have."""
-        from pai_install.plan.desired import Desired  # noqa: PLC0415
+        from pai_install.parts.registry import make_context  # noqa: PLC0415
         from pai_install.plan.inventory import connection, groups  # noqa: PLC0415
 
         version = _choice(site)[0].kubernetes_version
-        endpoint = Desired(site, ComponentSet((), (), version), site.directory).endpoint
+        endpoint = make_context(site, ComponentSet((), (), version), site.directory).endpoint
         wanted = {"control_plane_version": version, "control_plane_endpoint": endpoint}
         return Inventory(
             groups(site), wanted, {machine.hostname: connection(machine) for machine in site.present_machines}
@@ -89,7 +91,6 @@ class Product(Environment):
     @contextmanager
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:
         """Ansible."""
-        from pai_install.engine.content import content_dir  # noqa: PLC0415
         from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
 
         engine = RunnerEngine(
@@ -145,14 +146,6 @@ def component_requirements(site: Site) -> tuple[str, ...]:
 
 
 def _choice(site: Site) -> tuple[Selection, Source]:
-    from pai_install.components.catalogue import load_catalogue  # noqa: PLC0415
-    from pai_install.components.choose import choose  # noqa: PLC0415
+    from pai_install.parts.selection import choose_components  # noqa: PLC0415
 
-    settings = site.settings
-    return choose(
-        load_catalogue(),
-        settings.component_source,
-        settings.kubernetes_version,
-        mirror_url=settings.component_mirror_url or "",
-        bundle=settings.component_bundle,
-    )
+    return choose_components(site)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import Field, SecretStr
@@ -73,17 +74,17 @@ class Site(FrozenModel):
     settings: Settings
     services: Services = Services()
 
-    @property
+    @cached_property
     def present_machines(self) -> tuple[Machine, ...]:
         """All machines but the absent ones."""
         return tuple(machine for machine in self.machines if not machine.absent)
 
-    @property
+    @cached_property
     def control_planes(self) -> tuple[Machine, ...]:
         """The present control planes, the first one first."""
         return tuple(machine for machine in self.present_machines if machine.control_plane)
 
-    @property
+    @cached_property
     def workers(self) -> tuple[Machine, ...]:
         """The present workers; a control plane that also works is among them."""
         return tuple(machine for machine in self.present_machines if machine.worker)
@@ -98,6 +99,15 @@ class Site(FrozenModel):
     def sku_of(self, machine: Machine) -> Sku:
         """The hardware type of a machine of this site."""
         return self.skus[machine.sku]
+
+    @cached_property
+    def has_nvidia(self) -> bool:
+        """Whether any present machine has NVIDIA devices."""
+        return any(self.sku_of(machine).has_nvidia for machine in self.present_machines)
+
+    def has_section(self, name: str) -> bool:
+        """Whether services-configuration.yaml has that section."""
+        return name in self.services.given
 
     @property
     def openpai_style(self) -> bool:

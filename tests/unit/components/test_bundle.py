@@ -153,9 +153,15 @@ def test_a_site_chooses_its_bundle(bundle: Path) -> None:
 
 
 def test_a_bundle_of_before_a_component_was_needed_is_refused(bundle: Path) -> None:
-    with pytest.raises(PaiError, match=r"another version of pai-install: it lacks .*nvidia-device-plugin") as refused:
+    with pytest.raises(PaiError, match=r"lacks .*nvidia-device-plugin.* another version of pai-install") as refused:
         choose(load_catalogue(), "bundle", "1.36", bundle=bundle)
     assert refused.value.exit_code == ExitCode.SITE_INVALID
+
+
+def test_a_site_takes_from_a_bundle_what_it_needs(bundle: Path) -> None:
+    needed = {PICKS[0].component}
+    selection, _source = choose(load_catalogue(), "bundle", "1.36", bundle=bundle, needed=needed)
+    assert {pick.component for pick in selection.picks} == needed
 
 
 def test_a_site_chooses_another_source() -> None:

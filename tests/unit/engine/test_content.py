@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from pai_install.engine.content import content_dir, role_digests
+from pai_install.engine.content import part_digests, role_digests
+from pai_install.system.content import content_dir
 
 
 def test_content_of_the_checkout_is_found() -> None:
@@ -48,3 +50,16 @@ def test_digest_changes_with_content_and_with_names(roles: Path, change: str) ->
     after = role_digests(roles)
     assert after["base"] != before["base"]
     assert after["other"] == before["other"]
+
+
+def test_part_has_the_digest_of_its_role_and_an_add_on_of_its_folder_too(tmp_path: Path) -> None:
+    content = tmp_path / "content"
+    for name in ("playbooks", "roles", "addons"):
+        shutil.copytree(content_dir() / name, content / name)
+    before = part_digests(content)
+    assert before["base"] == role_digests(content)["base"]
+    template = next((content / "addons" / "flannel" / "objects").iterdir())
+    template.write_text(template.read_text() + "# changed\n")
+    (content / "addons" / "flannel" / "tests" / "new.input.yml").write_text("values: {}\n")
+    after = part_digests(content)
+    assert {name for name in before if before[name] != after[name]} == {"addon.flannel"}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.engine.content import content_dir, role_digests
+from pai_install.engine.content import role_digests
 from pai_install.engine.uses import files_of_role, read_plugins
+from pai_install.system.content import content_dir
 
 TREE = {
     "roles/a/tasks/main.yml": "- name: Write pai_b\n  pai_a:\n    x: '{{ y | shout }}'\n",

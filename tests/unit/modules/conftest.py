@@ -64,6 +64,12 @@ def cluster_settings() -> Any:
 
 
 @pytest.fixture(scope="session")
+def objects() -> Any:
+    """playbooks/module_utils/pai_objects.py."""
+    return module_util("pai_objects")
+
+
+@pytest.fixture(scope="session")
 def running() -> Any:
     """playbooks/module_utils/pai_running.py."""
     return module_util("pai_running")

@@ -54,4 +54,4 @@ def test_what_daemon_json_says(running: Any, daemon_json: Path) -> None:
 def test_services_are_the_active_ones(running: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     states = {"docker.service": {"ActiveState": "active"}, "ntp.service": {"ActiveState": "failed"}}
     monkeypatch.setattr(running, "unit_states", lambda _names: states)
-    assert running.services() == ["docker.service"]
+    assert running.services(list(running.WATCHED)) == ["docker.service"]

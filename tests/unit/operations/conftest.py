@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.unit.plan.conftest import components, desired, inventory, make_site, site
+from tests.unit.plan.conftest import components, context, inventory, make_site, site
 
-__all__ = ["components", "desired", "inventory", "make_site", "site"]
+__all__ = ["components", "context", "inventory", "make_site", "site"]

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
-from pai_install.plan.desired import Desired
+from pai_install.parts.context import Context
+from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed, RoleRecord
-from pai_install.plan.rolevars import ROLE_MODELS
 from pai_install.site import Site, load_site
 
 FILES = ("containerd", "runc", "nvidia-container-toolkit", "kubeadm", "kubelet", "kubectl", "cni-plugins", "registry")
@@ -69,18 +69,18 @@ def components(tmp_path: Path) -> ComponentSet:
 
 
 @pytest.fixture
-def desired(site: Site, components: ComponentSet) -> Desired:
-    """What the machines should be."""
-    return Desired(site, components, site.directory / ".pai")
+def context(site: Site, components: ComponentSet) -> Context:
+    """What parts make their variables from."""
+    return make_context(site, components, site.directory / ".pai")
 
 
 @pytest.fixture
-def inventory(desired: Desired) -> Inventory:
+def inventory(context: Context) -> Inventory:
     """The site's inventory, every role at digest "1"."""
-    return build_inventory(desired, dict.fromkeys(ROLES, "1"))
+    return build_inventory(context, dict.fromkeys(ROLES, "1"))
 
 
-ROLES = tuple(model.role for model in ROLE_MODELS)
+ROLES = tuple(part.name for part in PARTS)
 
 
 def converged(inventory: Inventory) -> dict[str, Observed]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from pai_install.components.model import ComponentSet
-from pai_install.plan.desired import Desired
+from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.lead import LED_BY, lead_of, led_by
 from pai_install.plan.model import Inventory
@@ -38,7 +38,7 @@ def three(make_site: Callable[..., Site]) -> Site:
 @pytest.fixture
 def inventory(three: Site, components: ComponentSet) -> Inventory:
     """Of the three."""
-    return build_inventory(Desired(three, components, three.directory / ".pai"), {})
+    return build_inventory(make_context(three, components, three.directory / ".pai"), {})
 
 
 def seen(**memberships: Membership) -> Mapping[str, Observed]:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.components.model import ComponentSet
-from pai_install.plan.desired import Desired
+from pai_install.parts.context import Context
+from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observed import Membership, Observed, RoleRecord
@@ -50,7 +51,7 @@ def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no
     make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path
 ) -> None:
     labelled = make_site(LAYOUT.replace("worker2, hostip: 10.0.0.3,", "worker2, hostip: 10.0.0.3, labels: {rack: r1},"))
-    inventory = build_inventory(Desired(labelled, components, tmp_path), dict.fromkeys(ROLES, "1"))
+    inventory = build_inventory(make_context(labelled, components, tmp_path), dict.fromkeys(ROLES, "1"))
     seen = converged(inventory)
     assert make_plan(labelled, inventory, seen).empty
     without = {role: record for role, record in seen["worker2"].roles.items() if role != "node_labels"}
@@ -58,9 +59,8 @@ def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no
     step = make_plan(labelled, inventory, bare_node).steps[0]
     assert (step.name, [host.host for host in step.hosts]) == ("labels", ["worker2"])
     site = make_site()
-    step = make_plan(site, build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1")), seen).steps[
-        0
-    ]
+    without_labels = build_inventory(make_context(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
+    step = make_plan(site, without_labels, seen).steps[0]
     assert (step.name, step.hosts[0].reasons) == ("labels", ("node_labels is no longer asked for",))
 
 
@@ -68,12 +68,12 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
     make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory, tmp_path: Path
 ) -> None:
     site = make_site(config=CONFIG + "nvidia_device_plugin: false\n")
-    off = build_inventory(Desired(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
+    off = build_inventory(make_context(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
     plan = make_plan(site, off, converged(inventory))
     steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.steps}
     assert steps == {
         "labels": [("worker1", ("node_labels is no longer asked for",))],
-        "devices": [("master", ("device_plugin is no longer asked for",))],
+        "addons": [("master", ("addon.device_plugin is no longer asked for",))],
     }
     assert make_plan(site, off, converged(off)).empty
 
@@ -102,15 +102,15 @@ def test_changed_setting_is_named(
 ) -> None:
     changed = make_site(config=CONFIG + "docker_log_max_size: 1g\n")
     digests = dict.fromkeys(ROLES, "1")
-    after = build_inventory(Desired(changed, components, tmp_path / ".pai"), digests)
+    after = build_inventory(make_context(changed, components, tmp_path / ".pai"), digests)
     plan = make_plan(changed, after, converged(inventory))
     assert names(plan) == ["runtime"]
     reasons = {step.reasons for step in plan.steps[0].hosts}
     assert reasons == {("settings changed: container_runtime_log_max_size",)}
 
 
-def test_new_version_of_a_role_runs_again(site: Site, desired: Desired, inventory: Inventory) -> None:
-    newer = build_inventory(desired, {**dict.fromkeys(ROLES, "1"), "time_sync": "2"})
+def test_new_version_of_a_role_runs_again(site: Site, context: Context, inventory: Inventory) -> None:
+    newer = build_inventory(context, {**dict.fromkeys(ROLES, "1"), "time_sync": "2"})
     plan = make_plan(site, newer, converged(inventory))
     assert names(plan) == ["time"]
     assert plan.steps[0].hosts[0].reasons == ("this version of pai-install does it differently",)
@@ -195,9 +195,8 @@ machine-list:
   - {hostname: worker2, hostip: 10.0.0.3, machine-type: cpu, pai-worker: "true", absent: true}
 """
     )
-    inventory = build_inventory(Desired(site, components, tmp_path / ".pai"), {})
+    inventory = build_inventory(make_context(site, components, tmp_path / ".pai"), {})
     assert "worker2" not in inventory.host_vars
-    assert "10.0.0.3" not in inventory.shared_vars["base_hosts"]
     plan = make_plan(site, inventory, bare(site))
     assert all(step.host != "worker2" for phase in plan.steps for step in phase.hosts)
 
@@ -218,7 +217,7 @@ def test_plan_holds_exactly_the_work_that_was_seen(data: st.DataObject, site: Si
     expected = [
         (
             phase.name,
-            [machine.hostname for machine in phase.machines(site) if _any(machine.hostname, phase.roles, broken)],
+            [machine.hostname for machine in phase.machines(site) if _any(machine.hostname, phase.records(()), broken)],
         )
         for phase in PHASES
     ]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.parts import registry
 from pai_install.preflight import needs
 from pai_install.site import Site
 from tests.unit.preflight.machines import CONFIG, GIB, LAYOUT, read_site
@@ -44,23 +45,23 @@ def test_no_machine_asks_itself(tmp_path: Path) -> None:
 def test_ports_between_machines(tmp_path: Path) -> None:
     site = large(tmp_path / "ha", masters=3, workers=1)
     master, other, worker = (site.machine(name) for name in ("m0", "m1", "w0"))
-    assert needs.peer_ports(site, worker, master) == (22, 6443, 5080)
+    assert needs.peer_ports(site, worker, master) == (22, 5080, 6443)
     assert needs.peer_ports(site, worker, other) == (22, 6443)
-    assert needs.peer_ports(site, other, master) == (22, 6443, 2379, 2380, 5080, 10250)
+    assert needs.peer_ports(site, other, master) == (22, 5080, 10250, 6443, 2379, 2380)
     assert needs.peer_ports(site, master, worker) == (22, 10250)
     assert needs.peer_ports(site, worker, worker) == (22,)
 
 
 def test_ports_of_a_machine(site: Site) -> None:
-    held = {name: {str(need) for need in needs.ports(site, site.machine(name))} for name in ("master", "worker1")}
+    held = {name: {str(need) for need in registry.ports(site, site.machine(name))} for name in ("master", "worker1")}
     assert {"6443/tcp", "2379/tcp", "2380/tcp", "5080/tcp", "123/udp"} <= held["master"] - held["worker1"]
     assert held["worker1"] == {"10250/tcp", "10248/tcp", "10249/tcp", "10256/tcp", "7443/tcp", "8472/udp"}
 
 
 def test_host_gateways_need_no_tunnel(tmp_path: Path) -> None:
     site = read_site(tmp_path / "s", config=CONFIG + "flannel_backend: host-gw\n")
-    assert "8472/udp" not in {str(need) for need in needs.ports(site, site.machine("worker1"))}
-    assert "vxlan" not in needs.kernel_modules(site)
+    assert "8472/udp" not in {str(need) for need in registry.ports(site, site.machine("worker1"))}
+    assert "vxlan" not in registry.kernel_modules(site)
 
 
 def test_space(tmp_path: Path) -> None:
@@ -89,7 +90,7 @@ def test_questions(site: Site) -> None:
     assert asked["preflight_become"] is True
     assert asked["preflight_etcd"] == ""
     assert asked["preflight_peers"] == [
-        {"name": "master", "address": "10.0.0.1", "tcp": [22, 6443, 5080]},
+        {"name": "master", "address": "10.0.0.1", "tcp": [22, 5080, 6443]},
         {"name": "worker2", "address": "10.0.0.3", "tcp": [22]},
     ]
     assert needs.questions(site)["master"]["preflight_etcd"] == "/var/lib/etcd"

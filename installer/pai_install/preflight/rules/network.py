@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Network
 
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
-from pai_install.preflight import needs
+from pai_install.parts import registry
 from pai_install.preflight.evidence import PeerAnswer
 from pai_install.preflight.model import Case, is_pod_interface, machine_check, own_interfaces
 from pai_install.preflight.rules.leftovers import clean
@@ -160,7 +160,7 @@ def firewall(case: Case) -> Result | None:
         return unknown("only root may see the kernel's filters")
     if not active:
         return passed(message="no firewall of its own")
-    ports = ", ".join(str(need) for need in needs.ports(case.site, case.machine) if not need.local)
+    ports = ", ".join(str(need) for need in registry.ports(case.site, case.machine) if not need.local)
     pods = case.site.settings.pod_cidr
     return warned(
         f"a firewall is on: {', '.join(active)}",

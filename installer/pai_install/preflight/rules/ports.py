@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pai_install.checks.result import Result, failed, passed, warned
-from pai_install.preflight import needs
+from pai_install.parts import registry
+from pai_install.parts.part import Port
 from pai_install.preflight.evidence import Listener
 from pai_install.preflight.model import Case, machine_check
 
@@ -20,7 +21,7 @@ _NODE_PORTS = range(30000, 32768)
 )
 def ports(case: Case) -> Result | None:
     """No other program holds a port of ours."""
-    wanted = needs.ports(case.site, case.machine)
+    wanted = registry.ports(case.site, case.machine)
     taken = [text for need in wanted if (text := _taken(case, need))]
     if not taken:
         return passed(", ".join(map(str, wanted)), message="every port is free or ours")
@@ -31,7 +32,7 @@ def ports(case: Case) -> Result | None:
     )
 
 
-def _taken(case: Case, need: needs.PortNeed) -> str:
+def _taken(case: Case, need: Port) -> str:
     """What holds a port of ours, empty when nothing does or the right one does."""
     holders = [
         listener
@@ -46,7 +47,7 @@ def _taken(case: Case, need: needs.PortNeed) -> str:
     return f"{need} ({need.purpose}): {', '.join(names)}"
 
 
-def _rightful(case: Case, need: needs.PortNeed, listener: Listener) -> bool:
+def _rightful(case: Case, need: Port, listener: Listener) -> bool:
     name = listener.program_name
     if name in need.tolerated:
         return True

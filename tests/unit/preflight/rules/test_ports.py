@@ -8,7 +8,7 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.preflight import needs
+from pai_install.parts import registry
 from pai_install.site import Site
 from tests.unit.preflight.machines import findings_of, good, installed
 
@@ -21,7 +21,7 @@ def holding(site: Site, machine: str, port: int, program: str, protocol: str = "
 
 def test_every_port_of_ours_is_guarded(site: Site) -> None:
     for machine in site.machines:
-        for need in needs.ports(site, machine):
+        for need in registry.ports(site, machine):
             found = holding(site, machine.hostname, need.port, "python3 (4711)", need.protocol)
             assert found.verdict is Verdict.FAIL, need
             assert f"{need} (" in found.value

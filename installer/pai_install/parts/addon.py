@@ -1,0 +1,198 @@
+"""An add-on is a part that is Kubernetes objects only: a folder of data below addons/, read from its addon.yml.
+
+How the folder is laid out: docs/contributing/add-on.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from ruamel.yaml import YAML
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Clients, Part, Port, RoleVariables, is_leader
+from pai_install.site import Machine, Site
+
+RECORD_PREFIX = "addon."
+
+
+class _Data(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Condition(_Data):
+    """When something is wanted; all that is given must hold, and nothing given always holds.
+
+    setting: a key of config.yaml that must have the value `equals`. device: the type of some present machine's
+    devices begins so. section: a section of services-configuration.yaml that the site has.
+    """
+
+    setting: str = ""
+    equals: bool | int | str = True
+    device: str = ""
+    section: str = ""
+
+    def holds(self, site: Site) -> bool:
+        """Whether it does on this site."""
+        return (
+            (not self.setting or getattr(site.settings, self.setting) == self.equals)
+            and (not self.device or _has_device(site, self.device))
+            and (not self.section or site.has_section(self.section))
+        )
+
+
+class AddonPort(_Data):
+    """A port on every machine that pods of the add-on hold in the machine's own network."""
+
+    port: int
+    purpose: str
+    protocol: Literal["tcp", "udp"] = "tcp"
+    programs: tuple[str, ...] = ()
+    clients: Clients = "machines"
+    when: Condition = Condition()
+
+
+class AddonModule(_Data):
+    """A kernel module that its pods need."""
+
+    name: str
+    when: Condition = Condition()
+
+
+class Definition(_Data):
+    """addon.yml. phase: network comes before the workers join, addons after it.
+
+    images: variable -> image of the catalogue. settings: variable -> key of config.yaml. flags: variable -> condition.
+    manifests: upstream manifests of the catalogue. components: of the catalogue, those that images and manifests are
+    part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
+    after: add-ons that are applied before. replaces: records of earlier versions that this add-on takes over.
+    """
+
+    summary: str
+    phase: Literal["network", "addons"] = "addons"
+    when: Condition = Condition()
+    components: tuple[str, ...] = ()
+    images: Mapping[str, str] = Field(default_factory=dict)
+    manifests: tuple[str, ...] = ()
+    settings: Mapping[str, str] = Field(default_factory=dict)
+    flags: Mapping[str, Condition] = Field(default_factory=dict)
+    namespaces: tuple[str, ...] = ()
+    ports: tuple[AddonPort, ...] = ()
+    kernel_modules: tuple[AddonModule, ...] = ()
+    waits: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    replaces: tuple[str, ...] = ()
+
+
+class Manifest(_Data):
+    """An upstream manifest on the dev box."""
+
+    name: str
+    path: str
+    sha256: str
+
+
+class Addon(_Data):
+    """One add-on as the role is given it. values: what its templates are filled with."""
+
+    name: str
+    phase: str
+    values: dict[str, Any]
+    manifests: tuple[Manifest, ...]
+    waits: tuple[str, ...]
+    replaces: tuple[str, ...]
+
+
+class AddonVariables(RoleVariables):
+    """The add-ons that the cluster is to have; each part gives its own, and the inventory unites them."""
+
+    role = "cluster_addons"
+    wanted: tuple[Addon, ...]
+
+    def settings(self) -> dict[str, Any]:
+        """The values of the one add-on, and the sums of its manifests."""
+        (addon,) = self.wanted
+        sums = {f"manifest {manifest.name}": manifest.sha256 for manifest in addon.manifests}
+        return {**addon.model_dump(mode="json")["values"], **sums, "waits": list(addon.waits)}
+
+
+class AddonPart(Part):
+    """The add-on of one folder, applied through the first control plane."""
+
+    model = AddonVariables
+    removable = True
+
+    def __init__(self, folder: Path) -> None:
+        """Raises pydantic's ValidationError when addon.yml is not one (a bug: it is ours)."""
+        self.addon = folder.name
+        self.definition = Definition.model_validate(YAML(typ="safe").load(folder / "addon.yml"))
+        self.name = f"{RECORD_PREFIX}{self.addon}"
+        self.phase = self.definition.phase
+        self.after = ("control_plane", *(f"{RECORD_PREFIX}{name}" for name in self.definition.after))
+        self.namespaces = self.definition.namespaces
+
+    def wanted(self, site: Site) -> bool:
+        """Whether the site is to have it."""
+        return self.definition.when.holds(site)
+
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """The first control plane, also where the add-on is to be taken away."""
+        return is_leader(site, machine)
+
+    def listens(self, site: Site, machine: Machine) -> bool:
+        """Its pods may run on any machine."""
+        del site, machine
+        return True
+
+    def variables(self, context: Context, machine: Machine) -> AddonVariables | None:
+        """The one add-on."""
+        del machine
+        if not self.wanted(context.site):
+            return None
+        manifests = tuple(context.components.manifest(name) for name in self.definition.manifests)
+        addon = Addon(
+            name=self.addon,
+            phase=self.phase,
+            values=self._values(context),
+            manifests=tuple(Manifest(name=it.name, path=str(it.path), sha256=it.sha256) for it in manifests),
+            waits=self.definition.waits,
+            replaces=self.definition.replaces,
+        )
+        return AddonVariables(wanted=(addon,))
+
+    def _values(self, context: Context) -> dict[str, Any]:
+        settings = context.site.settings
+        return {
+            **{name: context.image(repository) for name, repository in self.definition.images.items()},
+            **{name: getattr(settings, key) for name, key in self.definition.settings.items()},
+            **{name: condition.holds(context.site) for name, condition in self.definition.flags.items()},
+        }
+
+    def components(self, site: Site) -> frozenset[str]:
+        """What its images and manifests come from."""
+        return frozenset(self.definition.components) if self.wanted(site) else frozenset()
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """Those of its pods in the machines' own network."""
+        del machine
+        if not self.wanted(site):
+            return ()
+        return tuple(
+            Port(port.port, port.purpose, port.programs, port.protocol, (), port.clients)
+            for port in self.definition.ports
+            if port.when.holds(site)
+        )
+
+    def kernel_modules(self, site: Site) -> tuple[str, ...]:
+        """Those of its pods."""
+        if not self.wanted(site):
+            return ()
+        return tuple(module.name for module in self.definition.kernel_modules if module.when.holds(site))
+
+
+def _has_device(site: Site, prefix: str) -> bool:
+    devices = (site.sku_of(machine).device for machine in site.present_machines)
+    return any(device is not None and device.type.startswith(prefix) for device in devices)

@@ -1,0 +1,80 @@
+"""The operating system under Kubernetes: kernel, swap, names."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+
+from pai_install.parts.context import API_NAME, REGISTRY_HOST, Context
+from pai_install.parts.part import Part, RoleVariables, Space
+from pai_install.site import Machine, Site
+
+_SYSCTL: Mapping[str, int | str] = {
+    "net.ipv4.ip_forward": 1,
+    "net.bridge.bridge-nf-call-iptables": 1,
+    "net.bridge.bridge-nf-call-ip6tables": 1,
+    # what the kubelet wants to find
+    "kernel.panic": 10,
+    "kernel.panic_on_oops": 1,
+    "vm.overcommit_memory": 1,
+    # data loaders and log collectors watch many files
+    "fs.inotify.max_user_instances": 8192,
+    "fs.inotify.max_user_watches": 1048576,
+}
+
+
+class BaseVariables(RoleVariables):
+    """kernel_modules: of all parts. hosts: address -> names in /etc/hosts."""
+
+    role = "base"
+    kernel_modules: tuple[str, ...]
+    sysctl: dict[str, int | str]
+    hosts: dict[str, tuple[str, ...]]
+
+
+class Base(Part):
+    """Every machine."""
+
+    name = "base"
+    phase = "base"
+    model = BaseVariables
+
+    def variables(self, context: Context, machine: Machine) -> BaseVariables:
+        """The same for machines of one kind but for the machine's own name."""
+        return BaseVariables(
+            kernel_modules=context.kernel_modules, sysctl=_sysctl(context.site, machine), hosts=hosts(context, machine)
+        )
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """The own name is in /etc/hosts, where that is ours to write."""
+        return machine.hostname if site.settings.hosts_entries else machine.worker
+
+    def kernel_modules(self, site: Site) -> tuple[str, ...]:
+        """What containers and Services need."""
+        del site
+        return ("overlay", "br_netfilter", "nf_conntrack", "nf_tables")
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """Packages and logs."""
+        del site, machine
+        return {"/": Space(1, 5)}
+
+
+def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
+    if not machine.worker:
+        return dict(_SYSCTL)
+    first, last = site.settings.host_daemon_port_start, site.settings.host_daemon_port_end
+    # keeps ports that a job asked for from being taken by an outgoing connection
+    return {**_SYSCTL, "net.ipv4.ip_local_port_range": f"{first} {last}"}
+
+
+def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:
+    """Address -> names that a machine must know: the API's, the store's, the control planes', its own.
+
+    No machine knows the name of another worker: one more worker changes no other machine (docs/decisions).
+    """
+    if not context.site.settings.hosts_entries:
+        return {}
+    named = {master.hostip: (master.hostname,) for master in context.site.control_planes}
+    named[machine.hostip] = (machine.hostname,)
+    store = context.leader.hostip
+    return {"127.0.0.1": (API_NAME,), **named, store: (*named[store], REGISTRY_HOST)}

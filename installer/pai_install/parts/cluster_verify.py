@@ -1,0 +1,54 @@
+"""The proof at the end: containers through every runtime, nodes, system pods, pods on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, RoleVariables, by_kind
+from pai_install.site import Machine, Site
+
+
+class ClusterVerifyVariables(RoleVariables):
+    """nodes: node name -> whether jobs may run there. via: the control plane to ask. namespaces: of system pods."""
+
+    role = "cluster_verify"
+    version: str
+    nodes: dict[str, bool]
+    image: str
+    store_image: str
+    runtimes: tuple[str, ...]
+    namespaces: tuple[str, ...]
+    via: str
+
+
+class ClusterVerify(Part):
+    """Every machine. Its role makes nothing and leaves no record."""
+
+    name = "cluster_verify"
+    phase = "verify"
+    model = ClusterVerifyVariables
+    after = ("control_plane",)
+    leader_variables = frozenset({"cluster_verify_via"})
+
+    def variables(self, context: Context, machine: Machine) -> ClusterVerifyVariables:
+        """What must be true in the end."""
+        site = context.site
+        return ClusterVerifyVariables(
+            version=context.components.kubernetes_version,
+            nodes={other.hostname: other.worker for other in site.present_machines},
+            image=context.image("busybox"),
+            store_image=f"{context.store_address}/busybox:{context.tag('busybox')}",
+            runtimes=("runc", "nvidia") if site.sku_of(machine).has_nvidia else ("runc",),
+            namespaces=context.namespaces,
+            via=context.leader.hostname,
+        )
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """Nothing of the machine itself matters."""
+        return by_kind(site, machine)
+
+    def components(self, site: Site) -> frozenset[str]:
+        """The image of the test pods."""
+        del site
+        return frozenset({"busybox"})

@@ -1,0 +1,104 @@
+"""containerd, Docker on it, and the NVIDIA runtime where a SKU has NVIDIA devices."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from pai_install.parts.context import REGISTRY_HOST, Artifact, Context
+from pai_install.parts.part import Part, RoleVariables, Space, by_kind
+from pai_install.site import Machine, Site
+
+VXLAN_OVERHEAD = 50
+_PROGRAMS = (("containerd", "/usr/local"), ("runc", "/usr/local/sbin/runc"))
+_NVIDIA_PROGRAMS = (*_PROGRAMS, ("nvidia-container-toolkit", "/usr/local"))
+
+
+class ContainerRuntimeVariables(RoleVariables):
+    """containerd, Docker on it, the NVIDIA runtime."""
+
+    role = "container_runtime"
+    artifacts: tuple[Artifact, ...]
+    docker: Literal["distribution", "docker-ce", "none"]
+    docker_data_root: str
+    log_max_size: str
+    log_max_file: int
+    live_restore: bool
+    docker_mirrors: tuple[str, ...]
+    insecure_registries: tuple[str, ...]
+    registry_hosts: dict[str, tuple[str, ...]]
+    sandbox_image: str
+    nvidia: bool
+    default: Literal["runc", "nvidia"]
+    tunnel_overhead: int
+    proxy: dict[str, str] = Field(default_factory=dict)
+
+
+class ContainerRuntime(Part):
+    """Every machine."""
+
+    name = "container_runtime"
+    phase = "runtime"
+    model = ContainerRuntimeVariables
+    after = ("component_store",)
+    restarts = ("containerd.service", "docker.service")
+
+    def variables(self, context: Context, machine: Machine) -> ContainerRuntimeVariables:
+        """OpenPAI's services expect nvidia as the default runtime of GPU machines."""
+        settings = context.site.settings
+        nvidia = context.site.sku_of(machine).has_nvidia
+        default = settings.container_default_runtime or ("nvidia" if context.site.openpai_style else "runc")
+        return ContainerRuntimeVariables(
+            artifacts=context.artifacts(_NVIDIA_PROGRAMS if nvidia else _PROGRAMS),
+            docker=settings.docker_packages,
+            docker_data_root=str(settings.docker_data_root),
+            log_max_size=settings.docker_log_max_size,
+            log_max_file=settings.docker_log_max_file,
+            live_restore=settings.docker_live_restore,
+            docker_mirrors=settings.openpai_docker_registry_mirrors,
+            insecure_registries=(*settings.openpai_docker_insecure_registries, context.store_address),
+            registry_hosts=_registry_hosts(context),
+            sandbox_image=context.image("pause"),
+            nvidia=nvidia,
+            default=default if nvidia else "runc",
+            tunnel_overhead=VXLAN_OVERHEAD if settings.flannel_backend == "vxlan" else 0,
+            proxy=_proxy(context.site),
+        )
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """Nothing of the machine itself matters."""
+        return by_kind(site, machine)
+
+    def components(self, site: Site) -> frozenset[str]:
+        """NVIDIA's toolkit only where a machine has NVIDIA devices."""
+        needed = frozenset({"containerd", "runc", "pause"})
+        return needed | {"nvidia-container-toolkit"} if site.has_nvidia else needed
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """Images and containers of both."""
+        del machine
+        return {"/var/lib/containerd": Space(5, 40), str(site.settings.docker_data_root): Space(2, 20)}
+
+
+def _registry_hosts(context: Context) -> dict[str, tuple[str, ...]]:
+    settings = context.site.settings
+    hosts: dict[str, tuple[str, ...]] = {REGISTRY_HOST: (f"http://{context.store_address}",)}
+    for registry in settings.openpai_docker_insecure_registries:
+        hosts[registry] = (f"http://{registry}",)
+    if settings.openpai_docker_registry_mirrors:
+        hosts["docker.io"] = settings.openpai_docker_registry_mirrors
+    return hosts
+
+
+def _proxy(site: Site) -> dict[str, str]:
+    """Workers' addresses are not among those without proxy: no part pulls from them, and they come and go."""
+    settings = site.settings
+    if not (settings.http_proxy or settings.https_proxy):
+        return {}
+    masters = [machine.hostip for machine in site.control_planes]
+    inside = ["127.0.0.1", "localhost", ".pai.internal", settings.pod_cidr, settings.service_cidr, *masters]
+    listed = [settings.no_proxy] if settings.no_proxy else []
+    words = {"http": settings.http_proxy, "https": settings.https_proxy, "no_proxy": ",".join([*listed, *inside])}
+    return {name: value for name, value in words.items() if value}

@@ -1,0 +1,81 @@
+"""What parts make their variables from: the site, its components, the addresses of what they share. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pai_install.components.model import ComponentSet
+from pai_install.site import Machine, Site
+
+REGISTRY_HOST = "registry.pai.internal"
+API_NAME = "kubernetes.pai.internal"
+# where every machine's own proxy listens; the control planes themselves have API_SERVER_PORT
+API_PROXY_PORT = 7443
+API_SERVER_PORT = 6443
+
+
+class Artifact(BaseModel):
+    """A program in the component store and where a machine installs it."""
+
+    model_config = ConfigDict(frozen=True)
+    name: str
+    version: str
+    url: str
+    sha256: str
+    kind: Literal["binary", "tar.gz"]
+    dest: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """A site, everything it is made of, and its state folder on the dev box.
+
+    kernel_modules, namespaces: of all parts together. registry.make_context gives one.
+    """
+
+    site: Site
+    components: ComponentSet
+    state_dir: Path
+    kernel_modules: tuple[str, ...]
+    namespaces: tuple[str, ...]
+
+    @property
+    def leader(self) -> Machine:
+        """The first control plane: it serves the components and makes the join tokens."""
+        return self.site.control_planes[0]
+
+    @property
+    def store_address(self) -> str:
+        """HOST:PORT of the component store. The host is a name where machines know it, so that it may move."""
+        host = REGISTRY_HOST if self.site.settings.hosts_entries else self.leader.hostip
+        return f"{host}:{self.site.settings.component_store_port}"
+
+    @property
+    def endpoint(self) -> str:
+        """NAME:PORT that nodes reach the API by: each machine's own proxy, whatever control planes come and go."""
+        host = API_NAME if self.site.settings.hosts_entries else "127.0.0.1"
+        return f"{host}:{API_PROXY_PORT}"
+
+    def image(self, repository: str) -> str:
+        """The full reference that machines pull an image by. Raises KeyError for one that was not fetched."""
+        return f"{REGISTRY_HOST}/{repository}:{self.tag(repository)}"
+
+    def tag(self, repository: str) -> str:
+        """The tag of an image."""
+        return self.components.image(repository).tag
+
+    def artifacts(self, destinations: Sequence[tuple[str, str]]) -> tuple[Artifact, ...]:
+        """Programs (name, where to install it) as the component store serves them."""
+        return tuple(self._artifact(name, destination) for name, destination in destinations)
+
+    def _artifact(self, name: str, destination: str) -> Artifact:
+        file = self.components.file(name)
+        url = f"http://{self.store_address}/v2/files/{file.name}/blobs/sha256:{file.sha256}"
+        return Artifact(
+            name=file.name, version=file.version, url=url, sha256=file.sha256, kind=file.kind, dest=destination
+        )

@@ -1,0 +1,95 @@
+"""A control plane: API server, etcd, scheduler, controller manager, by kubeadm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pai_install.parts.context import API_NAME, API_SERVER_PORT, REGISTRY_HOST, Context
+from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.site import Machine, Site
+
+
+class ControlPlaneVariables(RoleVariables):
+    """first: the control plane that the others join."""
+
+    role = "control_plane"
+    version: str
+    image_repository: str
+    coredns_tag: str
+    etcd_tag: str
+    node_name: str
+    address: str
+    schedulable: bool
+    endpoint: str
+    sans: tuple[str, ...]
+    pod_cidr: str
+    service_cidr: str
+    node_prefix: int
+    dns_apart: bool
+    kubelet_config: dict[str, Any]
+    first: str
+    kubeconfig_dest: str
+
+
+class ControlPlane(Part):
+    """The control planes, one after the other."""
+
+    name = "control_plane"
+    phase = "control-plane"
+    model = ControlPlaneVariables
+    after = ("container_runtime", "kubernetes_node", "api_proxy")
+    namespaces = ("kube-system",)
+    leader_variables = frozenset({"control_plane_first"})
+    # where the administrator's kubeconfig is written on the dev box
+    not_settings = frozenset({"control_plane_kubeconfig_dest"})
+
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """The control planes."""
+        del site
+        return machine.control_plane
+
+    def variables(self, context: Context, machine: Machine) -> ControlPlaneVariables:
+        """kubeadm's settings."""
+        site, settings = context.site, context.site.settings
+        sans = [API_NAME, *(word for master in site.control_planes for word in (master.hostname, master.hostip))]
+        return ControlPlaneVariables(
+            version=context.components.kubernetes_version,
+            image_repository=REGISTRY_HOST,
+            coredns_tag=context.tag("coredns"),
+            etcd_tag=context.tag("etcd"),
+            node_name=machine.hostname,
+            address=machine.hostip,
+            schedulable=machine.worker,
+            endpoint=context.endpoint,
+            sans=tuple(dict.fromkeys([*sans, "127.0.0.1", "localhost"])),
+            pod_cidr=settings.pod_cidr,
+            service_cidr=settings.service_cidr,
+            node_prefix=settings.pod_cidr_node_prefix,
+            dns_apart=len(site.present_machines) > 1,
+            kubelet_config=dict(settings.kubelet_config),
+            first=context.leader.hostname,
+            kubeconfig_dest=str(context.state_dir / "kubeconfig"),
+        )
+
+    def components(self, site: Site) -> frozenset[str]:
+        """What kubeadm asks for."""
+        del site
+        return frozenset({"kubernetes", "etcd", "coredns", "pause"})
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """etcd's peers are the other control planes."""
+        del site, machine
+        return (
+            Port(API_SERVER_PORT, "Kubernetes API", ("kube-apiserver",), clients="machines"),
+            Port(2379, "etcd", ("etcd",), clients="control planes"),
+            Port(2380, "etcd", ("etcd",), clients="control planes"),
+            Port(2381, "etcd", ("etcd",)),
+            Port(10257, "kube-controller-manager", ("kube-controller-manager",)),
+            Port(10259, "kube-scheduler", ("kube-scheduler",)),
+        )
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """etcd's data."""
+        del site, machine
+        return {"/var/lib/etcd": Space(2, 10)}

@@ -1,0 +1,59 @@
+"""The programs of every node: kubelet, kubeadm, kubectl, CNI plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pai_install.parts.context import Artifact, Context
+from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.site import Machine, Site
+
+_PROGRAMS = (
+    ("kubeadm", "/usr/local/bin/kubeadm"),
+    ("kubelet", "/usr/local/bin/kubelet"),
+    ("kubectl", "/usr/local/bin/kubectl"),
+    ("cni-plugins", "/opt/cni/bin"),
+)
+
+
+class KubernetesNodeVariables(RoleVariables):
+    """The programs of every node."""
+
+    role = "kubernetes_node"
+    artifacts: tuple[Artifact, ...]
+    kubelet_args: dict[str, str]
+
+
+class KubernetesNode(Part):
+    """Every machine."""
+
+    name = "kubernetes_node"
+    phase = "runtime"
+    model = KubernetesNodeVariables
+    after = ("component_store",)
+    restarts = ("kubelet.service",)
+
+    def variables(self, context: Context, machine: Machine) -> KubernetesNodeVariables:
+        """The kubelet takes the address of the layout, also where a machine has several."""
+        arguments = {"node-ip": machine.hostip, **context.site.settings.kubelet_custom_flags}
+        return KubernetesNodeVariables(artifacts=context.artifacts(_PROGRAMS), kubelet_args=arguments)
+
+    def components(self, site: Site) -> frozenset[str]:
+        """Kubernetes and its network plugins."""
+        del site
+        return frozenset({"kubernetes", "cni-plugins"})
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """The kubelet's, and those of kube-proxy, which runs on every node."""
+        del site, machine
+        return (
+            Port(10250, "kubelet", ("kubelet",), clients="control planes"),
+            Port(10248, "kubelet", ("kubelet",)),
+            Port(10249, "kube-proxy", ("kube-proxy",)),
+            Port(10256, "kube-proxy", ("kube-proxy",)),
+        )
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """Volumes and logs of pods; programs."""
+        del site, machine
+        return {"/var/lib/kubelet": Space(1, 20), "/usr/local/bin": Space(1, 2)}

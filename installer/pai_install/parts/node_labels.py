@@ -1,0 +1,44 @@
+"""Labels and taints of nodes: the layout's, and the one that says where NVIDIA GPUs are."""
+
+from __future__ import annotations
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, RoleVariables
+from pai_install.site import Machine, Site
+
+# Node label of machines with NVIDIA GPUs; the device plugin selects on it, and so can any workload.
+GPU_LABEL = "nvidia.com/gpu.present"
+
+
+class NodeLabelsVariables(RoleVariables):
+    """via: the control plane to ask."""
+
+    role = "node_labels"
+    name: str
+    labels: dict[str, str]
+    taints: tuple[str, ...]
+    via: str
+
+
+class NodeLabels(Part):
+    """The machines that have any; a machine that has none any more loses those that were set."""
+
+    name = "node_labels"
+    phase = "labels"
+    model = NodeLabelsVariables
+    after = ("control_plane",)
+    leader_variables = frozenset({"node_labels_via"})
+    removable = True
+
+    def variables(self, context: Context, machine: Machine) -> NodeLabelsVariables | None:
+        """What the layout says of this node, and whether it has GPUs to offer."""
+        labels = _labels(context.site, machine)
+        if not (labels or machine.taints):
+            return None
+        via = context.leader.hostname
+        return NodeLabelsVariables(name=machine.hostname, labels=labels, taints=machine.taints, via=via)
+
+
+def _labels(site: Site, machine: Machine) -> dict[str, str]:
+    offers = site.settings.nvidia_device_plugin and site.sku_of(machine).has_nvidia
+    return {**({GPU_LABEL: "true"} if offers else {}), **machine.labels}

@@ -1,0 +1,148 @@
+"""What a part is, and the small values that it speaks of itself in. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from pai_install.parts.context import Context
+from pai_install.site import Machine, Site
+
+Clients = Literal["machines", "control planes", "itself", "pods"]
+
+
+class RoleVariables(BaseModel):
+    """Variables of one role. Field names are the role's variables without the role's name in front."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    role: ClassVar[str]
+
+    def variables(self) -> dict[str, Any]:
+        """As Ansible is given them: full names, plain values."""
+        return {f"{self.role}_{name}": value for name, value in self.model_dump(mode="json").items()}
+
+    def settings(self) -> dict[str, Any]:
+        """What a change of is a reason to run the role again: names and values as in `variables`."""
+        return self.variables()
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A port that a part listens on.
+
+    programs: who holds it once installed (empty: the kernel). tolerated: programs that may hold it before.
+    clients: who connects from elsewhere: all machines, the control planes, pods, or only the machine itself.
+    """
+
+    port: int
+    purpose: str
+    programs: tuple[str, ...] = ()
+    protocol: Literal["tcp", "udp"] = "tcp"
+    tolerated: tuple[str, ...] = ()
+    clients: Clients = "itself"
+
+    @property
+    def local(self) -> bool:
+        """Whether only the machine itself connects."""
+        return self.clients == "itself"
+
+    def __str__(self) -> str:
+        return f"{self.port}/{self.protocol}"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Disk space in GiB: what an installation cannot do without, and what is enough for work."""
+
+    least: int
+    enough: int
+
+
+class Part:
+    """One installed thing. A subclass says what applies to it; what it does not override is "nothing of the kind".
+
+    name: of its record on a machine, and in plans. phase: a name of plan.phases.TITLES.
+    model: its role's variables. after: parts that must have succeeded before, on any machine that has them.
+    restarts, stops: units that the role restarts, or stops for good, on a machine where they run already.
+    namespaces: where its pods run. leader_variables: role variables that name the control plane to ask.
+    not_settings: role variables that say nothing about the machine. removable: whether the role takes away what it
+    made where the part is no longer wanted: it is then run with the role's defaults.
+    """
+
+    name: str
+    phase: str
+    model: type[RoleVariables]
+    after: tuple[str, ...] = ()
+    restarts: tuple[str, ...] = ()
+    stops: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    leader_variables: frozenset[str] = frozenset()
+    not_settings: frozenset[str] = frozenset()
+    removable: bool = False
+
+    @property
+    def role(self) -> str:
+        """The role that installs it."""
+        return self.model.role
+
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """Whether it may have work there: the machine wants it, or it would be taken away from it."""
+        del site, machine
+        return True
+
+    def machines(self, site: Site) -> tuple[Machine, ...]:
+        """The present machines that it applies to."""
+        return tuple(machine for machine in site.present_machines if self.applies(site, machine))
+
+    def listens(self, site: Site, machine: Machine) -> bool:
+        """Whether its ports are open there: those of pods may be elsewhere than the machine that applies them."""
+        return self.applies(site, machine)
+
+    def variables(self, context: Context, machine: Machine) -> RoleVariables | None:
+        """Its role's variables on one of its machines; None where the machine does not want it."""
+        raise NotImplementedError
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """Machines with equal answers have equal variables, which are then made once for all of them."""
+        del site
+        return machine.hostname
+
+    def components(self, site: Site) -> frozenset[str]:
+        """What it needs from the catalogue."""
+        del site
+        return frozenset()
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """The ports that it listens on there."""
+        del site, machine
+        return ()
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """Path -> disk space that it needs there."""
+        del site, machine
+        return {}
+
+    def kernel_modules(self, site: Site) -> tuple[str, ...]:
+        """Kernel modules that it needs on every machine."""
+        del site
+        return ()
+
+
+def everywhere(site: Site, machine: Machine) -> Hashable:
+    """For `Part.alike`: all machines have the same variables."""
+    del site, machine
+    return ()
+
+
+def by_kind(site: Site, machine: Machine) -> Hashable:
+    """For `Part.alike`: the variables depend on the machine's duties and its SKU alone."""
+    del site
+    return machine.control_plane, machine.worker, machine.sku
+
+
+def is_leader(site: Site, machine: Machine) -> bool:
+    """For `Part.applies`: the first control plane, where the cluster as a whole is worked on."""
+    return machine.hostname == site.control_planes[0].hostname

@@ -1,0 +1,108 @@
+"""Every part, in the order in which an installation runs them; what is asked of all parts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pai_install.components.model import ComponentSet
+from pai_install.parts.addon import AddonPart
+from pai_install.parts.api_proxy import ApiProxy
+from pai_install.parts.base import Base
+from pai_install.parts.cluster_verify import ClusterVerify
+from pai_install.parts.component_store import ComponentStore
+from pai_install.parts.container_runtime import ContainerRuntime
+from pai_install.parts.context import Context
+from pai_install.parts.control_plane import ControlPlane
+from pai_install.parts.kubernetes_node import KubernetesNode
+from pai_install.parts.node_labels import NodeLabels
+from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.parts.time_sync import TimeSync
+from pai_install.parts.worker import Worker
+from pai_install.site import Machine, Site
+from pai_install.system.content import content_dir
+
+
+def addon_parts(folder: Path) -> tuple[AddonPart, ...]:
+    """The add-ons of a folder, each after those that it names in `after`; else by name.
+
+    Raises ValueError where two of them wait for each other (a bug: they are ours).
+    """
+    waiting = {path.parent.name: AddonPart(path.parent) for path in sorted(folder.glob("*/addon.yml"))}
+    ordered: list[AddonPart] = []
+    while waiting:
+        ready = [name for name, part in waiting.items() if not waiting.keys() & set(part.definition.after)]
+        if not ready:
+            raise ValueError(f"add-ons wait for each other: {', '.join(waiting)}")
+        ordered += [waiting.pop(name) for name in ready]
+    return tuple(ordered)
+
+
+ADDONS: tuple[AddonPart, ...] = addon_parts(content_dir() / "addons")
+
+PARTS: tuple[Part, ...] = (
+    Base(),
+    TimeSync(),
+    ComponentStore(),
+    ContainerRuntime(),
+    KubernetesNode(),
+    ApiProxy(),
+    ControlPlane(),
+    *(addon for addon in ADDONS if addon.phase == "network"),
+    Worker(),
+    NodeLabels(),
+    *(addon for addon in ADDONS if addon.phase == "addons"),
+    ClusterVerify(),
+)
+
+
+# Each role's variables, once.
+ROLE_MODELS: tuple[type[RoleVariables], ...] = tuple(dict.fromkeys(part.model for part in PARTS))
+
+
+def part_named(name: str) -> Part:
+    """The part of that name. Raises KeyError."""
+    for part in PARTS:
+        if part.name == name:
+            return part
+    raise KeyError(name)
+
+
+def parts_of(site: Site, machine: Machine) -> Iterator[Part]:
+    """The parts that may have work on a machine."""
+    return (part for part in PARTS if part.applies(site, machine))
+
+
+def needed_components(site: Site) -> frozenset[str]:
+    """What the site needs from the catalogue."""
+    return frozenset(name for part in PARTS for name in part.components(site))
+
+
+def ports(site: Site, machine: Machine) -> tuple[Port, ...]:
+    """Every port that must be free on a machine, or be held by what we put there."""
+    return tuple(port for part in PARTS if part.listens(site, machine) for port in part.ports(site, machine))
+
+
+def space(site: Site, machine: Machine) -> dict[str, Space]:
+    """Path -> disk space that an installation needs there."""
+    return {path: space for part in parts_of(site, machine) for path, space in part.space(site, machine).items()}
+
+
+def kernel_modules(site: Site) -> tuple[str, ...]:
+    """Kernel modules that every machine must have."""
+    return tuple(dict.fromkeys(name for part in PARTS for name in part.kernel_modules(site)))
+
+
+def system_namespaces() -> tuple[str, ...]:
+    """Namespaces whose pods belong to the cluster itself."""
+    return tuple(dict.fromkeys(name for part in PARTS for name in part.namespaces))
+
+
+def make_context(site: Site, components: ComponentSet, state_dir: Path) -> Context:
+    """What the parts make their variables from."""
+    return Context(site, components, state_dir, kernel_modules(site), system_namespaces())
+
+
+def watched_units() -> tuple[str, ...]:
+    """Units that an installation may restart or stop."""
+    return tuple(dict.fromkeys(unit for part in PARTS for unit in (*part.restarts, *part.stops)))

@@ -1,0 +1,23 @@
+"""Which components a site is made of, and where they come from: what its parts need, from the source it names."""
+
+from __future__ import annotations
+
+from pai_install.components.catalogue import load_catalogue
+from pai_install.components.choose import choose
+from pai_install.components.model import Selection
+from pai_install.components.source import Source
+from pai_install.parts.registry import needed_components
+from pai_install.site import Site
+
+
+def choose_components(site: Site) -> tuple[Selection, Source]:
+    """Raises PaiError (site invalid) when the site's version, source and bundle do not go together."""
+    settings = site.settings
+    return choose(
+        load_catalogue(),
+        settings.component_source,
+        settings.kubernetes_version,
+        mirror_url=settings.component_mirror_url or "",
+        bundle=settings.component_bundle,
+        needed=needed_components(site),
+    )

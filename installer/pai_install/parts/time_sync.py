@@ -1,0 +1,51 @@
+"""One clock: control planes serve the time, workers take it from them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, Port, RoleVariables, by_kind
+from pai_install.site import Machine, Site
+
+_TIME_PROGRAMS = ("chronyd", "ntpd", "ntpsec", "openntpd")
+# A list of machines would change on every control plane with each new one; the time is no secret, an answer is no
+# longer than its question, and the role limits how often anybody is answered.
+_EVERYBODY = ("0.0.0.0/0",)
+
+
+class TimeSyncVariables(RoleVariables):
+    """servers: where the time comes from. allow: networks (CIDR) it is served to."""
+
+    role = "time_sync"
+    servers: tuple[str, ...]
+    allow: tuple[str, ...]
+    exclusive: bool
+
+
+class TimeSync(Part):
+    """chrony on every machine."""
+
+    name = "time_sync"
+    phase = "time"
+    model = TimeSyncVariables
+    restarts = ("chrony.service",)
+    stops = ("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service")
+
+    def variables(self, context: Context, machine: Machine) -> TimeSyncVariables:
+        """Control planes ask the site's servers, or the distribution's own."""
+        if machine.control_plane:
+            upstreams = context.site.settings.ntp_servers
+            return TimeSyncVariables(servers=upstreams, allow=_EVERYBODY, exclusive=bool(upstreams))
+        servers = tuple(master.hostip for master in context.site.control_planes)
+        return TimeSyncVariables(servers=servers, allow=(), exclusive=True)
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """Nothing of the machine itself matters."""
+        return by_kind(site, machine)
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """The time service; another one may run there before."""
+        del site
+        served = Port(123, "time", ("chronyd",), "udp", _TIME_PROGRAMS, "machines")
+        return (served,) if machine.control_plane else ()

@@ -1,0 +1,24 @@
+"""Where the playbooks, roles and add-ons are: in the checkout, or inside the installed package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pai_install
+from pai_install.errors import ExitCode, PaiError
+
+
+def content_dir() -> Path:
+    """The folder with playbooks/, roles/, addons/ and ansible.cfg.
+
+    Raises PaiError when the installation is incomplete.
+    """
+    package = Path(pai_install.__file__).resolve().parent
+    for candidate in (package / "content", package.parent.parent):
+        if (candidate / "playbooks").is_dir() and (candidate / "ansible.cfg").is_file():
+            return candidate
+    raise PaiError(
+        f"the playbooks are missing beside {package}",
+        remedy="install pai-install again",
+        exit_code=ExitCode.INTERNAL,
+    )

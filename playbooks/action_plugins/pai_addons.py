@@ -1,0 +1,159 @@
+"""Action of pai_addons: fills the templates of add-ons on the dev box and gives the module their objects.
+
+Values are data here: they are never templates themselves, and each is written into YAML as JSON, so that no value
+can become anything but itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
+from jinja2.sandbox import SandboxedEnvironment
+
+ADDONS = Path(__file__).parents[2] / "addons"
+LABELS = {"app.kubernetes.io/managed-by": "pai-install"}
+
+Object = dict[str, Any]
+
+
+class AddonError(Exception):
+    """An add-on that cannot be rendered."""
+
+
+def objects_of(folder: Path, values: dict[str, Any], manifests: Iterable[str] = ()) -> list[Object]:
+    """The objects of an add-on: upstream manifests (YAML texts) with its patches, then its own templates.
+
+    Raises AddonError, naming the file, for a value that is missing or a patch that fits no object.
+    """
+    upstream = [entry for text in manifests for entry in _documents(text, "an upstream manifest")]
+    for patch in _rendered(folder / "patches", values):
+        upstream = patched(upstream, patch)
+    found = [*upstream, *_rendered(folder / "objects", values)]
+    return [_labelled(entry, folder.name) for entry in found]
+
+
+def patched(objects: list[Object], patch: Object) -> list[Object]:
+    """Objects with one of them changed: maps are merged, lists of named entries by their name, all else replaced.
+
+    A patch with `$patch: delete` takes its object away.
+    """
+    index = next((number for number, entry in enumerate(objects) if _same(entry, patch)), None)
+    if index is None:
+        raise AddonError(f"a patch is for {_name(patch)}, which no manifest has")
+    if patch.get("$patch") == "delete":
+        return [*objects[:index], *objects[index + 1 :]]
+    return [*objects[:index], merged(objects[index], patch), *objects[index + 1 :]]
+
+
+def merged(base: Any, patch: Any) -> Any:
+    """`base` with `patch` in it; null takes a key away."""
+    if isinstance(base, dict) and isinstance(patch, dict):
+        found = {key: value for key, value in base.items() if patch.get(key, value) is not None}
+        return {**found, **{key: merged(base.get(key), value) for key, value in patch.items() if value is not None}}
+    if _named(base) and _named(patch):
+        entries = {entry["name"]: entry for entry in base}
+        return list({**entries, **{it["name"]: merged(entries.get(it["name"]), it) for it in patch}}.values())
+    return patch
+
+
+def _named(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(it, dict) and "name" in it for it in value)
+
+
+def _same(entry: Object, patch: Object) -> bool:
+    return all(entry.get(key) == patch.get(key) for key in ("apiVersion", "kind")) and _name(entry) == _name(patch)
+
+
+def _name(entry: Object) -> str:
+    metadata = entry.get("metadata", {})
+    return f"{entry.get('kind')} {metadata.get('namespace', '')}/{metadata.get('name')}"
+
+
+def _labelled(entry: Object, addon: str) -> Object:
+    metadata = entry["metadata"]
+    labels = {**metadata.get("labels", {}), **LABELS, "pai-install/addon": addon}
+    return {**entry, "metadata": {**metadata, "labels": labels}}
+
+
+def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
+    environment = SandboxedEnvironment(
+        loader=FileSystemLoader(folder),
+        undefined=StrictUndefined,
+        finalize=_as_json,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,
+    )
+    environment.filters["to_json"] = lambda value: json.dumps(value, sort_keys=True)
+    environment.globals["file"] = lambda name: (folder.parent / "files" / name).read_text(encoding="utf-8")
+    found: list[Object] = []
+    for path in sorted(folder.glob("*.yaml.j2")):
+        try:
+            found += _documents(environment.get_template(path.name).render(values), path.name)
+        except (TemplateError, OSError) as error:
+            raise AddonError(f"{path.name} of add-on {folder.parent.name}: {error}") from error
+    return found
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, default=str)  # the text of a value that is missing is its error
+
+
+def _documents(text: str, source: str) -> list[Object]:
+    try:
+        documents = [entry for entry in yaml.safe_load_all(text) if entry]
+    except yaml.YAMLError as error:
+        raise AddonError(f"{source}: {error}") from error
+    for entry in documents:
+        if not isinstance(entry, dict) or "kind" not in entry or "name" not in entry.get("metadata", {}):
+            raise AddonError(f"{source} holds something that is no Kubernetes object")
+    return documents
+
+
+def _render(addon: dict[str, Any]) -> dict[str, Any]:
+    texts = []
+    for manifest in addon["manifests"]:
+        with open(manifest["path"], encoding="utf-8") as handle:
+            texts.append(handle.read())
+    folder = ADDONS / os.path.basename(addon["name"])
+    return {
+        "name": addon["name"],
+        "objects": objects_of(folder, addon["values"], texts),
+        "waits": addon["waits"],
+        "replaces": addon["replaces"],
+    }
+
+
+def _identity(entry: Object) -> list[str]:
+    return [entry["metadata"].get("namespace", ""), f"{entry['kind'].lower()}/{entry['metadata']['name']}"]
+
+
+class ActionModule(ActionBase):
+    """Renders every wanted add-on; those of the phase are applied, the objects of the others only kept."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Gives what the module gave."""
+        del tmp
+        arguments = self._task.args
+        try:
+            rendered = [(addon["phase"], _render(addon)) for addon in arguments["wanted"]]
+        except (AddonError, OSError, KeyError) as error:
+            raise AnsibleActionFail(f"the add-ons cannot be rendered: {error}") from error
+        return self._execute_module(
+            module_name="pai_addons",
+            module_args={
+                "addons": [addon for phase, addon in rendered if arguments["phase"] in ("", phase)],
+                "wanted": [addon["name"] for _phase, addon in rendered],
+                "kept": [_identity(entry) for _phase, addon in rendered for entry in addon["objects"]],
+                "settings": arguments.get("settings") or {},
+            },
+            task_vars=task_vars,
+        )

@@ -1,0 +1,174 @@
+#!/usr/bin/python
+"""Ansible module: the cluster's add-ons (its action renders their objects on the dev box)."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_addons
+short_description: Apply add-ons, prune what older versions of them left, remove those that are not wanted
+description:
+  - Server-side apply of each add-on's objects where they differ; one add-on that fails stops none of the others.
+  - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
+    where they carry the label C(app.kubernetes.io/managed-by=pai-install).
+  - An add-on with a record that is not among I(wanted) is removed.
+options:
+  addons:
+    description: "The add-ons to apply: name, objects, waits, replaces."
+    type: list
+    elements: dict
+    required: true
+  wanted: {description: Names of all add-ons that the cluster is to have., type: list, elements: str, required: true}
+  kept:
+    description: "Objects of any wanted add-on, which are never pruned: [namespace, kind/name]."
+    type: list
+    elements: list
+    required: true
+  settings: {description: "Record name -> digests of the settings.", type: dict, default: {}}
+  timeout: {description: Seconds to wait for each rollout., type: int, default: 180}
+  kubeconfig: {description: Which kubeconfig to use., type: path, default: /etc/kubernetes/admin.conf}
+  kubectl: {description: Which kubectl to use., type: path, default: /usr/local/bin/kubectl}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Apply the add-ons
+  pai_addons: {wanted: "{{ cluster_addons_wanted }}"}
+"""
+RETURN = r"""
+applied: {description: Add-ons whose objects were not as they should be., type: list, elements: str, returned: always}
+removed: {description: Objects that were deleted., type: list, elements: str, returned: always}
+kept: {description: Why objects that are no longer wanted stay., type: list, elements: str, returned: always}
+"""
+
+import glob
+import json
+import os
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_kubectl import ADMIN_CONF, KUBECTL, Kubectl
+from ansible.module_utils.pai_managed import ROLES_DIR, write_record
+from ansible.module_utils.pai_objects import ObjectError, Objects, expectations
+
+PREFIX = "addon."
+
+
+def recorded(name: str) -> list[tuple[str, str]]:
+    """The objects in a record: namespace, kind/name; none where there is no record that can be read."""
+    try:
+        with open(os.path.join(ROLES_DIR, name + ".json"), encoding="utf-8") as handle:
+            managed = json.load(handle)["managed"]
+        return [(item["namespace"], item["name"]) for item in managed if item["kind"] == "object"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def records() -> list[str]:
+    """Names of the records of add-ons on this machine."""
+    return sorted(os.path.basename(path)[: -len(".json")] for path in glob.glob(f"{ROLES_DIR}/{PREFIX}*.json"))
+
+
+class Addons:
+    """One run of the module."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+        self.objects = Objects(Kubectl(module.params["kubeconfig"], module.params["kubectl"]))
+        self.keep = {(namespace, name) for namespace, name in module.params["kept"]}
+        self.applied: list[str] = []
+        self.removed: list[str] = []
+        self.stay: list[str] = []
+        self.failures: list[str] = []
+        self.evidence: dict[str, list[str]] = {}
+
+    def run(self) -> str:
+        """Applies, prunes, removes; gives the difference."""
+        every = [entry for addon in self.module.params["addons"] for entry in addon["objects"]]
+        differs, shown, unsure = self.objects.difference(every)
+        for addon in self.module.params["addons"]:
+            self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))
+        unwanted = [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
+        for name in unwanted:
+            self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
+        gone = "".join(f"- {name}\n" for name in self.removed)
+        return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
+
+    def attempt(self, name: str, work: Any) -> None:
+        """Does the work of one add-on; a failure is kept for the end."""
+        try:
+            work()
+        except ObjectError as error:
+            self.failures.append(f"{name}: {error}")
+            self.evidence.update({f"{name} {heading}": lines for heading, lines in error.evidence.items()})
+
+    def install(self, addon: dict[str, Any], differs: bool) -> None:
+        """Applies one add-on, prunes what its record has beyond that, keeps the new record."""
+        if differs:
+            self.applied.append(addon["name"])
+        old = [entry for name in (PREFIX + addon["name"], *addon["replaces"]) for entry in recorded(name)]
+        if self.module.check_mode:
+            self.removed += [name for namespace, name in old if (namespace, name) not in self.keep]
+            return
+        if differs:
+            self.objects.apply(addon["objects"])
+        for entry in addon["waits"]:
+            self.objects.wait_for(entry, self.module.params["timeout"])
+        self.prune(old)
+        name = PREFIX + addon["name"]
+        write_record(name, self.module.params["settings"].get(name, {}), expectations(addon["objects"]))
+        for replaced in addon["replaces"]:
+            _forget(replaced)
+
+    def remove(self, name: str) -> None:
+        """Takes an add-on away that is no longer wanted."""
+        if self.module.check_mode:
+            self.removed += [entry for namespace, entry in recorded(name) if (namespace, entry) not in self.keep]
+            return
+        self.prune(recorded(name))
+        _forget(name)
+
+    def prune(self, old: list[tuple[str, str]]) -> None:
+        """Deletes recorded objects that no wanted add-on has, the last one first."""
+        for namespace, name in reversed(old):
+            if (namespace, name) in self.keep:
+                continue
+            deleted, why = self.objects.delete(namespace, name)
+            self.removed += [name] if deleted else []
+            self.stay += [why] if why else []
+
+
+def _forget(record: str) -> None:
+    path = os.path.join(ROLES_DIR, record + ".json")
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "addons": {"type": "list", "elements": "dict", "required": True},
+            "wanted": {"type": "list", "elements": "str", "required": True},
+            "kept": {"type": "list", "elements": "list", "required": True},
+            "settings": {"type": "dict", "default": {}},
+            "timeout": {"type": "int", "default": 180},
+            "kubeconfig": {"type": "path", "default": ADMIN_CONF},
+            "kubectl": {"type": "path", "default": KUBECTL},
+        },
+        supports_check_mode=True,
+    )
+    addons = Addons(module)
+    diff = addons.run()
+    result = {
+        "changed": bool(addons.applied or addons.removed),
+        "diff": {"prepared": diff},
+        "applied": addons.applied,
+        "removed": addons.removed,
+        "kept": addons.stay,
+    }
+    if addons.failures:
+        module.fail_json(msg="; ".join(addons.failures), evidence=addons.evidence, **result)
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Kubernetes objects on a control plane: apply only what differs, take away what is no longer wanted, wait."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from ansible.module_utils.pai_kubectl import Kubectl
+from ansible.module_utils.pai_managed import object_versions
+
+OURS = "app.kubernetes.io/managed-by=pai-install"
+# What others stand on comes first, and is taken away last.
+FIRST = ("Namespace", "CustomResourceDefinition")
+
+
+class ObjectError(Exception):
+    """What the API server refused. evidence: heading -> lines."""
+
+    def __init__(self, message: str, evidence: dict[str, list[str]] | None = None) -> None:
+        super().__init__(message)
+        self.evidence = evidence or {}
+
+
+def identity(entry: dict[str, Any]) -> tuple[str, str]:
+    """Namespace (empty for the cluster's own) and kind/name of an object, lower case kind."""
+    metadata = entry["metadata"]
+    return metadata.get("namespace", ""), f"{entry['kind'].lower()}/{metadata['name']}"
+
+
+def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects as they are now, for the record."""
+    named = [{"kind": "object", "name": name, "namespace": namespace} for namespace, name in map(identity, objects)]
+    seen = object_versions(named)
+    return [{**entry, "version": seen.get((entry["namespace"], entry["name"]), "")} for entry in named]
+
+
+def in_order(objects: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Objects in batches, each of which needs those before it; empty batches are left out."""
+    entries = list(objects)
+    batches = [[entry for entry in entries if entry["kind"] == kind] for kind in FIRST]
+    batches.append([entry for entry in entries if entry["kind"] not in FIRST])
+    return [batch for batch in batches if batch]
+
+
+class Objects:
+    """Works on the cluster through one kubectl."""
+
+    def __init__(self, kubectl: Kubectl) -> None:
+        self._kubectl = kubectl
+
+    def difference(self, objects: list[dict[str, Any]]) -> tuple[bool, str, str]:
+        """Whether any object is not as it should be, the difference, and why kubectl could not tell (else empty)."""
+        if not objects:
+            return False, "", ""
+        status, diff, errors = self._kubectl.run("diff", *_how(), data=_list(objects))
+        # 0: the same, 1: differs; more: it cannot tell, for example because the namespace is one of the objects
+        return status != 0, diff, errors.strip() if status > 1 else ""
+
+    def apply(self, objects: list[dict[str, Any]]) -> None:
+        """Makes objects as they should be. Raises ObjectError with the API server's words."""
+        for batch in in_order(objects):
+            status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(batch))
+            if status != 0:
+                raise ObjectError(f"kubectl apply failed: {errors.strip()}")
+            if batch[0]["kind"] == "CustomResourceDefinition":
+                self._wait_until_served([name for _namespace, name in map(identity, batch)])
+
+    def _wait_until_served(self, definitions: list[str]) -> None:
+        words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
+        status, _out, errors = self._kubectl.run(*words)
+        if status != 0:
+            raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
+
+    def delete(self, namespace: str, name: str) -> tuple[bool, str]:
+        """Takes one object away; whether it was there and is going, and else why it stays (empty: it was not there).
+
+        Only what carries our label goes, no namespace in which anything runs or keeps data, and no definition of
+        which objects are left. Raises ObjectError when the API server refuses.
+        """
+        where = [f"--namespace={namespace}"] if namespace else []
+        kind, _, plain = name.partition("/")
+        ours = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", "--output=name"]
+        status, out, errors = self._kubectl.ask("get", *where, *ours)
+        if status != 0 and "the server doesn't have a resource type" in errors:
+            return False, ""
+        if status != 0:
+            raise ObjectError(f"{name} cannot be seen: {errors.strip()}")
+        if not out.strip():
+            return False, ""
+        if why := self._in_use(kind, plain):
+            return False, why
+        status, _out, errors = self._kubectl.run("delete", *where, name, "--ignore-not-found", "--wait=false")
+        if status != 0:
+            raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
+        return True, ""
+
+    def _in_use(self, kind: str, name: str) -> str:
+        if kind == "namespace":
+            left = self._names(["pods,persistentvolumeclaims", f"--namespace={name}"])
+            return f"namespace {name} stays: {', '.join(left[:3])} is there" if left else ""
+        if kind == "customresourcedefinition":
+            left = self._names([name, "--all-namespaces"])
+            return f"{name} stays: {len(left)} objects of that kind are there" if left else ""
+        return ""
+
+    def _names(self, words: list[str]) -> list[str]:
+        status, out, errors = self._kubectl.ask("get", *words, "--output=name")
+        if status != 0:
+            raise ObjectError(f"kubectl get {words[0]} failed: {errors.strip()}")
+        return out.split()
+
+    def wait_for(self, entry: str, seconds: int) -> None:
+        """Waits for a rollout (NAMESPACE KIND/NAME). Raises ObjectError with pods and events when it does not end."""
+        namespace, _, target = entry.partition(" ")
+        where = ["--namespace", namespace]
+        status, out, errors = self._kubectl.run(*where, "rollout", "status", f"--timeout={seconds}s", target)
+        if status == 0:
+            return
+        raise ObjectError(
+            f"{target} in {namespace} is not complete after {seconds} s: {(errors or out).strip()}",
+            {
+                "pods": self._lines([*where, "get", "pods", "--output=wide"]),
+                "events": self._lines([*where, "get", "events", "--sort-by=.lastTimestamp"])[-20:],
+            },
+        )
+
+    def _lines(self, words: list[str]) -> list[str]:
+        return self._kubectl.ask(*words).out.splitlines()
+
+
+def _how() -> list[str]:
+    return ["--server-side", "--force-conflicts", "--field-manager=pai-install", "--filename=-"]
+
+
+def _list(objects: list[dict[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

@@ -1,0 +1,201 @@
+"""Add-ons on a control plane: applied where they differ, pruned from their records, one failure stops no other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import ModuleFailedError
+
+Run = Callable[..., dict[str, Any]]
+# a kubectl that keeps what it was asked, and answers by the files beside it
+KUBECTL = """#!/bin/sh
+cd {folder}
+echo "$@" >> asked
+case "$*" in
+  *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
+  *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
+  *"--all-namespaces"*) cat instances ;;
+  *"pods,persistentvolumeclaims"*) cat pods ;;
+  *" get "*managed-by*)
+    for word in $*; do case "$word" in --field-selector=*) name=${{word##*=}} ;; esac; done
+    grep "/$name$" there || true ;;
+  *" rollout "*) exit $(cat rollout) ;;
+esac
+"""
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    """An object."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n"}, "data": data}
+
+
+def addon(name: str, *objects: dict[str, Any], **words: Any) -> dict[str, Any]:
+    """An add-on as the action gives it."""
+    return {"name": name, "objects": list(objects), "waits": [], "replaces": [], **words}
+
+
+class Machine:
+    """A control plane: its records, and a kubectl stand-in."""
+
+    def __init__(self, folder: Path, run: Run, identity: Callable[[dict[str, Any]], tuple[str, str]]) -> None:
+        self._identity = identity
+        self.folder = folder
+        self.records = folder / "roles"
+        self.records.mkdir()
+        self._run = run
+        program = folder / "kubectl-stand-in"
+        program.write_text(KUBECTL.format(folder=folder))
+        program.chmod(0o755)
+        for name, text in {
+            "differs": "",
+            "status": "1",
+            "rollout": "0",
+            "there": "",
+            "pods": "",
+            "instances": "",
+        }.items():
+            self.says(name, text)
+
+    def says(self, name: str, text: str) -> None:
+        """What kubectl will answer."""
+        (self.folder / name).write_text(text)
+
+    def record(self, name: str, *objects: tuple[str, str]) -> None:
+        """A record of an earlier run."""
+        managed = [{"kind": "object", "namespace": space, "name": thing, "version": "1"} for space, thing in objects]
+        (self.records / f"{name}.json").write_text(json.dumps({"settings": {}, "managed": managed}))
+
+    def recorded(self) -> dict[str, list[str]]:
+        """Record -> the objects in it."""
+        found = {path.stem: json.loads(path.read_text())["managed"] for path in sorted(self.records.iterdir())}
+        return {name: [item["name"] for item in managed] for name, managed in found.items()}
+
+    def asked(self, word: str) -> list[str]:
+        """The commands with that word."""
+        path = self.folder / "asked"
+        return [line for line in path.read_text().splitlines() if word in line] if path.exists() else []
+
+    def run(self, *addons: dict[str, Any], check: bool = False, **words: Any) -> dict[str, Any]:
+        """Runs the module with these add-ons wanted."""
+        objects = [entry for item in addons for entry in item["objects"]]
+        kept = [list(self._identity(entry)) for entry in objects]
+        program = str(self.folder / "kubectl-stand-in")
+        arguments = {"addons": list(addons), "wanted": [item["name"] for item in addons], "kept": kept, **words}
+        return self._run("pai_addons", check=check, kubectl=program, **arguments)
+
+
+@pytest.fixture
+def machine(tmp_path: Path, run_module: Run, managed: Any, objects: Any, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Without any record."""
+    made = Machine(tmp_path, run_module, objects.identity)
+    monkeypatch.setattr(managed, "ROLES_DIR", str(made.records))
+    monkeypatch.setattr(managed, "KUBECTL", ["/bin/true"])
+    return made
+
+
+def test_add_on_is_applied_and_recorded(machine: Machine) -> None:
+    said = machine.run(addon("a", config_map("one")), settings={"addon.a": {"image": "d1"}})
+    assert said["changed"] is True
+    assert machine.recorded() == {"addon.a": ["configmap/one"]}
+    assert json.loads((machine.records / "addon.a.json").read_text())["settings"] == {"image": "d1"}
+
+
+def test_what_is_as_it_should_be_is_left_alone(machine: Machine) -> None:
+    machine.says("status", "0")
+    assert machine.run(addon("a", config_map("one")))["changed"] is False
+    assert not machine.asked(" apply ")
+    assert machine.recorded() == {"addon.a": ["configmap/one"]}, "a lost record is made again"
+
+
+def test_check_mode_changes_nothing(machine: Machine) -> None:
+    machine.record("addon.gone", ("n", "configmap/old"))
+    said = machine.run(addon("a", config_map("one")), check=True)
+    assert said["changed"] is True
+    assert said["removed"] == ["configmap/old"]
+    assert "- configmap/old" in said["diff"]["prepared"]
+    assert not machine.asked(" apply ")
+    assert not machine.asked(" delete ")
+    assert machine.recorded() == {"addon.gone": ["configmap/old"]}
+
+
+def test_objects_that_a_newer_version_lacks_are_pruned(machine: Machine) -> None:
+    machine.record("addon.a", ("n", "configmap/one"), ("n", "configmap/old"), ("n", "secret/gone"))
+    machine.says("there", "configmap/old\nconfigmap/one\n")
+    said = machine.run(addon("a", config_map("one")))
+    assert said["removed"] == ["configmap/old"], "secret/gone is not there any more"
+    assert len(machine.asked(" delete ")) == 1
+    assert all("managed-by=pai-install" in line for line in machine.asked(" get ") if "old" in line), "only ours"
+
+
+def test_object_that_another_add_on_took_over_stays(machine: Machine) -> None:
+    machine.record("addon.a", ("n", "configmap/one"), ("n", "configmap/two"))
+    machine.says("there", "configmap/two\n")
+    said = machine.run(addon("a", config_map("one")), addon("b", config_map("two")))
+    assert said["removed"] == []
+
+
+def test_add_on_that_is_not_wanted_is_removed_with_its_record(machine: Machine) -> None:
+    machine.record("addon.old", ("", "namespace/mine"), ("n", "configmap/one"))
+    machine.record("base")
+    machine.says("there", "namespace/mine\nconfigmap/one\n")
+    said = machine.run()
+    assert said["removed"] == ["configmap/one", "namespace/mine"], "the last one first"
+    assert machine.recorded() == {"base": []}
+    assert machine.run()["changed"] is False
+
+
+@pytest.mark.parametrize(
+    ("thing", "answer", "text", "why"),
+    [
+        ("namespace/mine", "pods", "pod/theirs\n", "namespace mine stays: pod/theirs is there"),
+        (
+            "customresourcedefinition/q.x.io",
+            "instances",
+            "q.x.io/theirs\n",
+            "q.x.io stays: 1 objects of that kind are there",
+        ),
+    ],
+)
+def test_what_others_use_stays_and_is_named(machine: Machine, thing: str, answer: str, text: str, why: str) -> None:
+    machine.record("addon.old", ("", thing))
+    machine.says("there", f"{thing}\n")
+    machine.says(answer, text)
+    said = machine.run()
+    assert said["kept"] == [why]
+    assert not machine.asked(" delete ")
+
+
+def test_record_of_an_earlier_form_is_taken_over(machine: Machine) -> None:
+    machine.record("pod_network", ("n", "configmap/one"), ("n", "configmap/old"))
+    machine.says("there", "configmap/old\n")
+    said = machine.run(addon("flannel", config_map("one"), replaces=["pod_network"]))
+    assert said["removed"] == ["configmap/old"]
+    assert machine.recorded() == {"addon.flannel": ["configmap/one"]}
+
+
+def test_one_that_fails_stops_none_of_the_others(machine: Machine) -> None:
+    with pytest.raises(ModuleFailedError, match="a: kubectl apply failed: denied the request") as failure:
+        machine.run(addon("a", config_map("refused")), addon("b", config_map("fine")))
+    assert failure.value.result["changed"] is True
+    assert machine.recorded() == {"addon.b": ["configmap/fine"]}
+
+
+def test_rollout_that_does_not_end_is_a_failure_with_evidence(machine: Machine) -> None:
+    machine.says("rollout", "1")
+    with pytest.raises(ModuleFailedError, match="deployment/x in n is not complete after 180 s") as failure:
+        machine.run(addon("a", config_map("one"), waits=["n deployment/x"]))
+    assert set(failure.value.result["evidence"]) == {"a pods", "a events"}
+    assert machine.recorded() == {}
+
+
+def test_definitions_are_served_before_what_needs_them(machine: Machine) -> None:
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "q.x.io"}}
+    namespace = {"kind": "Namespace", "metadata": {"name": "n"}}
+    machine.run(addon("a", config_map("one"), definition, namespace))
+    words = [line.split(" --")[1].split()[-1] for line in machine.asked(" apply ") + machine.asked(" wait ")]
+    assert len(words) == 4, "namespaces, definitions, a wait for them, the rest"

@@ -1,0 +1,239 @@
+"""Site + components -> variables: the parts that are easy to get wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.components.catalogue import load_catalogue
+from pai_install.components.model import ComponentSet
+from pai_install.parts.part import RoleVariables
+from pai_install.parts.registry import PARTS, make_context, needed_components, part_named
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.model import Inventory
+from pai_install.site import Site
+from tests.unit.plan.conftest import CONFIG, LAYOUT
+
+
+def value(inventory: Inventory, host: str, name: str) -> Any:
+    """A variable as the host sees it."""
+    return inventory.host_vars[host].get(name, inventory.shared_vars.get(name))
+
+
+def test_nvidia_runtime_only_where_the_sku_has_devices(inventory: Inventory) -> None:
+    assert value(inventory, "worker1", "container_runtime_nvidia") is True
+    for host in ("master", "worker2"):
+        assert value(inventory, host, "container_runtime_nvidia") is False
+        programs = [entry["name"] for entry in value(inventory, host, "container_runtime_artifacts")]
+        assert "nvidia-container-toolkit" not in programs
+
+
+def test_openpai_sites_get_nvidia_as_default_runtime(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    old = make_site(config=CONFIG + "docker_image_tag: v1.8.0\n")
+    inventory = build_inventory(make_context(old, components, Path("/s")), {})
+    assert value(inventory, "worker1", "container_runtime_default") == "nvidia"
+    assert value(inventory, "worker2", "container_runtime_default") == "runc"
+
+
+def test_workers_take_time_from_the_control_plane_alone(inventory: Inventory) -> None:
+    assert value(inventory, "worker1", "time_sync_servers") == ["10.0.0.1"]
+    assert value(inventory, "worker1", "time_sync_exclusive") is True
+    assert value(inventory, "master", "time_sync_servers") == []
+    assert value(inventory, "master", "time_sync_allow") == ["0.0.0.0/0"], "a new worker changes no control plane"
+
+
+def test_job_ports_are_kept_free_on_workers(inventory: Inventory) -> None:
+    name = "net.ipv4.ip_local_port_range"
+    assert value(inventory, "worker1", "base_sysctl")[name] == "40000 65535"
+    assert name not in value(inventory, "master", "base_sysctl")
+
+
+def test_programs_come_by_their_digest_from_the_first_control_plane(inventory: Inventory) -> None:
+    artifacts = value(inventory, "worker1", "kubernetes_node_artifacts")
+    assert artifacts[0]["url"].startswith("http://registry.pai.internal:5080/v2/files/kubeadm/blobs/sha256:")
+    assert artifacts[0]["url"].endswith(artifacts[0]["sha256"])
+
+
+def test_groups(inventory: Inventory) -> None:
+    assert inventory.groups == {
+        "control_plane": ("master",),
+        "workers": ("worker1", "worker2"),
+        "nvidia": ("worker1",),
+        "component_store": ("master",),
+    }
+
+
+RUNTIME_REGISTRIES = ("docker_mirrors", "registry_hosts", "insecure_registries")
+
+
+def test_mirrors_reach_docker_and_containerd(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    text = (
+        "openpai_docker_registry_mirrors: [https://m.example]\nopenpai_docker_insecure_registries: [r.example:5000]\n"
+    )
+    site = make_site(config=CONFIG + text)
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
+    runtime = {name: value(inventory, "worker1", f"container_runtime_{name}") for name in RUNTIME_REGISTRIES}
+    assert runtime["docker_mirrors"] == ["https://m.example"]
+    assert runtime["registry_hosts"]["docker.io"] == ["https://m.example"]
+    assert runtime["registry_hosts"]["r.example:5000"] == ["http://r.example:5000"]
+    assert runtime["insecure_registries"] == ["r.example:5000", "registry.pai.internal:5080"]
+
+
+def test_proxy_spares_the_cluster_itself(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    site = make_site(config=CONFIG + "https_proxy: http://proxy.example:3128\nno_proxy: .example.org\n")
+    proxy = value(build_inventory(make_context(site, components, Path("/s")), {}), "worker1", "container_runtime_proxy")
+    assert proxy["https"] == "http://proxy.example:3128"
+    assert {".example.org", "10.0.0.1", "10.200.0.0/13", "localhost"} <= set(proxy["no_proxy"].split(","))
+
+
+def test_password_is_given_to_ansible_and_is_no_setting(inventory: Inventory) -> None:
+    assert value(inventory, "worker1", "ansible_password") == "planted-secret"
+    assert "planted-secret" not in json.dumps(value(inventory, "worker1", "pai_settings"))
+
+
+def test_common_values_are_given_once(inventory: Inventory) -> None:
+    assert "api_proxy_servers" in inventory.shared_vars
+    assert all("api_proxy_servers" not in values for values in inventory.host_vars.values())
+
+
+def test_paths_of_the_dev_box_are_no_settings(site: Site, components: ComponentSet) -> None:
+    moved = ComponentSet(
+        tuple(replace(file, path=Path("/elsewhere")) for file in components.files),
+        tuple(replace(image, layout=Path("/elsewhere")) for image in components.images),
+        components.kubernetes_version,
+    )
+    here = build_inventory(make_context(site, components, Path("/here")), {})
+    there = build_inventory(make_context(site, moved, Path("/there")), {})
+    assert value(here, "master", "pai_settings") == value(there, "master", "pai_settings")
+
+
+EXTRA = """\
+  - {hostname: both, hostip: 10.0.0.4, machine-type: gpu, pai-master: "true", pai-worker: "true"}
+  - {hostname: spare, hostip: 10.0.0.5, machine-type: cpu, pai-master: "true"}
+  - {hostname: worker3, hostip: 10.0.0.6, machine-type: gpu, pai-worker: "true"}
+"""
+
+
+def test_machines_that_are_alike_to_a_part_have_equal_variables(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    """What `Part.alike` promises: without it, one machine would be given the variables of another."""
+    site = make_site(LAYOUT + EXTRA)
+    context = make_context(site, components, Path("/s"))
+    for part in PARTS:
+        first: dict[Hashable, RoleVariables | None] = {}
+        for machine in part.machines(site):
+            made = part.variables(context, machine)
+            assert made == first.setdefault(part.alike(site, machine), made), (part.name, machine.hostname)
+
+
+def test_one_more_worker_changes_no_setting_of_the_other_machines(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    proxied = CONFIG + "https_proxy: http://proxy.example:3128\n"
+    before = build_inventory(make_context(make_site(LAYOUT, proxied), components, Path("/s")), {})
+    worker = '  - {hostname: worker3, hostip: 192.0.2.9, machine-type: gpu, pai-worker: "true"}\n'
+    after = build_inventory(make_context(make_site(LAYOUT + worker, proxied), components, Path("/s")), {})
+    for host in before.host_vars:
+        assert value(after, host, "pai_settings") | {"cluster_verify": {}} == value(before, host, "pai_settings") | {
+            "cluster_verify": {}
+        }
+
+
+def test_another_first_control_plane_changes_only_names_on_the_workers(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    three = LAYOUT + EXTRA
+    moved = three.replace("{hostname: master,", "{hostname: old,").replace("{hostname: both,", "{hostname: master,")
+    moved = moved.replace("{hostname: old,", "{hostname: both,")
+    before = build_inventory(make_context(make_site(three), components, Path("/s")), {})
+    after = build_inventory(make_context(make_site(moved), components, Path("/s")), {})
+    was, now = (value(inventory, "worker2", "pai_settings") for inventory in (before, after))
+    changed = {(part, name) for part in was for name in was[part] if was[part][name] != now[part][name]}
+    assert {part for part, _name in changed} - {"cluster_verify"} <= {"base", "api_proxy"}, "nothing that restarts"
+
+
+def test_machine_knows_the_names_it_needs_and_no_other(inventory: Inventory) -> None:
+    assert value(inventory, "worker1", "base_hosts") == {
+        "127.0.0.1": ["kubernetes.pai.internal"],
+        "10.0.0.1": ["master", "registry.pai.internal"],
+        "10.0.0.2": ["worker1"],
+    }
+
+
+def test_site_without_nvidia_devices_needs_nothing_of_nvidias(make_site: Callable[..., Site]) -> None:
+    nvidia = {"nvidia-container-toolkit", "nvidia-device-plugin"}
+    assert nvidia <= needed_components(make_site())
+    assert not nvidia & needed_components(make_site(LAYOUT.replace("nvidia.com/gpu", "amd.com/gpu")))
+    own_plugin = needed_components(make_site(config=CONFIG + "nvidia_device_plugin: false\n"))
+    assert nvidia & own_plugin == {"nvidia-container-toolkit"}
+
+
+def test_every_part_needs_only_what_the_catalogue_has(site: Site) -> None:
+    assert needed_components(site) <= load_catalogue().components.keys()
+
+
+def test_parts_come_after_those_they_need() -> None:
+    names = [part.name for part in PARTS]
+    assert len(set(names)) == len(names)
+    for number, part in enumerate(PARTS):
+        assert set(part.after) <= set(names[:number]), part.name
+
+
+def test_part_is_found_by_its_name() -> None:
+    assert part_named("base").phase == "base"
+    with pytest.raises(KeyError):
+        part_named("none")
+
+
+def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    inventory = build_inventory(make_context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
+    everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "cluster_verify"}
+    own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
+    addons = {"addon.flannel", "addon.nvidia_runtime", "addon.device_plugin"}
+    assert {host: {name for name in names if name in addons or "addon" not in name} for host, names in own.items()} == {
+        "master": {"component_store", "control_plane", *addons},
+        "both": {"control_plane", "node_labels"},
+        "spare": {"control_plane"},
+        "worker1": {"worker", "node_labels"},
+        "worker2": {"worker"},
+        "worker3": {"worker", "node_labels"},
+    }
+
+
+def test_machines_with_nvidia_devices_are_labelled_for_the_device_plugin(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    rack = LAYOUT.replace("machine-type: gpu,", "machine-type: gpu, labels: {rack: r1},")
+    inventory = build_inventory(make_context(make_site(rack), components, Path("/s")), {})
+    assert value(inventory, "worker1", "node_labels_labels") == {"nvidia.com/gpu.present": "true", "rack": "r1"}
+    assert value(inventory, "worker2", "node_labels_labels") is None
+    assert addon(inventory, "device_plugin")["values"] == {
+        "image": "registry.pai.internal/k8s-device-plugin:v0.19.0",
+        "watcher_image": "registry.pai.internal/busybox:1.37",
+    }
+
+
+def addon(inventory: Inventory, name: str) -> dict[str, Any]:
+    """The entry of an add-on, as the role is given it."""
+    found: dict[str, Any] = {entry["name"]: entry for entry in value(inventory, "master", "cluster_addons_wanted")}
+    entry: dict[str, Any] = found[name]
+    return entry
+
+
+def test_without_the_device_plugin_its_label_and_its_role_are_gone(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    sites = (
+        make_site(config=CONFIG + "nvidia_device_plugin: false\n"),
+        make_site(LAYOUT.replace("nvidia.com/gpu", "amd.com/gpu")),
+    )
+    for site in sites:
+        inventory = build_inventory(make_context(site, components, Path("/s")), {})
+        parts = {name for host in inventory.host_vars for name in value(inventory, host, "pai_settings")}
+        assert not parts & {"addon.device_plugin", "node_labels"}
