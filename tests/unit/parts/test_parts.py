@@ -59,6 +59,12 @@ def test_programs_come_by_their_digest_from_the_first_control_plane(inventory: I
     assert artifacts[0]["url"].endswith(artifacts[0]["sha256"])
 
 
+def test_etcdctl_is_on_control_planes_only(inventory: Inventory) -> None:
+    programs = {entry["name"]: entry["dest"] for entry in value(inventory, "master", "control_plane_artifacts")}
+    assert programs == {"etcdctl": "/usr/local/lib/pai-install/etcdctl"}
+    assert value(inventory, "worker1", "control_plane_artifacts") is None
+
+
 def test_groups(inventory: Inventory) -> None:
     assert inventory.groups == {
         "control_plane": ("master",),
