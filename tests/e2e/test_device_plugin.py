@@ -100,7 +100,7 @@ def test_switched_off_it_is_taken_away_and_comes_back(cluster: Cluster) -> None:
     kept = config.read_text()
     config.write_text(f"{kept}\nnvidia_device_plugin: false\n")
     try:
-        assert [phase["name"] for phase in cluster.plan()["phases"]] == ["labels", "devices", "verify"]
+        assert [phase["name"] for phase in cluster.plan()["phases"]] == ["labels", "addons", "verify", "health"]
         assert cluster.apply()["ok"]
         assert _until(lambda: pods(cluster) == {})
         assert cluster.plan()["phases"] == []
