@@ -51,6 +51,7 @@ IMAGES = {
     "pause",
     "flannel",
     "busybox",
+    "metrics-server",
     "k8s-device-plugin",
 }
 
