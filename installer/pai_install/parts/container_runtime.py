@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from pai_install.parts.context import REGISTRY_HOST, Artifact, Context
-from pai_install.parts.part import Part, RoleVariables, Space, by_kind
+from pai_install.parts.part import Part, RoleVariables, Space, by_kind, restarts
 from pai_install.site import Machine, Site
 
 VXLAN_OVERHEAD = 50
+_CONTAINERD = restarts("containerd.service")
+_DOCKER = restarts("docker.service")
+_BOTH = restarts("containerd.service", "docker.service")
 _PROGRAMS = (("containerd", "/usr/local"), ("runc", "/usr/local/sbin/runc"))
 _NVIDIA_PROGRAMS = (*_PROGRAMS, ("nvidia-container-toolkit", "/usr/local"))
 
@@ -22,18 +25,19 @@ class ContainerRuntimeVariables(RoleVariables):
     role = "container_runtime"
     artifacts: tuple[Artifact, ...]
     docker: Literal["distribution", "docker-ce", "none"]
-    docker_data_root: str
-    log_max_size: str
-    log_max_file: int
-    live_restore: bool
-    docker_mirrors: tuple[str, ...]
-    insecure_registries: tuple[str, ...]
-    registry_hosts: dict[str, tuple[str, ...]]
-    sandbox_image: str
-    nvidia: bool
-    default: Literal["runc", "nvidia"]
-    tunnel_overhead: int
-    proxy: dict[str, str] = Field(default_factory=dict)
+    docker_data_root: Annotated[str, _DOCKER]
+    log_max_size: Annotated[str, _DOCKER]
+    log_max_file: Annotated[int, _DOCKER]
+    live_restore: Annotated[bool, _DOCKER]
+    docker_mirrors: Annotated[tuple[str, ...], _DOCKER]
+    insecure_registries: Annotated[tuple[str, ...], _DOCKER]
+    # containerd reads its hosts.toml files anew for every pull
+    registry_hosts: Annotated[dict[str, tuple[str, ...]], restarts()]
+    sandbox_image: Annotated[str, _CONTAINERD]
+    nvidia: Annotated[bool, _BOTH]
+    default: Annotated[Literal["runc", "nvidia"], _BOTH]
+    tunnel_overhead: Annotated[int, _CONTAINERD]
+    proxy: Annotated[dict[str, str], _BOTH] = Field(default_factory=dict)
 
 
 class ContainerRuntime(Part):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated
 
 from pai_install.parts.context import Artifact, Context
-from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
 from pai_install.site import Machine, Site
 
 _PROGRAMS = (
@@ -21,7 +22,7 @@ class KubernetesNodeVariables(RoleVariables):
 
     role = "kubernetes_node"
     artifacts: tuple[Artifact, ...]
-    kubelet_args: dict[str, str]
+    kubelet_args: Annotated[dict[str, str], restarts("kubelet.service")]
 
 
 class KubernetesNode(Part):

@@ -14,6 +14,18 @@ from pai_install.site import Machine, Site
 Clients = Literal["machines", "control planes", "itself", "pods"]
 
 
+@dataclass(frozen=True, slots=True)
+class Restarts:
+    """On a role's variable: the units that restart when it changes; none where the change applies live."""
+
+    units: tuple[str, ...]
+
+
+def restarts(*units: str) -> Restarts:
+    """For the annotation of a role's variable."""
+    return Restarts(units)
+
+
 class RoleVariables(BaseModel):
     """Variables of one role. Field names are the role's variables without the role's name in front."""
 
@@ -23,6 +35,16 @@ class RoleVariables(BaseModel):
     def variables(self) -> dict[str, Any]:
         """As Ansible is given them: full names, plain values."""
         return {f"{self.role}_{name}": value for name, value in self.model_dump(mode="json").items()}
+
+    @classmethod
+    def restarting(cls) -> dict[str, tuple[str, ...]]:
+        """Variable, by its full name -> the units that restart with it; those that declare nothing are left out."""
+        return {
+            f"{cls.role}_{name}": marker.units
+            for name, info in cls.model_fields.items()
+            for marker in info.metadata
+            if isinstance(marker, Restarts)
+        }
 
     def settings(self) -> dict[str, Any]:
         """What a change of is a reason to run the role again: names and values as in `variables`."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Annotated
 
 from pai_install.parts.context import Context
-from pai_install.parts.part import Part, Port, RoleVariables, by_kind
+from pai_install.parts.part import Part, Port, RoleVariables, by_kind, restarts
 from pai_install.site import Machine, Site
 
 _TIME_PROGRAMS = ("chronyd", "ntpd", "ntpsec", "openntpd")
@@ -13,14 +14,16 @@ _TIME_PROGRAMS = ("chronyd", "ntpd", "ntpsec", "openntpd")
 # longer than its question, and the role limits how often anybody is answered.
 _EVERYBODY = ("0.0.0.0/0",)
 
+_CHRONY = restarts("chrony.service")
+
 
 class TimeSyncVariables(RoleVariables):
     """servers: where the time comes from. allow: networks (CIDR) it is served to."""
 
     role = "time_sync"
-    servers: tuple[str, ...]
-    allow: tuple[str, ...]
-    exclusive: bool
+    servers: Annotated[tuple[str, ...], _CHRONY]
+    allow: Annotated[tuple[str, ...], _CHRONY]
+    exclusive: Annotated[bool, _CHRONY]
 
 
 class TimeSync(Part):

@@ -30,8 +30,12 @@ def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[s
             yield from (f"stops and disables {unit}" for unit in part.stops if unit in seen.services)
         return
     yield from (f"restarts {unit}" for unit in record.restarts)
-    if any(wanted[name] != record.settings.get(name) for name in wanted):
-        yield from (f"may restart {unit}" for unit in record.readers if unit not in record.restarts)
+    changed = [name for name in wanted if wanted[name] != record.settings.get(name)]
+    declared = _PARTS[role].model.restarting() if role in _PARTS else {}
+    sure = dict.fromkeys(unit for name in changed for unit in declared.get(name, ()) if unit in record.readers)
+    yield from (f"restarts {unit}" for unit in sure if unit not in record.restarts)
+    if any(name not in declared for name in changed):  # another version of the role may write any of its files
+        yield from (f"may restart {unit}" for unit in record.readers if unit not in (*sure, *record.restarts))
 
 
 def remarks(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> tuple[str, ...]:

@@ -29,12 +29,13 @@ def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
     site = context.site
     makers = [_Maker(part, context, digests.get(part.name, "")) for part in PARTS]
     host_vars = {machine.hostname: _host_vars(machine, makers) for machine in site.present_machines}
-    shared = {
-        **_take_common(host_vars),
-        WATCHED_UNITS: list(watched_units()),
-        SYSTEM_NAMESPACES: list(system_namespaces()),
-    }
+    shared = {**_take_common(host_vars), **observed_by()}
     return Inventory(groups=groups(site), shared_vars=shared, host_vars=host_vars)
+
+
+def observed_by() -> dict[str, Any]:
+    """What observe.yml asks every machine about: all that it needs beside a connection."""
+    return {WATCHED_UNITS: list(watched_units()), SYSTEM_NAMESPACES: list(system_namespaces())}
 
 
 class _Maker:

@@ -65,7 +65,7 @@ def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed
 
     Changed settings can wait, but for the store: what it serves by other settings is what others ask it for.
     """
-    records = [seen.roles.get(role) for role in phase.roles if role in wanted]
+    records = [seen.roles.get(name) for name in phase.records(seen.roles) if name in wanted]
     if phase.name == STORE:
         return not reasons(phase, wanted, seen)
     return all(record is not None and not record.drift for record in records)

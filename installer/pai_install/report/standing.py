@@ -11,6 +11,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.plan.model import Plan
 from pai_install.site.model import Machine, Site
+from pai_install.site.summary import roles
 
 STATUS_SCHEMA_VERSION = 2
 
@@ -99,7 +100,7 @@ def status_data(standing: Standing) -> dict[str, Any]:
             {
                 "name": machine.hostname,
                 "address": machine.hostip,
-                "roles": list(roles(machine)),
+                "roles": roles(machine),
                 "absent": machine.absent,
                 "state": state_of(machine, standing),
                 "versions": dict(standing.versions.get(machine.hostname, {})),
@@ -118,12 +119,6 @@ def status_data(standing: Standing) -> dict[str, Any]:
 def status_text(standing: Standing) -> str:
     """The same for people."""
     return "\n".join(_lines(standing)) + "\n"
-
-
-def roles(machine: Machine) -> tuple[str, ...]:
-    """What a machine is, in the words of the documentation."""
-    named = (("control plane", machine.control_plane), ("worker", machine.worker), ("storage", machine.storage))
-    return tuple(name for name, applies in named if applies)
 
 
 def state_of(machine: Machine, standing: Standing) -> str:

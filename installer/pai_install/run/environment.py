@@ -73,11 +73,11 @@ class Product(Environment):
     def connections(self, site: Site) -> Inventory:
         """Connections, and the version and address that the Kubernetes API should have."""
         from pai_install.parts.registry import make_context  # noqa: PLC0415
-        from pai_install.plan.inventory import connection, groups  # noqa: PLC0415
+        from pai_install.plan.inventory import connection, groups, observed_by  # noqa: PLC0415
 
         version = _choice(site)[0].kubernetes_version
         endpoint = make_context(site, ComponentSet((), (), version), site.directory).endpoint
-        wanted = {"control_plane_version": version, "control_plane_endpoint": endpoint}
+        wanted = {"control_plane_version": version, "control_plane_endpoint": endpoint, **observed_by()}
         return Inventory(
             groups(site), wanted, {machine.hostname: connection(machine) for machine in site.present_machines}
         )

@@ -35,7 +35,7 @@ def test_cluster_that_is_well(site: Path, in_world: Any, capsys: Any) -> None:
     assert run(["status", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out.splitlines()
     assert out == [
-        "master  10.0.0.1  control plane  is Ready at 1.36.3",
+        "master  10.0.0.1  control-plane  is Ready at 1.36.3",
         "one     10.0.0.2  worker         is Ready at 1.36.3",
         "two     10.0.0.3  worker         is Ready at 1.36.3",
         "PASS cluster: all 9 pods of the system run",
@@ -71,7 +71,7 @@ def test_drift_alone_is_no_error(site: Path, in_world: Any, capsys: Any) -> None
     assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.OK
     data = json.loads(capsys.readouterr().out)
     assert data["machines"][1]["drift"] == ["base: never installed"]
-    assert data["machines"][0]["roles"] == ["control plane"]
+    assert data["machines"][0]["roles"] == ["control-plane"]
 
 
 def test_last_run_and_what_it_left(site: Path, in_world: Any, capsys: Any) -> None:

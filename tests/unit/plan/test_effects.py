@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from pai_install.parts.container_runtime import ContainerRuntimeVariables
 from pai_install.plan.effects import effects, remarks
 from pai_install.plan.model import HostStep, Inventory
 from pai_install.plan.observed import Docker, Observed, RoleRecord
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
+from pai_install.site.declared import ChangeClass, changes
+from pai_install.site.settings import Settings
 
 from .conftest import converged
 
@@ -45,6 +48,34 @@ def test_another_setting_may_restart_every_reader() -> None:
     seen = record(readers=("a.service", "b.service"), restarts=("b.service",))
     wanted = {"container_runtime": {"a": "2"}}
     assert effects(("container_runtime",), wanted, seen) == ("restarts b.service", "may restart a.service")
+
+
+READERS = ("containerd.service", "docker.service")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (("log_max_size",), ("restarts docker.service",)),
+        (("registry_hosts",), ()),
+        (("registry_hosts", "insecure_registries"), ("restarts docker.service",)),
+        (("sandbox_image",), ("restarts containerd.service",)),
+        (("proxy",), ("restarts containerd.service", "restarts docker.service")),
+        (("log_max_size", "artifacts"), ("restarts docker.service", "may restart containerd.service")),
+    ],
+)
+def test_changed_setting_names_the_units_that_restart_with_it(changed: tuple[str, ...], words: tuple[str, ...]) -> None:
+    wanted = {"container_runtime": {f"container_runtime_{name}": "2" for name in changed}}
+    assert effects(("container_runtime",), wanted, record(readers=READERS)) == words
+
+
+def test_settings_say_of_docker_what_the_plan_says(site: Site) -> None:
+    """The classes in site/settings.py and the declarations of the role's variables do not contradict each other."""
+    declared = {name: change.units for name, change in changes(Settings).items() if change.kind is ChangeClass.RESTARTS}
+    runtime = ContainerRuntimeVariables.restarting()
+    for setting in ("docker_log_max_size", "docker_log_max_file", "docker_live_restore", "docker_data_root"):
+        variable = "container_runtime_" + (setting if setting.endswith("root") else setting.removeprefix("docker_"))
+        assert runtime[variable] == declared[setting], setting
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
 from pai_install.report.data import report_data
-from pai_install.report.standing import LastRun, Standing, last_run_of, roles, state_of, status_data, status_text
+from pai_install.report.standing import LastRun, Standing, last_run_of, state_of, status_data, status_text
 from pai_install.site.load import load_site
+from pai_install.site.summary import roles
 from tests.unit.cli.stub_environment import LAYOUT, write_site
 from tests.unit.report.outcomes import FINE, TROUBLED
 
@@ -56,12 +57,12 @@ def test_trouble_does_not_hide_until_when_certificates_are_valid(site: Any, kit:
 def test_versions_stand_beside_the_state(site: Any, kit: Any) -> None:
     seen = {"master": {"kubernetes": "1.36.3", "os": "debian 13"}}
     text = status_text(Standing(site, kit.plan(), verdicts(master="PASS"), versions=seen))
-    assert "control plane    1.36.3, debian 13  says PASS\n" in text
+    assert "control-plane    1.36.3, debian 13  says PASS\n" in text
     assert status_data(Standing(site, kit.plan(), versions=seen))["machines"][0]["versions"] == seen["master"]
 
 
 def test_roles_in_words(site: Any) -> None:
-    assert [roles(machine) for machine in site.machines] == [("control plane",), ("worker", "storage"), ("worker",)]
+    assert [roles(machine) for machine in site.machines] == [["control-plane"], ["worker", "storage"], ["worker"]]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,14 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
     assert run.finished
 
 
+def test_observation_before_components_asks_what_the_parts_want_to_know(site: Any) -> None:
+    """The machines are looked at before anything is fetched: what observe.yml needs comes with the connections."""
+    variables = Product().connections(site).shared_vars
+    assert "docker.service" in variables["pai_watched_units"]
+    assert "kube-system" in variables["pai_system_namespaces"]
+    assert variables["control_plane_endpoint"].endswith(":7443")
+
+
 def test_bundle_needs_a_file(site: Any) -> None:
     settings = site.settings.model_copy(update={"component_source": "bundle"})
     with pytest.raises(PaiError, match="bundle"):
