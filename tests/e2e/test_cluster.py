@@ -227,13 +227,20 @@ def test_verify_names_every_proof(cluster: Cluster) -> None:
 
 
 def test_broken_cluster_is_no_success(cluster: Cluster) -> None:
-    """Nothing to install, but the cluster's DNS is gone: exit code 7, by name."""
+    """Nothing to install, but the cluster's DNS is gone: exit code 7, by name, until a proof has succeeded."""
     cluster.kubectl("--namespace", "kube-system", "patch", "deployment", "coredns", "--patch", BAD_IMAGE)
     try:
         _wait(lambda: cluster.apply()["exit_code"] == 7)
     finally:
         cluster.kubectl("--namespace", "kube-system", "rollout", "undo", "deployment/coredns")
         cluster.kubectl("--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
+    unproven = cluster.run("status", "--format", "json")
+    assert unproven.returncode == 7
+    assert json.loads(unproven.stdout)["unproven"]
+    proof = cluster.apply()
+    assert proof["ok"], proof["stderr"]
+    assert "verify" in {phase["name"] for phase in proof["phases"]}
+    assert cluster.run("status").returncode == 0
 
 
 BAD_IMAGE = json.dumps(

@@ -85,3 +85,31 @@ def test_node_is_taken_out_of_scheduling_and_put_back(cluster: Cluster) -> None:
     assert not unschedulable(cluster)
     assert all((run / "report.json").is_file() for run in set(runs.iterdir()) - before)
     assert cluster.plan()["phases"] == []
+
+
+def pods_of(cluster: Cluster, machine: str) -> list[str]:
+    """Pods on a machine that something else than a DaemonSet or the machine itself brought there."""
+    where = f"--field-selector=spec.nodeName={machine}"
+    found = json.loads(cluster.kubectl("get", "pods", "--all-namespaces", where, "--output", "json"))["items"]
+    owners = {
+        pod["metadata"]["name"]: pod["metadata"].get("ownerReferences", [{"kind": ""}])[0]["kind"] for pod in found
+    }
+    return [name for name, owner in owners.items() if owner not in ("DaemonSet", "Node")]
+
+
+def test_node_is_drained(cluster: Cluster) -> None:
+    image = cluster.on(WORKER, "ctr -n k8s.io images ls -q | grep /pause: | head -n 1").strip()
+    cluster.kubectl("create", "deployment", "drained", f"--image={image}", "--replicas=4")
+    try:
+        cluster.kubectl("rollout", "status", "deployment/drained", "--timeout=120s")
+        assert any(name.startswith("drained") for name in pods_of(cluster, WORKER))
+        node("drain", WORKER, site=cluster.site)
+        assert unschedulable(cluster)
+        assert pods_of(cluster, WORKER) == []
+    finally:
+        node("uncordon", WORKER, site=cluster.site)
+        cluster.kubectl("delete", "deployment", "drained")
+
+
+def test_roots_kubectl_works_on_a_control_plane(cluster: Cluster) -> None:
+    assert f"node/{WORKER}" in cluster.on(MASTER, "kubectl get nodes --output name").split()

@@ -60,11 +60,13 @@ class Base(Part):
 
 
 def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
+    """The site's values win; `validate` refuses those that Kubernetes cannot do without."""
+    parameters = {**_SYSCTL, **site.settings.kernel_parameters}
     if not machine.worker:
-        return dict(_SYSCTL)
+        return parameters
     first, last = site.settings.host_daemon_port_start, site.settings.host_daemon_port_end
     # keeps ports that a job asked for from being taken by an outgoing connection
-    return {**_SYSCTL, "net.ipv4.ip_local_port_range": f"{first} {last}"}
+    return {**parameters, "net.ipv4.ip_local_port_range": f"{first} {last}"}
 
 
 def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:

@@ -50,6 +50,7 @@ Resource = Annotated[
 ]
 Registry = Annotated[str, BeforeValidator(names.read_registry)]
 FlagName = Annotated[str, BeforeValidator(names.read_flag_name)]
+KernelParameter = Annotated[str, BeforeValidator(names.read_kernel_parameter)]
 LabelKey = Annotated[str, BeforeValidator(names.read_label_key)]
 LabelValue = Annotated[str, BeforeValidator(names.read_label_value), WithJsonSchema({"type": ["string", "number"]})]
 Taint = Annotated[str, BeforeValidator(names.read_taint), WithJsonSchema({"type": "string"})]

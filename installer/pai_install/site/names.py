@@ -19,6 +19,18 @@ _REMOVED_FLAGS = frozenset({
     "docker-endpoint", "image-pull-progress-deadline", "network-plugin", "network-plugin-mtu",
 })  # fmt: skip
 
+_NEEDED = "Kubernetes needs it as pai-install sets it; remove it"
+_KUBELETS = "the kubelet sets it again at its next start; remove it"
+# Parameters that a site may not set, and what to do instead.
+_RESERVED_PARAMETERS = {
+    **dict.fromkeys(
+        ("net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"), _NEEDED
+    ),
+    **dict.fromkeys(("kernel.panic", "kernel.panic_on_oops", "vm.overcommit_memory", "vm.panic_on_oom"), _KUBELETS),
+    **dict.fromkeys(("kernel.keys.root_maxkeys", "kernel.keys.root_maxbytes"), _KUBELETS),
+    "net.ipv4.ip_local_port_range": "write host_daemon_port_start and host_daemon_port_end",
+}
+
 
 def read_host_name(value: object) -> str:
     """A name that Kubernetes takes for a node: RFC 1123, lower case."""
@@ -188,4 +200,14 @@ def read_flag_name(value: object) -> str:
         raise invalid("flag", f"{shown(word)} is not the name of a flag", "write it without leading dashes")
     if word in _REMOVED_FLAGS:
         raise invalid("flag", f"--{word} is gone from kubelet, which would not start", "remove it")
+    return word
+
+
+def read_kernel_parameter(value: object) -> str:
+    """The name of a kernel parameter as sysctl writes it: dots between its parts, a slash for a dot within one."""
+    word = read_text(value)
+    if not re.fullmatch(r"[a-z0-9_]+(\.[A-Za-z0-9_-]+(/[A-Za-z0-9_-]+)*)+", word):
+        raise invalid("kernel-parameter", f"{shown(word)} is not a kernel parameter", "for example net.core.rmem_max")
+    if word in _RESERVED_PARAMETERS:
+        raise invalid("kernel-parameter", f"a site cannot set {word}", _RESERVED_PARAMETERS[word])
     return word

@@ -87,6 +87,7 @@ _RUNTIMES = restarts("containerd.service", "docker.service")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
 _REGISTRIES = restarts("docker.service", note="containerd reads them with the next pull")
 _DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
+_KERNEL = live("one that is removed keeps its value until the machine restarts")
 _STORE_PORT = restarts("pai-component-store.service", "docker.service")
 _KUBELET_CONFIG = restarts("kubelet.service", note="of control planes; workers take it when they join")
 _VERSION = fixed("an upgrade is not set up by this version, and a lower one is never possible")
@@ -145,6 +146,8 @@ class Settings(f.FileModel):
     """Flags of the kubelet, without dashes; prefer kubelet_config."""
     hosts_entries: Annotated[f.Boolean, _HOSTS] = True
     """Write the machines' names into /etc/hosts."""
+    kernel_parameters: Annotated[dict[f.KernelParameter, f.Word], _KERNEL] = Field(default_factory=dict)
+    """Kernel parameters of all machines, e.g. {net.core.rmem_max: 67108864}; one that a kernel lacks is left out."""
     ntp_servers: Annotated[Servers, restarts("chrony.service")] = ()
     """Where the control planes get the time; they serve it to the other machines."""
     http_proxy: Annotated[f.Url | None, _RUNTIMES] = None

@@ -53,6 +53,17 @@ def test_job_ports_are_kept_free_on_workers(inventory: Inventory) -> None:
     assert name not in value(inventory, "master", "base_sysctl")
 
 
+def test_the_sites_kernel_parameters_win(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    text = "kernel_parameters: {fs.inotify.max_user_watches: 2097152, net.core.rmem_max: 67108864}\n"
+    inventory = build_inventory(make_context(make_site(config=CONFIG + text), components, Path("/s")), {})
+    for host in ("master", "worker1"):
+        parameters = value(inventory, host, "base_sysctl")
+        assert parameters["fs.inotify.max_user_watches"] == "2097152"
+        assert parameters["net.core.rmem_max"] == "67108864"
+        assert parameters["fs.inotify.max_user_instances"] == 8192
+        assert parameters["net.ipv4.ip_forward"] == 1
+
+
 def test_programs_come_by_their_digest_from_the_first_control_plane(inventory: Inventory) -> None:
     artifacts = value(inventory, "worker1", "kubernetes_node_artifacts")
     assert artifacts[0]["url"].startswith("http://registry.pai.internal:5080/v2/files/kubeadm/blobs/sha256:")
