@@ -24,9 +24,18 @@ MAKERS = ("finding", "own_finding", "Finding")
 def said(path: Path) -> set[str]:
     """Patterns of the ids that a source names where it makes a finding; what is computed matches anything."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    constants = {
+        name.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for name in node.targets
+        if isinstance(name, ast.Name)
+    }
+    for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in MAKERS and node.args:
-            found |= pattern(node.args[0])
+            first = node.args[0]
+            found |= pattern(constants.get(first.id, first) if isinstance(first, ast.Name) else first)
     return found
 
 

@@ -1,9 +1,10 @@
-"""Everything that is known of one check, as text: the same for every room."""
+"""Everything that is known of one check, as text and as data: the same for every room."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pai_install.checks.check import Check
@@ -14,28 +15,58 @@ from pai_install.errors import ExitCode, PaiError
 NO_LIMITS = Limits({})
 
 
+@dataclass(frozen=True, slots=True)
+class Number:
+    """One number of a threshold. applies_to: empty, or "for PRODUCT", "on this site", "for SKU NAME"."""
+
+    name: str
+    value: float
+    applies_to: str
+    source: str
+
+    def __str__(self) -> str:
+        where = f" {self.applies_to}" if self.applies_to else ""
+        return f"{self.name} = {self.value:g}{where} ({self.source})"
+
+
 def explain(check: Check[Any], limits: Limits = NO_LIMITS) -> str:
     """What a check reads, its rule, its limits on this site, whose they are, and what to do."""
     lines = [("reads", check.reads), ("rule", check.rule), ("whose rule", check.source)]
-    lines += [("number", line) for name in check.limits for line in numbers(name, limits)]
+    lines += [("number", str(number)) for number in numbers(check, limits)]
     lines.append(("what to do", check.remedy))
-    lines.append(("action", "" if check.action is Action.NONE else check.action.value))
+    lines.append(("action", _action(check)))
     told = [f"{f'{label}:':<11} {text}" for label, text in lines if text]
     return "\n".join([f"{check.id}: {check.title}", *told]) + "\n"
 
 
-def numbers(name: str, limits: Limits) -> Iterator[str]:
-    """Every number of a threshold: default, per product, and the site's own."""
-    if (default := limits.defaults.get(name)) is not None:
-        yield f"{name} = {default.value:g} ({default.source})"
-    for pattern, layer in limits.products:
-        if name in layer:
-            yield f"{name} = {layer[name].value:g} for {pattern.pattern} ({layer[name].source})"
-    if name in limits.site:
-        yield f"{name} = {limits.site[name].value:g} on this site ({limits.site[name].source})"
-    for sku, layer in limits.skus.items():
-        if name in layer:
-            yield f"{name} = {layer[name].value:g} for SKU {sku} ({layer[name].source})"
+def explain_data(check: Check[Any], limits: Limits = NO_LIMITS) -> dict[str, Any]:
+    """The published form of the same; a text that a check does not have is empty."""
+    return {
+        **{name: getattr(check, name) for name in ("id", "title", "reads", "rule", "source", "remedy")},
+        "numbers": [asdict(number) for number in numbers(check, limits)],
+        "action": _action(check),
+    }
+
+
+def _action(check: Check[Any]) -> str:
+    return "" if check.action is Action.NONE else check.action.value
+
+
+def numbers(check: Check[Any], limits: Limits) -> Iterator[Number]:
+    """Every number that a check compares with: defaults, per product, and the site's own."""
+    for name in check.limits:
+        if (default := limits.defaults.get(name)) is not None:
+            yield Number(name, default.value, "", default.source)
+        layers = [
+            *((f"for {pattern.pattern}", layer) for pattern, layer in limits.products),
+            ("on this site", limits.site),
+            *((f"for SKU {sku}", layer) for sku, layer in limits.skus.items()),
+        ]
+        yield from (
+            Number(name, layer[name].value, applies_to, layer[name].source)
+            for applies_to, layer in layers
+            if name in layer
+        )
 
 
 def list_checks(checks: Iterable[Check[Any]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from pai_install.cli import failure
+from pai_install.cli import explain, failure
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.schemas import NAMES as REPORTS
@@ -32,6 +32,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "operations": operations_schema,
     "preflight": preflight_schema,
     "health": _health,
+    "explain": explain.schema,
     "error": failure.schema,
 }
 

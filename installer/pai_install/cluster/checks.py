@@ -77,7 +77,7 @@ PROOFS: tuple[Check[None], ...] = (
         remedy=_RUNTIME,
     ),
 )
-# what `status` and a run without work say of what they saw; `verify` asks the first three as well
+# what `status` and a run without work say of what they saw; `verify` asks all but the certificates
 CONDITIONS: tuple[Check[None], ...] = (
     Check(
         id="api",
@@ -110,6 +110,22 @@ CONDITIONS: tuple[Check[None], ...] = (
         reads="the certificates below /etc/kubernetes",
         rule="FAIL when one has expired, WARN within 30 days, UNKNOWN when one cannot be read",
         remedy="sudo kubeadm certs renew all on that control plane, then restart its static pods",
+    ),
+    Check(
+        id="node-identity",
+        title="The cluster's nodes are the machines of layout.yaml",
+        judge=None,
+        reads="names, addresses and machine ids of the nodes, and those of the machines",
+        rule="WARN for a node of no machine, a machine under another name, and one with another machine id than joined",
+        remedy="write the machine into layout.yaml as it is, or kubectl drain and kubectl delete node",
+    ),
+    Check(
+        id="fixed-setting",
+        title="The site asks for nothing that the running cluster cannot take",
+        judge=None,
+        reads="what the control planes run with, and config.yaml and layout.yaml",
+        rule="FAIL for a changed value of a setting that cannot change; plan, apply and verify refuse it",
+        remedy="write the value back that runs; docs/site.md names the settings that cannot change",
     ),
 )
 CATALOGUE: Mapping[str, Check[None]] = {check.id: check for check in unique((*PROOFS, *CONDITIONS))}

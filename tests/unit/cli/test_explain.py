@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from pai_install.cli.main import run
+from pai_install.cli.schema import SCHEMAS
 from pai_install.errors import ExitCode
 
 
@@ -17,6 +20,8 @@ from pai_install.errors import ExitCode
         ("clock", ["preflight", "clock-warn-seconds = 1 (own)", "timedatectl"]),
         ("cluster-dns", ["verify", "nslookup", "8472"]),
         ("node-ready", ["status and verify", "kubectl get nodes"]),
+        ("node-identity", ["status and verify", "layout.yaml"]),
+        ("fixed-setting", ["status and verify", "docs/site.md"]),
         ("gpu-temperature", ["health", "temperature-margin =", "action:     drain"]),
         ("xid-79", ["Xid 79", "gpu-xid"]),
     ],
@@ -37,3 +42,39 @@ def test_without_a_check_all_are_listed(capsys: Any) -> None:
 def test_a_misspelt_check_is_helped_on(capsys: Any) -> None:
     assert run(["explain", "disk-spase"]) == ExitCode.USAGE
     assert "did you mean disk-space" in capsys.readouterr().err
+
+
+def as_json(argv: list[str], capsys: Any) -> dict[str, Any]:
+    """What `explain` prints as JSON, compared with its schema."""
+    assert run(["explain", *argv, "--format", "json"]) == ExitCode.OK
+    data: dict[str, Any] = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["explain"]())
+    return data
+
+
+def test_a_check_as_json(capsys: Any, tmp_path: Path) -> None:
+    (tmp_path / "health.yml").write_text("thresholds: {temperature-margin: 12}\n")
+    data = as_json(["gpu-temperature", "--site", str(tmp_path)], capsys)
+    (told,) = data["checks"]
+    assert (told["verb"], told["id"], told["action"]) == ("health", "gpu-temperature", "drain")
+    assert {"name": "temperature-margin", "value": 12.0, "applies_to": "on this site"}.items() <= told["numbers"][
+        -1
+    ].items()
+    assert data["xids"] == []
+
+
+def test_an_xid_as_json(capsys: Any, tmp_path: Path) -> None:
+    data = as_json(["xid-79", "--site", str(tmp_path)], capsys)
+    assert data["checks"] == []
+    assert [(xid["number"], xid["verdict"]) for xid in data["xids"]] == [(79, "FAIL")]
+
+
+def test_all_checks_as_json(capsys: Any, tmp_path: Path) -> None:
+    told = as_json(["--site", str(tmp_path)], capsys)["checks"]
+    assert {check["verb"] for check in told} == {"preflight", "verify", "status and verify", "health"}
+    assert {"gpu-lost", "node-identity", "fixed-setting"} <= {check["id"] for check in told}
+
+
+def test_a_misspelt_check_as_json(capsys: Any) -> None:
+    assert run(["explain", "disk-spase", "--format", "json"]) == ExitCode.USAGE
+    assert "did you mean disk-space" in json.loads(capsys.readouterr().out)["error"]["remedy"]

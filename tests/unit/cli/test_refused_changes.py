@@ -101,9 +101,15 @@ def test_plan_names_a_node_that_the_layout_does_not_have(
     assert (found["id"], found["subject"]) == ("node-identity", "gpu9")
 
 
-def test_status_and_report_name_it_too(site: Path, in_world: Any, capsys: Any) -> None:
-    in_world(Fetching((phase("base", "one"),), {"base.yml": done(event("ok", "one"))}, master=NETWORK, nodes=("gpu9",)))
-    assert run(["status", "--site", str(site)]) == ExitCode.OK
-    assert "WARN gpu9: the cluster has this node" in capsys.readouterr().out
-    assert run(["apply", "--site", str(site), "--yes", "--format", "json"]) == ExitCode.OK
-    assert [found["subject"] for found in json.loads(capsys.readouterr().out)["findings"]] == ["gpu9"]
+@pytest.mark.parametrize("argv", [["status"], ["apply", "--yes"], ["verify"]], ids=lambda argv: argv[0])
+def test_status_and_reports_name_it_too(site: Path, in_world: Any, capsys: Any, argv: list[str]) -> None:
+    script = {name: done(event("ok", "one")) for name in ("base.yml", "verify.yml")}
+    for form in ("text", "json"):
+        in_world(Fetching((phase("base", "one"),), dict(script), master=NETWORK, nodes=("gpu9",)))
+        assert run([*argv, "--site", str(site), "--format", form]) == ExitCode.OK
+        out = capsys.readouterr().out
+        if form == "text":
+            assert "WARN gpu9: the cluster has this node, layout.yaml does not" in out
+        else:
+            found = {(item["id"], item["subject"]) for item in json.loads(out)["findings"]}
+            assert ("node-identity", "gpu9") in found

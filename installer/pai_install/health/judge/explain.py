@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from pai_install.checks.explain import explain as explain_check
 from pai_install.checks.explain import find_check
@@ -21,22 +22,47 @@ def explain(name: str, limits: Limits, catalogue: Mapping[int, XidMeaning]) -> s
 
     Raises PaiError for what is neither.
     """
-    if match := _XID.fullmatch(name.strip()):
-        return _explain_xid(int(match.group(1)), catalogue)
+    if (number := xid_number(name)) is not None:
+        return _explain_xid(number, catalogue)
     return explain_check(find_check(name, CHECKS, listing="pai-install health explain"), limits)
 
 
+def xid_number(name: str) -> int | None:
+    """The number that "79" or "xid-79" names; None for what names no Xid."""
+    match = _XID.fullmatch(name.strip())
+    return int(match.group(1)) if match else None
+
+
+def xid_data(number: int, catalogue: Mapping[int, XidMeaning]) -> dict[str, Any]:
+    """The published form of what an Xid means. Raises PaiError for one that the catalogue lacks."""
+    meaning = _meaning(number, catalogue)
+    return {
+        **{name: getattr(meaning, name) for name in ("number", "name", "kind")},
+        "verdict": meaning.verdict.value,
+        "remedy": _remedy(meaning),
+        "action": "" if meaning.action is Action.NONE else meaning.action.value,
+        "check": "gpu-xid",
+    }
+
+
 def _explain_xid(number: int, catalogue: Mapping[int, XidMeaning]) -> str:
-    meaning = catalogue.get(number)
-    if meaning is None:
+    told = xid_data(number, catalogue)
+    lines = [f"Xid {number}: {told['name']}", f"kind:       {told['kind']}", f"verdict:    {told['verdict']}"]
+    lines += [
+        f"{label:<11} {told[name]}" for name, label in (("remedy", "what to do:"), ("action", "action:")) if told[name]
+    ]
+    return "\n".join([*lines, f"check:      {told['check']} (`pai-install health explain {told['check']}`)"]) + "\n"
+
+
+def _meaning(number: int, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
+    if number not in catalogue:
         raise PaiError(
             f"Xid {number} is not in the catalogue of this program",
             remedy="look it up in NVIDIA's Xid catalogue; `health` WARNs of it",
             exit_code=ExitCode.USAGE,
         )
-    lines = [f"Xid {number}: {meaning.name}", f"kind:       {meaning.kind}", f"verdict:    {meaning.verdict.value}"]
-    if remedy := meaning.remedy or (CHECKS["gpu-xid"].remedy if meaning.action is not Action.NONE else ""):
-        lines.append(f"what to do: {remedy}")
-    if meaning.action is not Action.NONE:
-        lines.append(f"action:     {meaning.action.value}")
-    return "\n".join([*lines, "check:      gpu-xid (`pai-install health explain gpu-xid`)"]) + "\n"
+    return catalogue[number]
+
+
+def _remedy(meaning: XidMeaning) -> str:
+    return meaning.remedy or (CHECKS["gpu-xid"].remedy if meaning.action is not Action.NONE else "")
