@@ -249,6 +249,8 @@ class Files:
         """Keeps the change and its diff."""
         path = item["path"]
         self.changed.append(path)
+        if "\0" in before:
+            before = "(a program, or other bytes that are no text)\n"
         if item["secret"]:
             before, after = "(secret)\n" if before else "", "(secret, changed)\n"
         self.diffs.append({"before": before, "after": after, "before_header": path, "after_header": path})

@@ -14,6 +14,7 @@ RUNTIME = {"containerd": ("containerd", "/usr/local"), "runc": ("runc", "/usr/lo
 KUBERNETES = {
     **{name: ("kubernetes", f"/usr/local/bin/{name}") for name in ("kubeadm", "kubelet", "kubectl")},
     "cni-plugins": ("cni-plugins", "/opt/cni/bin"),
+    "crictl": ("cri-tools", "/usr/local/bin"),
 }
 
 

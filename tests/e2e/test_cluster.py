@@ -314,6 +314,15 @@ def test_private_files_are_private(cluster: Cluster) -> None:
         assert path.stat().st_mode & 0o077 == 0, path
 
 
+def test_root_reads_etcd_without_arguments(cluster: Cluster) -> None:
+    assert "lab-master" in cluster.on("lab-master", "etcdctl member list")
+
+
+def test_root_sees_containers_without_kubernetes(cluster: Cluster) -> None:
+    for machine in MACHINES:
+        assert "kube-proxy" in cluster.on(machine, "crictl ps")
+
+
 def test_names_are_answered_on_two_machines(cluster: Cluster) -> None:
     """The first machine alone was there when the DNS pods were made; one of them waited for another."""
     pods = json.loads(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_install.parts.context import API_NAME, API_SERVER_PORT, REGISTRY_HOST, Context
+from pai_install.parts.context import API_NAME, API_SERVER_PORT, REGISTRY_HOST, Artifact, Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.site import Machine, Site
+
+# its role puts a command of the same name on PATH that knows etcd's address and certificates
+_PROGRAMS = (("etcdctl", "/usr/local/lib/pai-install/etcdctl"),)
 
 
 class ControlPlaneVariables(RoleVariables):
     """first: the control plane that the others join."""
 
     role = "control_plane"
+    artifacts: tuple[Artifact, ...]
     version: str
     image_repository: str
     coredns_tag: str
@@ -54,6 +58,7 @@ class ControlPlane(Part):
         site, settings = context.site, context.site.settings
         sans = [API_NAME, *(word for master in site.control_planes for word in (master.hostname, master.hostip))]
         return ControlPlaneVariables(
+            artifacts=context.artifacts(_PROGRAMS),
             version=context.components.kubernetes_version,
             image_repository=REGISTRY_HOST,
             coredns_tag=context.tag("coredns"),

@@ -1,4 +1,4 @@
-"""The programs of every node: kubelet, kubeadm, kubectl, CNI plugins."""
+"""The programs of every node: kubelet, kubeadm, kubectl, CNI plugins, crictl."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _PROGRAMS = (
     ("kubelet", "/usr/local/bin/kubelet"),
     ("kubectl", "/usr/local/bin/kubectl"),
     ("cni-plugins", "/opt/cni/bin"),
+    ("crictl", "/usr/local/bin"),
 )
 
 
@@ -40,9 +41,9 @@ class KubernetesNode(Part):
         return KubernetesNodeVariables(artifacts=context.artifacts(_PROGRAMS), kubelet_args=arguments)
 
     def components(self, site: Site) -> frozenset[str]:
-        """Kubernetes and its network plugins."""
+        """Kubernetes, its network plugins, and what looks past it at the container runtime."""
         del site
-        return frozenset({"kubernetes", "cni-plugins"})
+        return frozenset({"kubernetes", "cni-plugins", "cri-tools"})
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
         """The kubelet's, and those of kube-proxy, which runs on every node."""

@@ -37,6 +37,7 @@ KINDS = {
     "containerd": "tar.gz",
     "runc": "binary",
     "cni-plugins": "tar.gz",
+    "crictl": "tar.gz",
     "nvidia-container-toolkit": "tar.gz",
     "registry": "binary",
 }

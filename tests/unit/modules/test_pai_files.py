@@ -53,6 +53,14 @@ def test_secret_content_is_not_in_the_diff(files: Run, tmp_path: Path) -> None:
     assert "planted" not in json.dumps(result["diff"])
 
 
+def test_program_that_a_text_replaces_is_not_in_the_diff(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "etcdctl"
+    path.write_bytes(b"\x7fELF\0\xff\xfe" * 100)
+    result = files({"path": str(path), "content": "#!/bin/sh\n", "backup": True})
+    assert len(result["diff"][0]["before"]) < 100
+    assert Path(result["backups"][str(path)]).read_bytes() == b"\x7fELF\0\xff\xfe" * 100
+
+
 def test_checker_that_refuses_leaves_the_old_file(files: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text("{}")

@@ -70,6 +70,18 @@ def test_programs_come_by_their_digest_from_the_first_control_plane(inventory: I
     assert artifacts[0]["url"].endswith(artifacts[0]["sha256"])
 
 
+def test_crictl_is_on_every_machine(inventory: Inventory) -> None:
+    for host in inventory.host_vars:
+        programs = {entry["name"]: entry["dest"] for entry in value(inventory, host, "kubernetes_node_artifacts")}
+        assert programs["crictl"] == "/usr/local/bin"
+
+
+def test_etcdctl_is_on_control_planes_only(inventory: Inventory) -> None:
+    programs = {entry["name"]: entry["dest"] for entry in value(inventory, "master", "control_plane_artifacts")}
+    assert programs == {"etcdctl": "/usr/local/lib/pai-install/etcdctl"}
+    assert value(inventory, "worker1", "control_plane_artifacts") is None
+
+
 def test_groups(inventory: Inventory) -> None:
     assert inventory.groups == {
         "control_plane": ("master",),

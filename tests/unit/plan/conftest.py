@@ -16,7 +16,11 @@ from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site, load_site
 
-FILES = ("containerd", "runc", "nvidia-container-toolkit", "kubeadm", "kubelet", "kubectl", "cni-plugins", "registry")
+FILES = (
+    *("containerd", "runc", "nvidia-container-toolkit"),
+    *("kubeadm", "kubelet", "kubectl", "cni-plugins"),
+    *("registry", "etcdctl", "crictl"),
+)
 IMAGES = {
     "pause": "3.10.2",
     "coredns": "v1.14.2",

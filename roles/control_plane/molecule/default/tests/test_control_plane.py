@@ -34,5 +34,13 @@ def test_private_files_are_private(host: Host) -> None:
         assert host.file(f"/etc/kubernetes/{path}").mode == 0o600, path
 
 
+def test_etcdctl_needs_no_arguments(host: Host) -> None:
+    assert "control-plane" in host.check_output("/usr/local/bin/etcdctl member list")
+
+
+def test_etcdctl_of_the_admin_lies_beside_it(host: Host) -> None:
+    assert host.check_output("cat /usr/local/bin/etcdctl.*.pai-backup") == "an older etcdctl"
+
+
 def test_the_kubeconfig_of_another_cluster_is_kept(host: Host) -> None:
     assert host.file("/root/.kube/config").content_string == "# of another cluster\n"

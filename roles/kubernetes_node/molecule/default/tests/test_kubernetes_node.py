@@ -33,6 +33,14 @@ def test_flags_are_those_of_the_site(host: Host) -> None:
     assert "--max-pods" not in flags
 
 
+def test_crictl_asks_containerd_and_keeps_the_admins_other_keys(host: Host) -> None:
+    crictl = "/usr/local/bin/crictl config --get"
+    for key in ("runtime-endpoint", "image-endpoint"):
+        assert host.check_output(f"{crictl} {key}") == "unix:///run/containerd/containerd.sock"
+    assert host.check_output(f"{crictl} timeout") == "7"
+    assert "dockershim" in host.check_output("cat /etc/crictl.yaml.*.pai-backup")
+
+
 def test_flags_of_the_admin_lie_beside_them(host: Host) -> None:
     assert host.check_output("cat /etc/default/kubelet.*.pai-backup") == "KUBELET_EXTRA_ARGS=--max-pods=7"
 
