@@ -76,9 +76,9 @@ DRIFT: dict[str, tuple[str, str, str]] = {
         "! grep -q dummy /etc/modules-load.d/zz-pai-install.conf",
     ),
     "hosts": (
-        "sed -i 's/ lab-worker2$/ lab-worker9/' /etc/hosts",
+        "sed -i 's/ lab-master registry/ lab-other registry/' /etc/hosts",
         "the block of pai-install in /etc/hosts was changed by hand",
-        "grep -q ' lab-worker2$' /etc/hosts",
+        "grep -q ' lab-master registry.pai.internal$' /etc/hosts",
     ),
     "stopped service": (
         "systemctl stop chrony",
