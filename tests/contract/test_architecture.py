@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,20 @@ PURE = (
 IMPURE = {"os", "subprocess", "socket", "shutil", "tempfile", "urllib", "http", "time", "random"}
 # runs alone on a machine, without the package
 STANDALONE = {"health/collect/collector.py", "cluster/remote.py"}
+
+
+def table() -> dict[str, set[str]]:
+    """Room -> rooms it may use, as docs/architecture.md says."""
+    page = (PACKAGE.parents[1] / "docs" / "architecture.md").read_text()
+    said: dict[str, set[str]] = {}
+    for room, words in re.findall(r"^\| `(\w+)` \| .* \| ([^|]+) \|$", page, re.MULTILINE):
+        rooms = {"-": set(), "all of the above": set(said), "everything": set(ALLOWED) - {room}}
+        said[room] = rooms[words] if words in rooms else set(words.split(", "))
+    return said
+
+
+def test_the_page_says_what_the_test_does() -> None:
+    assert table() == ALLOWED
 
 
 def imports(path: Path) -> Iterator[str]:

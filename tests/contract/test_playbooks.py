@@ -39,6 +39,14 @@ def test_phase_has_its_playbook_with_its_roles(phase: object) -> None:
     assert list(dict.fromkeys(roles)) == list(phase.roles)
 
 
+@pytest.mark.parametrize("phase", [*PHASES, VERIFY], ids=lambda phase: phase.name)
+def test_a_play_is_called_as_its_phase(phase: object) -> None:
+    """A plan and Ansible's own output say the same; a phase of several plays has a title of its own."""
+    assert isinstance(phase, type(VERIFY))
+    names = [play["name"] for play in yaml.safe_load((ROOT / "playbooks" / phase.playbook).read_text())]
+    assert len(names) > 1 or names == [phase.title]
+
+
 def test_site_playbook_imports_every_phase_in_order() -> None:
     imported = [
         play["ansible.builtin.import_playbook"] for play in yaml.safe_load((ROOT / "playbooks/site.yml").read_text())

@@ -14,15 +14,15 @@ from pai_install.site import Machine, Site
 
 TITLES: Mapping[str, str] = {
     "base": "Prepare the operating system",
-    "time": "Agree on the time",
-    "components": "Bring the components to the first control plane",
+    "time": "Synchronise the clocks",
+    "components": "Fill the component store",
     "runtime": "Install the container runtimes",
-    "control-plane": "Run the control plane",
-    "network": "Connect the pods",
+    "control-plane": "Create the control plane",
+    "network": "Install the pod network",
     "workers": "Join the workers",
     "labels": "Label the nodes",
     "addons": "Apply the add-ons",
-    "verify": "Prove that the cluster works",
+    "verify": "Verify the cluster",
 }
 
 
