@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -113,3 +114,39 @@ def test_node_is_drained(cluster: Cluster) -> None:
 
 def test_roots_kubectl_works_on_a_control_plane(cluster: Cluster) -> None:
     assert f"node/{WORKER}" in cluster.on(MASTER, "kubectl get nodes --output name").split()
+
+
+def test_kubectl_top_works(cluster: Cluster) -> None:
+    """metrics-server is an add-on that every site has; it needs two looks at the kubelets first."""
+    deadline = time.monotonic() + 180
+    while True:
+        done = pai_install("kubectl", "--site", str(cluster.site), "--", "top", "nodes", "--no-headers")
+        named = {line.split()[0] for line in done.stdout.splitlines()}
+        if done.returncode == 0 and {MASTER, WORKER} <= named:
+            return
+        assert time.monotonic() < deadline, f"{done.stdout}{done.stderr}"
+        time.sleep(3)
+
+
+def test_add_on_that_is_switched_off_is_taken_away_and_comes_back(cluster: Cluster) -> None:
+    where = (
+        "--namespace",
+        "kube-system",
+        "get",
+        "deployment,service",
+        "--selector",
+        "pai-install/addon=metrics_server",
+    )
+    with rewritten(cluster.site / "config.yaml", "user: pai", "user: pai\nmetrics_server: false"):
+        phases = [phase for phase in cluster.plan()["phases"] if phase["name"] not in ("verify", "health")]
+        assert [(phase["name"], phase["hosts"][0]["reasons"]) for phase in phases] == [
+            ("addons", ["addon.metrics_server is no longer asked for"])
+        ]
+        assert cluster.apply("--phase", "addons")["ok"]
+        assert cluster.kubectl(*where, "--output", "name") == ""
+        assert cluster.kubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found") == ""
+        assert "daemonset.apps/nvidia-device-plugin" in cluster.kubectl(
+            "--namespace", "kube-system", "get", "daemonset", "--output", "name"
+        )
+    assert cluster.apply()["ok"]
+    assert len(cluster.kubectl(*where, "--output", "name").split()) == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
+from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, ManifestArtifact
 from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
@@ -49,7 +49,7 @@ def components() -> ComponentSet:
     """The catalogue's components as if they were in the cache; nothing is read from their paths."""
     catalogue = load_catalogue()
     selection = resolve(catalogue)
-    files, images = [], []
+    files, images, manifests = [], [], []
     for pick in selection.picks:
         component = catalogue.components[pick.component]
         for name, spec in component.files.items():
@@ -57,7 +57,10 @@ def components() -> ComponentSet:
         for name, image in component.images.items():
             tag = image.tag.format(version=pick.version)
             images.append(ImageArtifact(name, tag, f"sha256:{'0' * 64}", Path("/cache") / name))
-    return ComponentSet(tuple(files), tuple(images), selection.kubernetes_version)
+        manifests += [
+            ManifestArtifact(name, pick.version, Path("/cache") / name, "0" * 64) for name in component.manifests
+        ]
+    return ComponentSet(tuple(files), tuple(images), selection.kubernetes_version, tuple(manifests))
 
 
 def inventory_of(site: Site) -> Inventory:

@@ -50,17 +50,20 @@ def _options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | None, version: str) -> _Choice:
-    """With --source no site is read."""
+    """What the site needs; with --source no site is read, and all of the catalogue is meant."""
+    needed = None
     if source is None:
-        from pai_install.site import load_site  # noqa: PLC0415 - slow to import, needed here only
+        from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only
+        from pai_install.site import load_site  # noqa: PLC0415 - the same
 
-        settings = load_site(site_dir).site.settings
-        source = settings.component_source
-        mirror_url = mirror_url or settings.component_mirror_url or ""
-        bundle = bundle or settings.component_bundle
-        version = version or settings.kubernetes_version
+        site = load_site(site_dir).site
+        source = site.settings.component_source
+        mirror_url = mirror_url or site.settings.component_mirror_url or ""
+        bundle = bundle or site.settings.component_bundle
+        version = version or site.settings.kubernetes_version
+        needed = needed_components(site)
     name = cast("SourceName", source)
-    return _Choice(*choose(load_catalogue(), name, version, mirror_url=mirror_url, bundle=bundle))
+    return _Choice(*choose(load_catalogue(), name, version, mirror_url=mirror_url, bundle=bundle, needed=needed))
 
 
 @click.group
@@ -69,10 +72,14 @@ def command() -> None:
 
 
 @command.command("list")
+@site_option
+@click.option("--needed", is_flag=True, help="Only what the site needs: by its machines, settings and add-ons.")
 @format_option
-def list_(*, output_format: str) -> int:
+def list_(*, site_dir: Path, needed: bool, output_format: str) -> int:
     """Show every third-party program with its licence and pinned versions."""
     catalogue = load_catalogue()
+    if needed:
+        catalogue = _only_needed(catalogue, site_dir)
     if output_format == "json":
         _print_json({"components": [_component_json(*item) for item in catalogue.components.items()]})
     else:
@@ -168,6 +175,15 @@ def bundle_(
     return ExitCode.OK
 
 
+def _only_needed(catalogue: Catalogue, site_dir: Path) -> Catalogue:
+    from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only
+    from pai_install.site import load_site  # noqa: PLC0415 - the same
+
+    needed = needed_components(load_site(site_dir).site)
+    components = {name: component for name, component in catalogue.components.items() if name in needed}
+    return catalogue.model_copy(update={"components": components})
+
+
 def _print_json(document: dict[str, Any]) -> None:
     click.echo(json.dumps({"schema_version": SCHEMA_VERSION, **document}, indent=2))
 
@@ -180,6 +196,7 @@ def _component_json(name: str, component: Component) -> dict[str, Any]:
         "home": component.home,
         "files": list(component.files),
         "images": list(component.images),
+        "manifests": list(component.manifests),
         "versions": {
             version: [family for family in ("modules", "upstream") if component.has(version, family)]
             for version in component.versions
@@ -224,5 +241,9 @@ def _set_json(result: ComponentSet) -> dict[str, Any]:
                 "layout": str(image.layout),
             }
             for image in result.images
+        ],
+        "manifests": [
+            {"name": it.name, "version": it.version, "path": str(it.path), "sha256": it.sha256}
+            for it in result.manifests
         ],
     }

@@ -174,6 +174,8 @@ class Settings(f.FileModel):
     """Runtime of containers that name none: runc or nvidia."""
     nvidia_device_plugin: Annotated[f.Boolean, live()] = True
     """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
+    metrics_server: Annotated[f.Boolean, live()] = True
+    """Run metrics-server: `kubectl top`, and autoscaling by CPU and memory; false where you run your own."""
     docker_data_root: Annotated[f.AbsolutePath, _DATA_ROOT] = "/mnt/docker"
     """Where Docker keeps images and containers."""
     docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"

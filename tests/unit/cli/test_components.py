@@ -143,3 +143,29 @@ def test_a_bundle_is_written_and_read(
     assert (document["path"], document["size"]) == (str(tmp_path / "x.tar"), 6)
     assert run(words[:-2]) == ExitCode.OK
     assert document["sha256"] in capsys.readouterr().out
+
+
+SKU = "machine-sku: {one: {mem: 8Gi, cpu: {vcore: 4}%s}}\n"
+MACHINE = 'machine-list: [{hostname: m, hostip: 10.0.0.1, machine-type: one, pai-master: "true", pai-worker: "true"}]\n'
+
+
+@pytest.mark.parametrize(
+    ("devices", "nvidia"),
+    [
+        ("", set()),
+        (
+            ", computing-device: {type: nvidia.com/gpu, model: A100, count: 8}",
+            {"nvidia-container-toolkit", "nvidia-device-plugin"},
+        ),
+    ],
+)
+def test_what_a_site_needs_depends_on_its_machines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], devices: str, nvidia: set[str]
+) -> None:
+    (tmp_path / "layout.yaml").write_text(SKU % devices + MACHINE)
+    (tmp_path / "config.yaml").write_text("user: pai\npassword: x\nmetrics_server: false\n")
+    assert run(["components", "list", "--needed", "--site", str(tmp_path), "--format", "json"]) == ExitCode.OK
+    names = {item["component"] for item in output(capsys)["components"]}
+    assert {name for name in names if "nvidia" in name} == nvidia
+    assert "kubernetes" in names
+    assert "metrics-server" not in names

@@ -52,6 +52,7 @@ IMAGES = {
     "pause",
     "flannel",
     "busybox",
+    "metrics-server",
     "k8s-device-plugin",
 }
 

@@ -13,7 +13,7 @@ import pytest
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.model import ComponentSet
 from pai_install.parts.part import RoleVariables
-from pai_install.parts.registry import PARTS, make_context, needed_components, part_named
+from pai_install.parts.registry import ADDONS, PARTS, make_context, needed_components, part_named
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.site import Site
@@ -129,6 +129,7 @@ def test_paths_of_the_dev_box_are_no_settings(site: Site, components: ComponentS
         tuple(replace(file, path=Path("/elsewhere")) for file in components.files),
         tuple(replace(image, layout=Path("/elsewhere")) for image in components.images),
         components.kubernetes_version,
+        tuple(replace(manifest, path=Path("/elsewhere")) for manifest in components.manifests),
     )
     here = build_inventory(make_context(site, components, Path("/here")), {})
     there = build_inventory(make_context(site, moved, Path("/there")), {})
@@ -218,8 +219,8 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     inventory = build_inventory(make_context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
-    addons = {"addon.flannel", "addon.nvidia_runtime", "addon.device_plugin"}
-    assert {host: {name for name in names if name in addons or "addon" not in name} for host, names in own.items()} == {
+    addons = {part.name for part in ADDONS}
+    assert own == {
         "master": {"component_store", "control_plane", *addons},
         "both": {"control_plane", "node_labels"},
         "spare": {"control_plane"},

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact
+from pai_install.components.catalogue import load_catalogue
+from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, ManifestArtifact
 from pai_install.parts.context import Context
 from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
@@ -61,14 +62,20 @@ def site(make_site: Callable[..., Site]) -> Site:
 
 @pytest.fixture
 def components(tmp_path: Path) -> ComponentSet:
-    """One of each; nothing is read from the paths."""
+    """One of each of the catalogue's; nothing is read from the paths."""
+    catalogued = load_catalogue().components.values()
+    others = {name: "1" for component in catalogued for name in component.images if name not in IMAGES}
+    manifests = [name for component in catalogued for name in component.manifests]
     return ComponentSet(
         files=tuple(
             FileArtifact(name, "1.0", "binary", tmp_path / name, f"{number:064x}", 1)
             for number, name in enumerate(FILES)
         ),
-        images=tuple(ImageArtifact(name, tag, f"sha256:{tag}", tmp_path / name) for name, tag in IMAGES.items()),
+        images=tuple(
+            ImageArtifact(name, tag, f"sha256:{tag}", tmp_path / name) for name, tag in {**others, **IMAGES}.items()
+        ),
         kubernetes_version="1.36.3",
+        manifests=tuple(ManifestArtifact(name, "1", tmp_path / name, "0" * 64) for name in manifests),
     )
 
 
