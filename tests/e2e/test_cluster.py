@@ -215,7 +215,7 @@ def test_drift_of_the_control_plane_is_repaired_and_nothing_is_lost(cluster: Clu
 def test_deleted_object_comes_back(cluster: Cluster) -> None:
     cluster.kubectl("delete", "--namespace", "kube-flannel", "daemonset", "kube-flannel")
     plan = cluster.plan()
-    assert [phase["name"] for phase in plan["phases"]] == ["network", "verify"]
+    assert [phase["name"] for phase in plan["phases"]] == ["network", "verify", "health"]
     assert cluster.apply()["ok"]
 
 
