@@ -140,7 +140,8 @@ def test_add_on_that_is_switched_off_is_taken_away_and_comes_back(cluster: Clust
     with rewritten(cluster.site / "config.yaml", "user: pai", "user: pai\nmetrics_server: false"):
         phases = [phase for phase in cluster.plan()["phases"] if phase["name"] not in ("verify", "health")]
         assert [(phase["name"], phase["hosts"][0]["reasons"]) for phase in phases] == [
-            ("addons", ["addon.metrics_server is no longer asked for"])
+            ("components", ["settings changed: component_store_images"]),
+            ("addons", ["addon.metrics_server is no longer asked for"]),
         ]
         assert cluster.apply("--phase", "addons")["ok"]
         assert cluster.kubectl(*where, "--output", "name") == ""

@@ -16,7 +16,7 @@ from tests.perf import bench as bench_module
 from tests.perf.bench import bench, cluster
 from tests.perf.big_site import inventory_of, plan, results, write_site
 from tests.perf.budgets import Measure
-from tests.perf.code_size import code_size
+from tests.perf.code_size import STANDALONE, code_size
 from tests.perf.lab_runs import install_measures, last_install, no_op_measures
 from tests.perf.process import Cost, cost_of, this_machine
 
@@ -76,7 +76,7 @@ class TestBigSite:
             "network": 1,
             "workers": 2,
             "labels": 2,
-            "devices": 1,
+            "addons": 1,
         }
         assert set(expected) == {phase.name for phase in PHASES}
         assert found["steps"] == sum(expected.values()) + 5  # verify
@@ -95,13 +95,13 @@ class TestCodeSize:
 
     def test_counts(self, tmp_path: Path) -> None:
         package = tmp_path / "installer" / "pai_install"
-        (package / "health").mkdir(parents=True)
+        (package / "health" / "collect").mkdir(parents=True)
         (tmp_path / "playbooks").mkdir()
         (tmp_path / "tests").mkdir()
         (package / "__init__.py").write_text("")
         (package / "one.py").write_text("def a():\n    return 1\n\n\n")
         (package / "two.py").write_text("def b():\n    x = 1\n    y = 2\n    return x + y\n\n\n")
-        (package / "health" / "collector.py").write_text("pass\n" * 500)
+        (package / STANDALONE).write_text("pass\n" * 500)
         (tmp_path / "playbooks" / "module.py").write_text("pass\n" * 10)
         (tmp_path / "tests" / "test_one.py").write_text("pass\n" * 260)
         assert values(code_size(tmp_path)) == {

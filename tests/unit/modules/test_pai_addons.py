@@ -94,7 +94,6 @@ def machine(tmp_path: Path, run_module: Run, managed: Any, objects: Any, monkeyp
     """Without any record."""
     made = Machine(tmp_path, run_module, objects.identity)
     monkeypatch.setattr(managed, "ROLES_DIR", str(made.records))
-    monkeypatch.setattr(managed, "KUBECTL", ["/bin/true"])
     return made
 
 
