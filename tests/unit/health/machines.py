@@ -325,6 +325,7 @@ def _files(count: int) -> dict[str, str]:
         files[f"{folder}/aer_dev_nonfatal"] = "TOTAL_ERR_NONFATAL 0"
         files[f"{folder}/aer_dev_correctable"] = "RxErr 0\nTOTAL_ERR_COR 0"
         files[f"{folder}/upstream/max_link_width"] = "16"
+        files[f"{folder}/numa_node"] = str(index // 4)
     for port in (0, 1):
         base = f"/sys/class/infiniband/mlx5_{port}"
         files |= {

@@ -153,6 +153,7 @@ QUIET = {"kernel_log", "apt_hold", "dkms", "secure_boot", "dpkg_nvidia", "smart_
 SPARE = {
     ("gpu-count", "lspci"),
     ("pcie-aer", "lspci"),
+    ("gpu-numa-node", "lspci"),
     ("driver-responds", "nvidia_smi_xml"),
     ("fabric-manager", "dpkg_nvidia"),
     ("disk-read-only", "kernel_log"),
@@ -206,6 +207,7 @@ SYSFS = {
     f"{bus_id(0)}/aer_dev_fatal": "pcie-aer",
     f"{bus_id(1)}/aer_dev_nonfatal": "pcie-aer",
     f"{bus_id(0)}/aer_dev_correctable": "pcie-aer",
+    f"{bus_id(0)}/numa_node": "gpu-numa-node",
     "mlx5_0/ports/1/state": "rdma-ports",
     "mlx5_1/ports/1/phys_state": "rdma-ports",
     "mlx5_0/ports/1/rate": "rdma-ports",

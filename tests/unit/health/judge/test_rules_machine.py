@@ -36,6 +36,12 @@ def file(path: str, text: str | None) -> Mutate:
     return lambda box: box.paths({path: text})
 
 
+def numa(*nodes: str | None) -> Mutate:
+    """The memory nodes of the GPUs, in order."""
+    folder = "/sys/bus/pci/devices"
+    return lambda box: box.paths({f"{folder}/{bus_id(index)}/numa_node": node for index, node in enumerate(nodes)})
+
+
 def port(number: int, state: str, phys_state: str, *, downed: str) -> Mutate:
     base = f"/sys/class/infiniband/mlx5_{number}/ports/1"
     changes = {f"{base}/state": state, f"{base}/phys_state": phys_state, f"{base}/counters/link_downed": downed}
@@ -339,6 +345,14 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         SKIP,
         Action.NONE,
     ),
+    # memory nodes
+    (numa("0", "1"), "gpu-numa-node", PASS, Action.NONE),
+    (numa("0", "-1"), "gpu-numa-node", WARN, Action.CONFIG),
+    (numa("-1", "-1"), "gpu-numa-node", SKIP, Action.NONE),
+    (numa(None, None), "gpu-numa-node", SKIP, Action.NONE),
+    (numa("0", None), "gpu-numa-node", UNKNOWN, Action.NONE),
+    (numa("0", "ERR!"), "gpu-numa-node", UNKNOWN, Action.NONE),
+    (lambda box: box.fact("files_pci", None), "gpu-numa-node", UNKNOWN, Action.NONE),
     # network
     (file("/sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN"), "rdma-ports", FAIL, Action.DRAIN),
     (file("/sys/class/infiniband/mlx5_0/ports/1/rate", "huh"), "rdma-ports", UNKNOWN, Action.NONE),

@@ -90,6 +90,30 @@ def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
     return passed(f"gen {now:.0f}", f"gen {least:.0f}")
 
 
+@machine_check(
+    id="gpu-numa-node",
+    title="The memory node of every GPU is known",
+    reads="/sys/bus/pci/devices/*/numa_node",
+    rule="WARN for GPUs without one (-1) beside GPUs with one; SKIP when none has one",
+    source="Linux, ABI of sysfs-bus-pci",
+    remedy="update the BIOS; until then the kubelet cannot give jobs the processors and network cards near these GPUs",
+    action=Action.CONFIG,
+    gpus_only=True,
+)
+def numa_node(machine: MachineView) -> Result:
+    nodes = {bus_id: machine.file_of(f"{SYSFS}{bus_id}/numa_node", "files_pci") for bus_id in sorted(machine.bus_ids)}
+    known = {bus_id: node for bus_id, node in nodes.items() if (node or "").isdecimal()}
+    if not known:
+        return skipped("the firmware names no memory node of any GPU: this machine has one, or is virtual")
+    strange = [bus_id for bus_id in nodes if bus_id not in known]
+    if not strange:
+        return passed(", ".join(sorted(set(known.values()))))
+    if any(nodes[bus_id] != "-1" for bus_id in strange):
+        return unknown(f"numa_node cannot be read: {', '.join(strange)}")
+    message = "the firmware does not name the memory node of these GPUs"
+    return warned(message, ", ".join(strange), "known for all", action=Action.CONFIG)
+
+
 @gpu_check(
     id="gpu-pcie-replays",
     title="Few PCIe replays since the last run",
