@@ -234,10 +234,11 @@ def test_verify_names_every_proof(cluster: Cluster) -> None:
 
 
 def test_broken_cluster_is_no_success(cluster: Cluster) -> None:
-    """Nothing to install, but the cluster's DNS is gone: exit code 7, by name, until a proof has succeeded."""
+    """Nothing to install, but a pod of the cluster's DNS cannot start: exit code 7 until a proof has succeeded."""
     cluster.kubectl("--namespace", "kube-system", "patch", "deployment", "coredns", "--patch", BAD_IMAGE)
     try:
         _wait(lambda: cluster.apply()["exit_code"] == 7)
+        assert cluster.run("verify").returncode == 7
     finally:
         cluster.kubectl("--namespace", "kube-system", "rollout", "undo", "deployment/coredns")
         cluster.kubectl("--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
