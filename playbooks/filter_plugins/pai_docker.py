@@ -26,8 +26,12 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     if settings["insecure_registries"]:
         patch["insecure-registries"] = list(settings["insecure_registries"])
     if facts["sys_resource"]:
-        # containerd 2.1.5 and newer start containers with 1024 open files, too few for data loaders
-        patch["default-ulimits"] = {"nofile": {"Name": "nofile", "Soft": 1048576, "Hard": 1048576}}
+        # containerd 2.1.5 and newer start containers with 1024 open files, too few for data loaders;
+        # RDMA registers the memory of a job, and 8 MiB are not enough for it
+        patch["default-ulimits"] = {
+            "nofile": {"Name": "nofile", "Soft": 1048576, "Hard": 1048576},
+            "memlock": {"Name": "memlock", "Soft": -1, "Hard": -1},
+        }
     if settings["nvidia_path"]:
         patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
         patch["default-runtime"] = settings["default_runtime"]

@@ -110,6 +110,16 @@ def default_mtu(module: AnsibleModule) -> int:
     return 1500
 
 
+def mtus(module: AnsibleModule) -> dict[str, int]:
+    """IPv4 address -> MTU of the interface that has it; empty where `ip` does not answer."""
+    status, out, _err = module.run_command(["ip", "-json", "-4", "address", "show"])
+    try:
+        interfaces = json.loads(out or "[]") if status == 0 else []
+        return {info["local"]: int(one["mtu"]) for one in interfaces for info in one.get("addr_info", [])}
+    except (ValueError, KeyError, TypeError):
+        return {}
+
+
 def kubernetes() -> dict[str, Any]:
     """What kubeadm and the kubelet left on this machine."""
     return {
@@ -156,6 +166,7 @@ def main() -> None:
         "sys_resource": has_capability(CAP_SYS_RESOURCE),
         "bridge_netfilter": os.path.isdir("/proc/sys/net/bridge"),
         "mtu": default_mtu(module),
+        "mtus": mtus(module),
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
         "services": services(module.params["units"]),

@@ -29,10 +29,12 @@ options:
         type: list
         elements: path
         default: []
-      reload_first:
+      reload_only:
         description:
-          - Whether to reload it before a restart, for settings that decide what the restart does to others.
-          - The restart waits until I(reload_check) passes; when it never does, nothing is restarted and the task fails.
+          - Whether to reload it, and never to restart it, where it runs and a file of I(restart_if_newer) is younger than
+            its start.
+          - For settings that have to hold before it or something else is restarted, which is left to a task that follows.
+          - When I(reload_check) never passes, the task fails.
         type: bool
         default: false
       reload_check: {description: Command that succeeds once the reload has taken effect., type: str}
@@ -109,6 +111,11 @@ class Services:
         """Brings one unit to its state."""
         name = unit["name"]
         state = unit_state(name)
+        if unit["reload_only"]:
+            running = state.get("ActiveState") == "active"
+            if running and newer_than_start(unit["restart_if_newer"], state) and self.act(f"reloaded {name}"):
+                self.reload(unit)
+            return
         if outdated(name, state) and not self.module.check_mode:
             self.systemctl("daemon-reload")
             state = unit_state(name)
@@ -125,8 +132,6 @@ class Services:
         stale = newer_than_start(unit["restart_if_newer"], state)
         if not (unit["restart"] or stale):
             return
-        if unit["reload_first"] and self.act(f"reloaded {name}"):
-            self.reload(unit)
         if self.act(f"restarted {name}"):
             self.up(unit, "restart")
 
@@ -218,7 +223,7 @@ def main() -> None:
         "started": {"type": "bool", "default": True},
         "restart": {"type": "bool", "default": False},
         "restart_if_newer": {"type": "list", "elements": "path", "default": []},
-        "reload_first": {"type": "bool", "default": False},
+        "reload_only": {"type": "bool", "default": False},
         "reload_check": {"type": "str"},
         "reload_output": {"type": "str", "default": ""},
         "check": {"type": "str"},
@@ -247,6 +252,7 @@ def main() -> None:
             "reads": entry["restart_if_newer"],
         }
         for entry in module.params["units"]
+        if not entry["reload_only"]
     ]
     module.exit_json(changed=bool(services.actions), actions=services.actions, managed=managed)
 

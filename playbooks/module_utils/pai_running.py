@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import glob
 import json
+import re
+import subprocess
 from typing import Any
 
 from ansible.module_utils.pai_managed import unit_states
@@ -24,13 +26,24 @@ def services(names: list[str]) -> list[str]:
 
 
 def docker() -> dict[str, Any]:
-    """containers: how many run; data_root and log_driver: what daemon.json says, or Docker's default."""
+    """version: of dockerd, empty without one; containers: how many run; data_root, log_driver: as daemon.json says."""
     settings = daemon_settings()
     return {
+        "version": docker_version(),
         "containers": containers(),
         "data_root": str(settings.get("data-root") or "/var/lib/docker"),
         "log_driver": str(settings.get("log-driver") or "json-file"),
     }
+
+
+def docker_version() -> str:
+    """What the installed dockerd calls itself, e.g. 20.10.24; empty where there is none, or it does not start."""
+    try:
+        said = subprocess.run(["dockerd", "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    found = re.search(r"version (\d+(?:\.\d+)*)", said)
+    return found.group(1) if found else ""
 
 
 def daemon_settings() -> dict[str, Any]:

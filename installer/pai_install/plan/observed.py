@@ -49,9 +49,13 @@ class Certificate(BaseModel):
 
 
 class Docker(BaseModel):
-    """Docker as it is in use. containers: how many run; data_root, log_driver: of daemon.json, or Docker's default."""
+    """Docker as it is in use. version: of dockerd, empty without one. containers: how many run.
+
+    data_root, log_driver: of daemon.json, or Docker's default.
+    """
 
     model_config = ConfigDict(frozen=True)
+    version: str = ""
     containers: int = 0
     data_root: str = ""
     log_driver: str = ""
@@ -79,6 +83,7 @@ class Observed(BaseModel):
 
     cgroup_driver: systemd or cgroupfs, for the kubelet, containerd and Docker. sys_resource: whether root has that
     capability. bridge_netfilter: whether the kernel filters bridged packets. mtu: bytes, of the default route.
+    mtus: IPv4 address -> MTU of the interface that has it.
     services: those that run, of the ones that an installation may restart or stop. cluster: on a control plane only.
     """
 
@@ -93,6 +98,7 @@ class Observed(BaseModel):
     sys_resource: bool = True
     bridge_netfilter: bool = True
     mtu: int = 1500
+    mtus: Mapping[str, int] = Field(default_factory=dict)
     kubernetes: Membership = Membership()
     certificates: tuple[Certificate, ...] = ()
     services: tuple[str, ...] = ()

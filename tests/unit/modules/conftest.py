@@ -110,6 +110,7 @@ def facts() -> dict[str, Any]:
         "sys_resource": True,
         "bridge_netfilter": True,
         "mtu": 1500,
+        "mtus": {},
     }
 
 

@@ -150,7 +150,8 @@ def test_nothing_is_ignored_on_a_plain_machine(filters: Any, facts: dict[str, An
 
 
 def test_open_files_are_not_raised_where_the_kernel_refuses(filters: Any, facts: dict[str, Any]) -> None:
-    assert "default-ulimits" in filters.docker_patch(DOCKER, facts)
+    limits = filters.docker_patch(DOCKER, facts)["default-ulimits"]
+    assert (limits["nofile"]["Hard"], limits["memlock"]["Hard"]) == (1048576, -1)
     assert "default-ulimits" not in filters.docker_patch(DOCKER, {**facts, "sys_resource": False})
 
 

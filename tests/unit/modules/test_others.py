@@ -131,6 +131,21 @@ def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monk
     assert facts.default_mtu(asked) == 1500
 
 
+ADDRESSES = """[{"ifname": "eth0", "mtu": 1500, "addr_info": [{"local": "192.168.1.5", "prefixlen": 24}]},
+ {"ifname": "ens1", "mtu": 9000, "addr_info": [{"local": "10.0.0.5", "prefixlen": 24}]}, {"ifname": "down", "mtu": 1500}]"""
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [((0, ADDRESSES, ""), {"192.168.1.5": 1500, "10.0.0.5": 9000}), ((1, "", "no"), {}), ((0, "[{}", ""), {})],
+)
+def test_every_address_has_the_mtu_of_its_interface(
+    library: Library, said: tuple[int, str, str], expected: dict[str, int]
+) -> None:
+    """The default route may lead through another network than the machines' own."""
+    assert library("pai_facts").mtus(SimpleNamespace(run_command=lambda _argv: said)) == expected
+
+
 def test_test_pods_wait_for_their_account(library: Library) -> None:
     """A controller manager that has just restarted makes it late: without it the API server refuses every pod."""
     asked: list[str] = []

@@ -55,3 +55,28 @@ def test_services_are_the_active_ones(running: Any, monkeypatch: pytest.MonkeyPa
     states = {"docker.service": {"ActiveState": "active"}, "ntp.service": {"ActiveState": "failed"}}
     monkeypatch.setattr(running, "unit_states", lambda _names: states)
     assert running.services(list(running.WATCHED)) == ["docker.service"]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("Docker version 20.10.24+dfsg1, build 297e128", "20.10.24"),
+        ("Docker version 19.03.15, build 99e3ed8919", "19.03.15"),
+        ("Docker version 24.0.9-1, build f417435e5f6216828dec57958c490c4f8bae4f980", "24.0.9"),
+        ("what", ""),
+    ],
+)
+def test_version_of_docker_is_what_dockerd_says(
+    running: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, expected: str
+) -> None:
+    """By it the role knows what Docker can: dockerd checks files since 23."""
+    program = tmp_path / "dockerd"
+    program.write_text(f"#!/bin/sh\necho '{said}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert running.docker_version() == expected
+
+
+def test_machine_without_docker_has_no_version(running: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert running.docker_version() == ""
