@@ -86,7 +86,8 @@ def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
         document: dict[str, Any] = {"host": {url: {"capabilities": ["pull", "resolve"]} for url in urls}}
         path = f"/etc/containerd/certs.d/{host}/hosts.toml"
         # containerd reads it again for every pull
-        files.append({"path": path, "content": tomlkit.dumps(document), "mode": "0644", "live": True})
+        mode = "0600" if any("@" in url for url in urls) else "0644"  # a URL may hold a login
+        files.append({"path": path, "content": tomlkit.dumps(document), "mode": mode, "live": True})
     return files
 
 

@@ -9,7 +9,7 @@ short_description: Record the managed state of a role on the machine
 description:
   - Writes what the modules of a role returned as I(managed), with digests of the settings the role ran with.
   - pai_facts reads the record to find drift; a record alone never proves that a machine is as it should be.
-  - Writing the record never counts as a change.
+  - Makes the files in I(managed) and their folders root's again, which counts as a change; writing the record does not.
   - In a playbook, the action of the same name gives I(role) and I(settings).
 options:
   role: {description: Name of the role; that of the task's own role unless given., type: str, default: ""}
@@ -29,6 +29,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 path: {description: The record., type: str, returned: always}
+given_back: {description: Files and folders that became root's again., type: list, elements: str, returned: always}
 """
 
 import json
@@ -37,6 +38,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import ROLES_DIR, write_record
+from ansible.module_utils.pai_ownership import folders, give_back
 
 
 def flat(values: Any) -> list[dict[str, Any]]:
@@ -69,11 +71,13 @@ def main() -> None:
     if not module.params["role"]:
         module.fail_json(msg="pai_record needs the name of a role")
     path = os.path.join(ROLES_DIR, module.params["role"] + ".json")
+    expected = flat(module.params["managed"])
+    expected += folders([*expected, {"kind": "file", "path": path}])
+    expected += [{"kind": "package", "name": name} for name in module.params["packages"]]
+    given_back = give_back(expected, check=module.check_mode)
     if not module.check_mode:
-        expected = flat(module.params["managed"])
-        expected += [{"kind": "package", "name": name} for name in module.params["packages"]]
         write_record(module.params["role"], module.params["settings"], expected)
-    module.exit_json(changed=False, path=path)
+    module.exit_json(changed=bool(given_back), path=path, given_back=given_back)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ at the end of a role; `pai_facts` checks them against reality. So a verdict alwa
 says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
-  file:    path, sha256, mode          the file's bytes and mode; `restarts`: what restarts with it, if not a unit here
+  file:    path, sha256, mode          bytes, mode, owner root; `restarts`: what restarts with it, if not a unit here
+  folder:  path                        owned by root, and not everybody may write
   private: path, mode                  owned by root, with no permission beyond mode
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
@@ -33,6 +34,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
+from ansible.module_utils.pai_ownership import not_roots, open_folder
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
@@ -101,15 +103,18 @@ def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_record(name: str, settings: dict[str, Any], expected: list[dict[str, Any]]) -> str:
-    """Keeps a record on the machine, whole or not at all; gives its path."""
+    """Keeps a record on the machine, whole or not at all; gives its path.
+
+    For root alone: digests of settings would let a weak password be guessed.
+    """
     path = os.path.join(ROLES_DIR, name + ".json")
-    os.makedirs(ROLES_DIR, mode=0o755, exist_ok=True)
+    os.makedirs(ROLES_DIR, mode=0o700, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=ROLES_DIR)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
         json.dump({"schema_version": 1, "settings": settings, "managed": expected}, handle, indent=1)
         handle.flush()
         os.fsync(handle.fileno())
-    os.chmod(temporary, 0o644)
+    os.chmod(temporary, 0o600)
     os.replace(temporary, path)
     return path
 
@@ -178,7 +183,7 @@ def _check_file(item: dict[str, Any]) -> str:
     if info.st_size != item.get("size", info.st_size) or file_sha256(path) != item["sha256"]:
         return f"{path} was changed by hand"
     mode = f"{stat.S_IMODE(info.st_mode):04o}"
-    return "" if mode == item["mode"] else f"{path} has mode {mode} instead of {item['mode']}"
+    return not_roots(path) if mode == item["mode"] else f"{path} has mode {mode} instead of {item['mode']}"
 
 
 def too_open(path: str, mode: str) -> str:
@@ -258,6 +263,7 @@ def taint_words(taints: list[dict[str, str]]) -> list[str]:
 _CHECKS = {
     "file": _check_file,
     "private": _check_private,
+    "folder": lambda item: open_folder(item["path"]),
     "block": _check_block,
     "absent": _check_absent,
     "present": _check_present,

@@ -248,3 +248,17 @@ def test_values_as_ansible_gives_them(filters: Any, facts: dict[str, Any]) -> No
     assert filters.kubeadm_init(tagged, facts) == filters.kubeadm_init(CONTROL_PLANE, facts)
     patch = filters.containerd_patch({**RUNTIME, "sandbox_image": Tagged("r/pause:1")}, facts)
     assert 'sandbox = "r/pause:1"' in filters.containerd_config({"text": "", "version": 4}, patch)
+
+
+def test_proxy_login_stands_in_a_file_and_nothing_in_it_is_expanded(filters: Any) -> None:
+    """What stands in Environment= of a unit every user can ask systemd for."""
+    proxy = {"http": 'http://bob:p"a$s%\\`w@proxy:3128', "https": "", "no_proxy": "localhost,10.0.0.0/8"}
+    assert filters.proxy_environment(proxy).splitlines()[1:] == [
+        'HTTP_PROXY="http://bob:p\\"a\\$s%\\\\\\`w@proxy:3128"',
+        'NO_PROXY="localhost,10.0.0.0/8"',
+    ]
+
+
+def test_mirror_with_a_login_is_for_root_alone(filters: Any) -> None:
+    files = filters.registry_hosts({"a.example": ["https://bob:pass@mirror"], "b.example": ["https://mirror"]})
+    assert [file["mode"] for file in files] == ["0600", "0644"]

@@ -59,8 +59,40 @@ def test_record_holds_settings_expectations_and_packages(
     assert json.loads((tmp_path / "base.json").read_text()) == {
         "schema_version": 1,
         "settings": {"a": "1"},
-        "managed": [FILE, {"kind": "package", "name": "chrony"}],
+        "managed": [
+            FILE,
+            {"kind": "folder", "path": "/"},
+            {"kind": "folder", "path": str(tmp_path)},
+            {"kind": "package", "name": "chrony"},
+        ],
     }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_files_and_folders_that_were_given_away_become_roots_again(
+    managed: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever owns a program or its folder can exchange it, whatever its digest is now."""
+    monkeypatch.setattr(managed, "ROLES_DIR", str(tmp_path / "roles"))
+    folder, program = tmp_path / "bin", tmp_path / "bin" / "kubelet"
+    folder.mkdir()
+    program.write_text("x")
+    program.chmod(0o755)
+    file = {"kind": "file", "path": str(program), "sha256": managed.sha256(b"x"), "mode": "0755"}
+    run_module("pai_record", role="base", managed=[file])
+    recorded = json.loads((tmp_path / "roles" / "base.json").read_text())["managed"]
+    assert managed.drift(recorded) == []
+    os.chown(program, 65534, 65534)
+    os.chown(folder, 65534, 65534)
+    folder.chmod(0o777)
+    assert managed.drift(recorded) == [
+        f"{program} belongs to 65534:65534, not to root",
+        f"{folder} belongs to 65534, not to root",
+    ]
+    assert run_module("pai_record", role="base", managed=[file], check=True)["changed"]
+    assert run_module("pai_record", role="base", managed=[file])["given_back"] == [str(program), str(folder)]
+    assert managed.drift(recorded) == []
+    assert (tmp_path / "roles" / "base.json").stat().st_mode & 0o777 == 0o600
 
 
 def test_module_alone_needs_a_role(run_module: Run) -> None:
