@@ -51,6 +51,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_managed import file_sha256
 
 MANIFEST_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
@@ -166,10 +167,34 @@ def wait_for(process: subprocess.Popen[bytes], path: str, log: Any) -> None:
     raise OSError(f"the registry that takes uploads does not start: {log.read()[-500:].strip()}")
 
 
+def blob_path(data: str, digest: str) -> str:
+    """The file in which the registry keeps a blob."""
+    word = digest.split(":")[1]
+    return f"{data}/docker/registry/v2/blobs/sha256/{word[:2]}/{word}/data"
+
+
+def damaged(data: str, digest: str) -> bool:
+    """Whether the registry keeps other bytes under a blob's digest; it would answer for them as if they were right."""
+    path = blob_path(data, digest)
+    return os.path.exists(path) and file_sha256(path) != digest.split(":")[1]
+
+
+def clear_damaged(data: str, blobs: list[dict[str, Any]]) -> None:
+    """Removes damaged blobs: the registry does not replace one that is there."""
+    for digest in {blob["digest"] for blob in blobs}:
+        if damaged(data, digest):
+            os.unlink(blob_path(data, digest))
+
+
 def clear_uploads(data: str) -> None:
     """Removes unfinished uploads of an interrupted run."""
     for folder in glob.glob(f"{data}/docker/registry/v2/repositories/**/_uploads", recursive=True):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def lost(registry: Registry, data: str, blob: dict[str, Any]) -> bool:
+    """Whether a blob has to be sent."""
+    return not registry.has_blob(blob) or damaged(data, blob["digest"])
 
 
 def push(registry: Registry, blobs: list[dict[str, Any]], manifests: list[dict[str, Any]]) -> None:
@@ -198,17 +223,18 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    blobs, manifests = module.params["blobs"], module.params["manifests"]
+    blobs, manifests, data = module.params["blobs"], module.params["manifests"], module.params["data"]
     try:
         if module.params["state"] == "push":
-            clear_uploads(module.params["data"])
-            with writer(module.params["program"], module.params["data"]) as registry:
+            clear_uploads(data)
+            clear_damaged(data, blobs)
+            with writer(module.params["program"], data) as registry:
                 push(registry, blobs, manifests)
             module.exit_json(changed=True)
         registry = Registry(http.client.HTTPConnection(urllib.parse.urlsplit(module.params["url"]).netloc, timeout=120))
         module.exit_json(
             changed=False,
-            missing_blobs=[index for index, blob in enumerate(blobs) if not registry.has_blob(blob)],
+            missing_blobs=[index for index, blob in enumerate(blobs) if lost(registry, data, blob)],
             missing_manifests=[index for index, entry in enumerate(manifests) if not registry.has_manifest(entry)],
         )
     except ConnectionRefusedError:

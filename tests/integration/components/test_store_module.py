@@ -68,6 +68,27 @@ def test_root_fills_the_store_and_the_network_does_not(
     assert missing.has_blob(blob)
 
 
+def test_blob_that_was_damaged_in_the_store_is_sent_again(
+    store: Any, program: Path, serve: Callable[..., str], tmp_path: Path
+) -> None:
+    """The registry answers for it as if it were whole, and would never replace it: no new machine could be installed."""
+    url, data = serve(readonly=True), str(tmp_path / "data")
+    blob, manifest = contents(tmp_path / "file")
+    with store.writer(str(program), data) as registry:
+        store.push(registry, [blob], [manifest])
+    contents(tmp_path / "file")
+    asked = store.Registry(http.client.HTTPConnection(url.removeprefix("http://")))
+    assert not store.lost(asked, data, blob)
+    Path(store.blob_path(data, blob["digest"])).write_bytes(b"[]")
+    assert store.lost(asked, data, blob)
+    store.clear_damaged(data, [blob])
+    with store.writer(str(program), data) as registry:
+        store.push(registry, [blob], [manifest])
+    assert not store.lost(asked, data, blob)
+    with urllib.request.urlopen(f"{url}/v2/files/one/blobs/{blob['digest']}") as answer:  # noqa: S310
+        assert answer.read() == b"{}"
+
+
 def test_a_registry_that_does_not_start_says_why(store: Any, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("#!/bin/sh\necho no such feature >&2\nexit 1\n")

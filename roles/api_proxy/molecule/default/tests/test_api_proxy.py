@@ -24,3 +24,8 @@ def test_the_admins_proxy_goes_on(host: Host) -> None:
     assert host.file("/run/haproxy.pid").content == host.file("/root/company-haproxy.pid").content
     assert host.socket("tcp://127.0.0.1:8404").is_listening
     assert host.file("/etc/haproxy/haproxy.cfg").content_string.startswith("# by hand")
+
+
+def test_what_talks_to_the_network_is_not_root(host: Host) -> None:
+    assert host.check_output("pgrep --count --uid haproxy --full /etc/pai-install/api-proxy.cfg") != "0"
+    assert "chroot /var/lib/haproxy" in host.file("/etc/pai-install/api-proxy.cfg").content_string

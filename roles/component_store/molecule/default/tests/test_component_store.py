@@ -45,6 +45,14 @@ def test_nobody_puts_anything_into_it(host: Host) -> None:
         assert asked == "405", method
 
 
+def test_it_answers_everybody_and_may_do_nothing_else(host: Host) -> None:
+    pid = host.check_output("systemctl show --property MainPID --value pai-component-store")
+    status = dict(line.split(":", 1) for line in host.file(f"/proc/{pid}/status").content_string.splitlines())
+    assert status["Uid"].split()[0] != "0"
+    assert int(status["CapEff"], 16) == 0
+    assert (status["NoNewPrivs"].strip(), status["Seccomp"].strip()) == ("1", "2")
+
+
 def test_uploads_cut_short_are_gone_and_no_second_registry_stays(host: Host) -> None:
     assert host.check_output("find /var/lib/pai-install/store -path '*/_uploads/*'") == ""
     assert host.check_output("pgrep --count --exact pai-registry") == "1"
