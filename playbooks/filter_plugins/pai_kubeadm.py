@@ -104,6 +104,8 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "kind": "InitConfiguration",
         "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
+        # kubeadm makes a token that nobody needs: for a minute, and good for no login
+        "bootstrapTokens": [{"ttl": "1m0s", "usages": ["signing"]}],
     }
     if settings["dns_apart"]:
         init["patches"] = {"directory": PATCHES_DIR}

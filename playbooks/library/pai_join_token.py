@@ -1,14 +1,18 @@
 #!/usr/bin/python
-"""Ansible module: what a machine needs to join the cluster."""
+"""Ansible module: what a machine needs to find the cluster that it joins."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_join_token
-short_description: Make a short-lived join token, with the digest of the cluster's certificate authority
+short_description: Make a join token that makes nobody a node, and take it away after the join
+description:
+  - With a token a machine verifies the cluster and reads its settings. The certificates of pai_node_certificate decide
+    who becomes which node. The rules by which kubeadm lets any holder of a token become any node are removed.
 options:
+  state: {description: Whether there is a token., type: str, choices: [present, absent], default: present}
   control_plane: {description: "Whether the machine becomes a control plane.", type: bool, default: false}
-  ttl: {description: How long the token is valid., type: str, default: 30m}
+  ttl: {description: How long the token is valid at most., type: str, default: 30m}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -16,29 +20,53 @@ EXAMPLES = r"""
   pai_join_token:
 """
 RETURN = r"""
-token: {description: The token., type: str, returned: always}
-certificate_key: {description: Key of the certificates in the cluster (two hours)., type: str, returned: always}
-encryption_config: {description: "The file with the key for secrets at rest.", type: str, returned: always}
-ca_hash: {description: "sha256:... of the public key of the certificate authority.", type: str, returned: always}
+token: {description: The token., type: str, returned: state is present}
+certificate_key: {description: Key of the certificates in the cluster (two hours)., type: str, returned: state is present}
+encryption_config: {description: "The file with the key for secrets at rest.", type: str, returned: state is present}
+ca_hash: {description: "sha256:... of the public key of the certificate authority.", type: str, returned: state is present}
 """
 
+import base64
 import re
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
+
+KUBEADM = ["/usr/local/bin/kubeadm", "--kubeconfig", "/etc/kubernetes/admin.conf"]
+# by the description one knows whose a token is: an admin's own stay
+DESCRIPTION = "join by pai-install"
+CERTIFICATES = "Proxy for managing TTL for the kubeadm-certs secret"
+# of kubeadm: whoever holds a token may ask for a certificate of any node, and gets it
+BOOTSTRAP_RULES = ("kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap")
 
 
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
-        argument_spec={"ttl": {"type": "str", "default": "30m"}, "control_plane": {"type": "bool", "default": False}},
+        argument_spec={
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+            "ttl": {"type": "str", "default": "30m"},
+            "control_plane": {"type": "bool", "default": False},
+        },
         supports_check_mode=True,
     )
+    try:
+        if module.params["state"] == "absent":
+            module.exit_json(changed=False, removed=[] if module.check_mode else remove(module.params["control_plane"]))
+        present(module)
+    except KubectlError as error:
+        module.fail_json(msg=f"join tokens: {error}")
+
+
+def present(module: AnsibleModule) -> None:
+    """Makes a token."""
     if module.check_mode:
         shown = encryption_config() if module.params["control_plane"] else ""
         module.exit_json(changed=False, token="", ca_hash="", certificate_key="", encryption_config=shown)
-    argv = ["/usr/local/bin/kubeadm", "--kubeconfig", "/etc/kubernetes/admin.conf"]
-    create = [*argv, "token", "create", "--ttl", module.params["ttl"], "--print-join-command"]
-    out = module.run_command(create, check_rc=True)[1]
+    close_bootstrap(Kubectl())
+    create = [*KUBEADM, "token", "create", "--ttl", module.params["ttl"], "--description", DESCRIPTION]
+    out = module.run_command([*create, "--print-join-command"], check_rc=True)[1]
     token = re.search(r"--token (\S+)", out)
     ca_hash = re.search(r"--discovery-token-ca-cert-hash (\S+)", out)
     if not token or not ca_hash:
@@ -46,8 +74,37 @@ def main() -> None:
     more = (
         shared_secrets(module) if module.params["control_plane"] else {"certificate_key": "", "encryption_config": ""}
     )
-    # A token expires by itself: it is no change of the machine.
+    # A token goes with the join: it is no change of the machine.
     module.exit_json(changed=False, token=token.group(1), ca_hash=ca_hash.group(1), **more)
+
+
+def close_bootstrap(kubectl: Kubectl) -> None:
+    """Takes the rules away by which a token makes its holder any node. Raises KubectlError."""
+    answer = kubectl.ask("delete", "clusterrolebinding", "--ignore-not-found", *BOOTSTRAP_RULES)
+    if not answer.ok:
+        raise KubectlError(answer.said)
+
+
+def remove(control_plane: bool) -> list[str]:
+    """Takes our tokens away, and the certificates that were uploaded for control planes; their names."""
+    kubectl = Kubectl()
+    ours = {DESCRIPTION, CERTIFICATES} if control_plane else {DESCRIPTION}
+    secrets = kubectl.items("--namespace=kube-system", "secrets", "--field-selector=type=bootstrap.kubernetes.io/token")
+    names = [entry["metadata"]["name"] for entry in secrets if description(entry) in ours]
+    wanted = [*names, *(["kubeadm-certs"] if control_plane else [])]
+    if wanted:
+        answer = kubectl.ask("--namespace=kube-system", "delete", "secret", "--ignore-not-found", *wanted)
+        if not answer.ok:
+            raise KubectlError(answer.said)
+    return wanted
+
+
+def description(secret: dict[str, Any]) -> str:
+    """What a token says of itself; empty when nothing."""
+    try:
+        return base64.b64decode(secret.get("data", {}).get("description", "")).decode()
+    except ValueError:
+        return ""
 
 
 def shared_secrets(module: AnsibleModule) -> dict[str, str]:

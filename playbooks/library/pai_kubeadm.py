@@ -22,6 +22,10 @@ options:
   ignore_preflight_errors: {description: Names of kubeadm's checks to ignore., type: list, elements: str, default: []}
   encryption_config: {description: Where the key for secrets at rest is; made when missing (init)., type: path}
   address: {description: "This control plane's address, as etcd knows it.", type: str, default: ""}
+  login:
+    description: "Of a machine that joins: endpoint, certificate and authority of pai_node_certificate."
+    type: dict
+    default: {}
   ready_url: {description: "Where the API of all control planes says whether it is ready.", type: str, default: ""}
   timeout: {description: Seconds for init or join., type: int, default: 600}
 author: [pai-install]
@@ -41,14 +45,12 @@ import json
 import os
 import re
 import shutil
-import ssl
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_api_ready import asked_whether_ready
 from ansible.module_utils.pai_etcd_members import EtcdError, members, sickness, stop_problem
 from ansible.module_utils.pai_kubeadm_files import (
     RENDERED,
@@ -65,6 +67,7 @@ from ansible.module_utils.pai_kubeadm_files import (
 )
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
 from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
+from ansible.module_utils.pai_node_login import KUBELET_CONF_CHECK, LoginError, write_login
 from ansible.module_utils.pai_root_kubectl import (
     link_root_kubectl,
     root_kubectl_expectations,
@@ -79,21 +82,6 @@ MARKER = STATE_DIR + "/kubeadm.json"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 # seconds until etcd must be healthy again after a change of another control plane
 READY_TIMEOUT_S = 90
-
-
-def asked_whether_ready(url: str) -> tuple[bool, str]:
-    """Whether the API there says that it is ready; and what it said, empty without an answer."""
-    # Who answers is not the question here: no secret is sent, and a join checks the authority by its digest.
-    context = ssl.create_default_context()
-    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context))
-    try:
-        with opener.open(url, timeout=5) as answer:
-            return True, str(answer.status)
-    except urllib.error.HTTPError as error:
-        return False, f"{error.code} {error.reason}: {error.read(500).decode(errors='replace').strip()}"
-    except OSError:
-        return False, ""
 
 
 def marker() -> dict[str, Any]:
@@ -170,13 +158,24 @@ class Member:
         self.require_fitting_api(state)
         set_marker(state, done=False)
         self.make_encryption_key()
-        skip = ",".join(self.module.params["ignore_preflight_errors"])
+        skip = ",".join([*self.module.params["ignore_preflight_errors"], *self.log_in()])
         verb = "init" if state == "init" else "join"
         words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
         tighten()
         keep_copies(state)
         set_marker(state, done=True)
+
+    def log_in(self) -> list[str]:
+        """Writes the kubelet's login where the machine joins with one; the checks of kubeadm that it would fail."""
+        login = self.module.params["login"]
+        if not login:
+            return []
+        try:
+            write_login(login["certificate"], login["authority"], login["endpoint"])
+        except LoginError as error:
+            self.module.fail_json(msg=str(error))
+        return [KUBELET_CONF_CHECK]
 
     def remove_pod_network(self) -> None:
         """Takes away what the pods of the earlier membership left; kubeadm reset does not.
@@ -369,6 +368,7 @@ def main() -> None:
             "ignore_preflight_errors": {"type": "list", "elements": "str", "default": []},
             "encryption_config": {"type": "path", "no_log": False},
             "address": {"type": "str", "default": ""},
+            "login": {"type": "dict", "default": {}},
             "ready_url": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 600},
         },
