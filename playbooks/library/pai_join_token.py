@@ -20,10 +20,11 @@ EXAMPLES = r"""
   pai_join_token:
 """
 RETURN = r"""
-token: {description: The token., type: str, returned: state is present}
-certificate_key: {description: Key of the certificates in the cluster (two hours)., type: str, returned: state is present}
-encryption_config: {description: "The file with the key for secrets at rest.", type: str, returned: state is present}
-ca_hash: {description: "sha256:... of the public key of the certificate authority.", type: str, returned: state is present}
+token: {description: The token., type: str, returned: present}
+certificate_key: {description: Key of the certificates in the cluster (two hours)., type: str, returned: present}
+encryption_config: {description: "The file with the key for secrets at rest.", type: str, returned: present}
+ca_hash: {description: "sha256:... of the public key of the certificate authority.", type: str, returned: present}
+removed: {description: Secrets that were taken away., type: list, elements: str, returned: absent}
 """
 
 import base64

@@ -31,9 +31,9 @@ options:
         default: []
       reload_only:
         description:
-          - Whether to reload it, and never to restart it, where it runs and a file of I(restart_if_newer) is younger than
-            its start.
-          - For settings that have to hold before it or something else is restarted, which is left to a task that follows.
+          - Whether to reload it, and never restart it, where it runs and I(restart_if_newer) has a file younger than its
+            start.
+          - For settings that have to hold before a later task restarts it, or something that it depends on.
           - When I(reload_check) never passes, the task fails.
         type: bool
         default: false
@@ -111,11 +111,6 @@ class Services:
         """Brings one unit to its state."""
         name = unit["name"]
         state = unit_state(name)
-        if unit["reload_only"]:
-            running = state.get("ActiveState") == "active"
-            if running and newer_than_start(unit["restart_if_newer"], state) and self.act(f"reloaded {name}"):
-                self.reload(unit)
-            return
         if outdated(name, state) and not self.module.check_mode:
             self.systemctl("daemon-reload")
             state = unit_state(name)
@@ -134,6 +129,13 @@ class Services:
             return
         if self.act(f"restarted {name}"):
             self.up(unit, "restart")
+
+    def reload_running(self, unit: dict[str, Any]) -> None:
+        """Reloads a unit that runs with older settings."""
+        state = unit_state(unit["name"])
+        stale = state.get("ActiveState") == "active" and newer_than_start(unit["restart_if_newer"], state)
+        if stale and self.act(f"reloaded {unit['name']}"):
+            self.reload(unit)
 
     def reload(self, unit: dict[str, Any]) -> None:
         """Reloads a unit and waits until that has taken effect; fails the task, the unit untouched, when it has not."""
@@ -242,7 +244,7 @@ def main() -> None:
     for name in module.params["stopped"]:
         services.stop(name)
     for entry in module.params["units"]:
-        services.apply(entry)
+        (services.reload_running if entry["reload_only"] else services.apply)(entry)
     managed = [
         {
             "kind": "unit",

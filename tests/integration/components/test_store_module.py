@@ -71,7 +71,7 @@ def test_root_fills_the_store_and_the_network_does_not(
 def test_blob_that_was_damaged_in_the_store_is_sent_again(
     store: Any, program: Path, serve: Callable[..., str], tmp_path: Path
 ) -> None:
-    """The registry answers for it as if it were whole, and would never replace it: no new machine could be installed."""
+    """The registry answers for it as if it were whole, and never replaces it: no new machine could be installed."""
     url, data = serve(readonly=True), str(tmp_path / "data")
     blob, manifest = contents(tmp_path / "file")
     with store.writer(str(program), data) as registry:

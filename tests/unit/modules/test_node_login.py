@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
 import shutil
 import subprocess
@@ -81,14 +80,12 @@ def test_garbage_is_refused(login: Any) -> None:
 def test_login_is_private_and_the_keys_own_file_goes(login: Any, tmp_path: Path) -> None:
     login.make_request(run, "worker1")
     key = Path(login.KEY).read_text()
-    login.write_login(
-        "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n", "CA", "api.pai.internal:7443", "worker1"
-    )
+    login.write_login("-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n", "CA", "api.pai.internal:7443")
     current = tmp_path / "pki" / "kubelet-client-current.pem"
     assert current.is_symlink(), "the kubelet renews by exchanging a link"
     assert current.read_text() == f"-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----\n{key}"
     assert current.stat().st_mode & 0o777 == 0o600
-    assert not os.path.exists(login.KEY)
+    assert not Path(login.KEY).exists()
     text = (tmp_path / "kubelet.conf").read_text()
     assert f"client-key: {current}" in text
     assert "server: https://api.pai.internal:7443" in text
@@ -97,7 +94,7 @@ def test_login_is_private_and_the_keys_own_file_goes(login: Any, tmp_path: Path)
 
 def test_the_key_of_another_attempt_is_no_login(login: Any) -> None:
     with pytest.raises(login.LoginError, match="is gone"):
-        login.write_login("c", "a", "e", "worker1")
+        login.write_login("c", "a", "e")
 
 
 def test_object_asks_for_a_kubelets_certificate_alone(library: Library) -> None:

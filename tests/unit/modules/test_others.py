@@ -132,7 +132,8 @@ def test_mtu_is_asked_of_the_kernel_and_not_read_from_sys(library: Library, monk
 
 
 ADDRESSES = """[{"ifname": "eth0", "mtu": 1500, "addr_info": [{"local": "192.168.1.5", "prefixlen": 24}]},
- {"ifname": "ens1", "mtu": 9000, "addr_info": [{"local": "10.0.0.5", "prefixlen": 24}]}, {"ifname": "down", "mtu": 1500}]"""
+ {"ifname": "ens1", "mtu": 9000, "addr_info": [{"local": "10.0.0.5", "prefixlen": 24}]},
+ {"ifname": "down", "mtu": 1500}]"""
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_a_machine_that_joins_again_does_so_without_its_old_pod_network(
         commands.append(argv)
         return 0, "", ""
 
-    params: dict[str, Any] = {"ignore_preflight_errors": [], "ready_url": "", "encryption_config": None}
+    params: dict[str, Any] = {"ignore_preflight_errors": [], "ready_url": "", "encryption_config": None, "login": {}}
     member = kubeadm.Member(SimpleNamespace(check_mode=False, params=params, run_command=run))
     member.enter("join")
     deleted = [argv[-1] for argv in commands if argv[:3] == ["ip", "link", "delete"]]
