@@ -31,8 +31,8 @@ options:
         default: []
       reload_only:
         description:
-          - Whether to reload it, and never restart it, where it runs and I(restart_if_newer) has a file younger than its
-            start.
+          - Whether to reload it, and never restart it, where it runs and a file of I(restart_if_newer) is younger than
+            its start.
           - For settings that have to hold before a later task restarts it, or something that it depends on.
           - When I(reload_check) never passes, the task fails.
         type: bool
