@@ -75,7 +75,14 @@ def arrived(inventory: Inventory, given: object, folder: Path) -> tuple[dict[str
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
     environment["ANSIBLE_INVENTORY_ENABLED"] = "ansible.builtin.yaml"
     with run_files(folder, Owner.current(), RunRequest("x.yml", inventory, extra_vars=variables)) as files:
-        command = ["ansible-playbook", "-i", files.inventory, "--extra-vars", f"@{files.extra_vars}", playbook]
+        command = [
+            "ansible-playbook",
+            "-i",
+            str(files.inventory),
+            "--extra-vars",
+            f"@{files.extra_vars}",
+            str(playbook),
+        ]
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     seen = {host: json.loads((folder / f"{host}.json").read_text()) for host in inventory.host_vars}
