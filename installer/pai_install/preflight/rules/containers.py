@@ -59,14 +59,14 @@ def _membership(case: Case) -> Result:
     if not seen.member:
         message = "an interrupted installation of ours; apply continues it"
         return passed(seen.marker.get("state", ""), message=message)
-    first = case.fleet.evidence.get(case.fleet.first)
-    if not seen.authority or first is None or not first.has("kubernetes"):
-        blind = case.fleet.first if seen.authority else "the machine"
+    leader = case.fleet.evidence.get(case.fleet.leader)
+    if not seen.authority or leader is None or not leader.has("kubernetes"):
+        blind = case.fleet.leader if seen.authority else "the machine"
         return unknown(f"the certificate of the cluster could not be read on {blind}, so it cannot be compared")
     reference = _authority(case)
     if reference and seen.authority != reference:
         return failed(
-            f"it is a node of another cluster of pai-install than {case.fleet.first}",
+            f"it is a node of another cluster of pai-install than {case.fleet.leader}",
             value=f"certificate {seen.authority}",
             expected=f"certificate {reference}",
             remedy="take it out of that cluster first: sudo kubeadm reset --force on this machine",
@@ -76,8 +76,8 @@ def _membership(case: Case) -> Result:
 
 def _authority(case: Case) -> str:
     """The digest of this cluster's certificate; empty when the first control plane has none or gave no evidence."""
-    first = case.fleet.evidence.get(case.fleet.first)
-    return first.kubernetes.authority if first is not None and first.has("kubernetes") else ""
+    leader = case.fleet.evidence.get(case.fleet.leader)
+    return leader.kubernetes.authority if leader is not None and leader.has("kubernetes") else ""
 
 
 @machine_check(
