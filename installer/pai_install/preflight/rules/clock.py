@@ -63,7 +63,9 @@ def clock(case: Case) -> Result | None:
     """The machine's clock agrees with that of the first control plane, and that one with the dev box's."""
     own, warn = require(offset_to_box(case.evidence.clock), "clock"), case.limit("clock-warn-seconds")
     leader = case.fleet.evidence.get(case.fleet.leader)
-    reference, other = (offset_to_box(leader.clock), case.fleet.leader) if leader and leader.has("clock") else (None, "")
+    reference, other = (
+        (offset_to_box(leader.clock), case.fleet.leader) if leader and leader.has("clock") else (None, "")
+    )
     if case.name == case.fleet.leader or reference is None:
         off, other = own, "the dev box"
     else:
