@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pai_install.checks.check import Check, unique
+from pai_install.ports import VXLAN_PORT
 
 _RUNTIME = "apply --phase runtime; journalctl --unit containerd --unit docker on that machine says why"
-_NETWORK = "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
+_NETWORK = (
+    f"kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port {VXLAN_PORT} must be open between machines"
+)
 
 
 def _container(name: str, program: str, runtime: str) -> Check[None]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from pai_install.plan.effects import effects, remarks
-from pai_install.plan.lead import lead_of, led_by
+from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.narrowing import narrowed
 from pai_install.plan.observed import Observed
@@ -39,8 +39,8 @@ def make_plan(
     )
     if limit:
         planned = _narrowed(planned, site, inventory, observed, limit)
-    lead = lead_of(site, observed)
-    return Plan(planned, led_by(inventory, lead), dict(unreachable or {}), lead)
+    leader = leader_of(site, observed)
+    return Plan(planned, with_leader(inventory, leader), dict(unreachable or {}), leader)
 
 
 def _narrowed(

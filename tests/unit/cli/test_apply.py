@@ -125,7 +125,7 @@ def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any
     assert run(["apply", "--site", str(site), "--yes", "--force-check", "swop"]) == ExitCode.USAGE
 
 
-def test_refused_lead_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
+def test_refused_leader_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
     swap = SWAP._replace(subject="master")
     world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED

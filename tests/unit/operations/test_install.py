@@ -43,7 +43,7 @@ def test_new_cluster_gets_every_phase_and_its_proof(site: Site, bare: Observatio
     assert (verify.proves, verify.previewed, health.previewed) == (True, False, False)
     assert health.action == LocalWork("health")
     assert health.needs == ("verify",)
-    assert plan.lead == "master"
+    assert plan.leader == "master"
 
 
 def test_nothing_to_do_proves_nothing(site: Site, done: Observation) -> None:
