@@ -1,4 +1,7 @@
-"""Ports of the cluster's own programs: one place for the numbers."""
+"""Ports that more than one part of the program, or what runs on machines, must agree on: one place for the numbers.
+
+What runs on machines cannot import this module; tests/contract/test_ports.py holds its numbers to these.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+API_PORT = 6443
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
 AUDIT_POLICY = "/etc/kubernetes/audit/policy.yaml"
 AUDIT_LOG_DIR = "/var/log/kubernetes/audit"
@@ -103,9 +104,13 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",
         "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
+<<<<<<< HEAD
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
         # kubeadm makes a token that nobody needs: for a minute, and good for no login
         "bootstrapTokens": [{"ttl": "1m0s", "usages": ["signing"]}],
+=======
+        "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": API_PORT},
+>>>>>>> main
     }
     if settings["dns_apart"]:
         init["patches"] = {"directory": PATCHES_DIR}
@@ -220,7 +225,7 @@ def kubeadm_join(settings: Mapping[str, Any]) -> str:
     }
     if settings.get("certificate_key"):
         join["controlPlane"] = {
-            "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
+            "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": API_PORT},
             "certificateKey": settings["certificate_key"],
         }
     return _yaml([join])

@@ -86,10 +86,10 @@ def test_variables_that_follow_from_others_have_values() -> None:
     wanted = {
         "master-1": {
             "time_sync_exclusive": False,
-            "control_plane_first": "master-1",
+            "control_plane_leader": "master-1",
             "control_plane_address": "192.0.2.11",
         },
-        "worker-1": {"time_sync_servers": ["192.0.2.11"], "worker_token_from": "master-1", "time_sync_exclusive": True},
+        "worker-1": {"time_sync_servers": ["192.0.2.11"], "worker_leader": "master-1", "time_sync_exclusive": True},
         "worker-2": {
             "api_proxy_servers": {"master-1": "192.0.2.11"},
             "cluster_verify_nodes": {"master-1": True, "worker-1": True, "worker-2": True},

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pai_install.checks.check import Check, unique
+from pai_install.ports import VXLAN_PORT
 
 _RUNTIME = "apply --phase runtime; journalctl --unit containerd --unit docker on that machine says why"
-_NETWORK = "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
+_NETWORK = (
+    f"kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port {VXLAN_PORT} must be open between machines"
+)
 
 
 def _container(name: str, program: str, runtime: str) -> Check[None]:
@@ -16,7 +19,7 @@ def _container(name: str, program: str, runtime: str) -> Check[None]:
         title=f"A container runs through {program} with {runtime}",
         judge=None,
         reads=f"the exit status of a busybox container started with {program}",
-        rule="FAIL when its image cannot be pulled, or it does not end with status 42",
+        rule="FAIL when the image cannot be pulled, or the container does not end with status 42",
         remedy=_RUNTIME,
     )
 
@@ -34,7 +37,7 @@ PROOFS: tuple[Check[None], ...] = (
         title="Swap is off",
         judge=None,
         reads="/proc/swaps",
-        rule="FAIL for any swap; SKIP in a container, whose swap is its host's",
+        rule="FAIL for any swap; SKIP in a container, where swap belongs to the host",
         source="kubelet (failSwapOn)",
         remedy="apply --phase base",
     ),
@@ -43,7 +46,7 @@ PROOFS: tuple[Check[None], ...] = (
         title="chrony synchronises the clock",
         judge=None,
         reads="chronyc -n tracking",
-        rule="FAIL without a source, or more than 0.1 s off, 20 s long",
+        rule="FAIL when, after 20 s, no source is selected or the offset is above 0.1 s",
         remedy="chronyc -n sources on this machine shows which servers answer; UDP port 123 must be open to them",
     ),
     _container("containerd-runc", "containerd", "runc"),
@@ -55,15 +58,15 @@ PROOFS: tuple[Check[None], ...] = (
         title="A pod starts on every node",
         judge=None,
         reads="the status of a busybox pod on that node",
-        rule="FAIL when it is not ready in time",
+        rule="FAIL when the pod is not ready in time",
         remedy="kubectl describe node; journalctl --unit kubelet on that machine",
     ),
     Check(
         id="pod-network",
-        title="Test pods can be made",
+        title="Test pods can be created",
         judge=None,
         reads="kubectl apply of a namespace with a pod and a Service for every node",
-        rule="FAIL when the API refuses them",
+        rule="FAIL when the API server refuses the objects",
         remedy="kubectl --namespace kube-system logs of kube-controller-manager and kube-apiserver",
     ),
     _from_a_pod("cluster-dns", "The cluster's DNS answers on every node", "nslookup of kubernetes.default in a pod"),
@@ -72,8 +75,8 @@ PROOFS: tuple[Check[None], ...] = (
         id="runtime-class-nvidia",
         title="A pod of RuntimeClass nvidia runs",
         judge=None,
-        reads="the status of such a pod on every node with NVIDIA devices",
-        rule="FAIL when it is not ready in time",
+        reads="the status of a pod of that class on every node with NVIDIA devices",
+        rule="FAIL when the pod is not ready in time",
         remedy=_RUNTIME,
     ),
 )
@@ -84,23 +87,24 @@ CONDITIONS: tuple[Check[None], ...] = (
         title="The Kubernetes API answers",
         judge=None,
         reads="kubectl on the control planes; an HTTP request from a pod of every node",
-        rule="FAIL when none answers",
+        rule="FAIL when no control plane answers",
         remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
     ),
     Check(
         id="node-ready",
-        title="Every machine is a node, Ready, at the version of the plan",
+        title="Every machine is a Ready node at the planned version",
         judge=None,
         reads="kubectl get nodes",
-        rule="FAIL when it is not there, not Ready or at another version; WARN when it is cordoned or under pressure",
+        rule="FAIL when the node is missing, not Ready or at another version; WARN when the node is cordoned or "
+        "under pressure",
         remedy="journalctl --unit kubelet on the machine",
     ),
     Check(
         id="system-pods",
-        title="The system's pods run",
+        title="The system pods run",
         judge=None,
         reads="kubectl get pods of the namespaces that pai-install fills",
-        rule="FAIL for one that is not ready",
+        rule="FAIL for a pod that is not ready",
         remedy="kubectl describe pod",
     ),
     Check(
@@ -116,16 +120,17 @@ CONDITIONS: tuple[Check[None], ...] = (
         title="The cluster's nodes are the machines of layout.yaml",
         judge=None,
         reads="names, addresses and machine ids of the nodes, and those of the machines",
-        rule="WARN for a node of no machine, a machine under another name, and one with another machine id than joined",
-        remedy="write the machine into layout.yaml as it is, or kubectl drain and kubectl delete node",
+        rule="WARN for a node without a machine, a machine under another name, and a machine id that changed after "
+        "the join",
+        remedy="correct the machine in layout.yaml, or kubectl drain and kubectl delete node",
     ),
     Check(
         id="fixed-setting",
-        title="The site asks for nothing that the running cluster cannot take",
+        title="The site changes no setting that is fixed in the running cluster",
         judge=None,
-        reads="what the control planes run with, and config.yaml and layout.yaml",
+        reads="the settings of the running control planes; config.yaml and layout.yaml",
         rule="FAIL for a changed value of a setting that cannot change; plan, apply and verify refuse it",
-        remedy="write the value back that runs; docs/site.md names the settings that cannot change",
+        remedy="restore the running value in the site; docs/site.md names the settings that cannot change",
     ),
 )
 CATALOGUE: Mapping[str, Check[None]] = {check.id: check for check in unique((*PROOFS, *CONDITIONS))}

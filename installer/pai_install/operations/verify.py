@@ -11,7 +11,7 @@ from pai_install.checks.finding import Finding
 from pai_install.cluster.identity import identity_findings, renamed
 from pai_install.operations.operation import Operation
 from pai_install.plan.changes import RefusedChange, refused_changes
-from pai_install.plan.lead import lead_of, led_by
+from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import VERIFY
@@ -48,9 +48,9 @@ class Verify(Operation):
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """Proves it on the machines that were named and answered; without a limit on all that answered."""
-        lead = lead_of(site, observation.machines)
+        leader = leader_of(site, observation.machines)
         steps = proof(site, observation, "asked for", self.limit)
-        return Plan(steps, led_by(observation.inventory, lead), observation.unreachable, lead)
+        return Plan(steps, with_leader(observation.inventory, leader), observation.unreachable, leader)
 
 
 def proof(site: Site, observation: Observation, reason: str, limit: Collection[str] = ()) -> tuple[Step, ...]:

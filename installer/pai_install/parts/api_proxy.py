@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from pai_install.parts.context import API_PROXY_PORT, Context
+from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, everywhere
+from pai_install.ports import API_PROXY_PORT
 from pai_install.site import Machine, Site
 
 

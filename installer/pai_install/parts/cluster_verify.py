@@ -10,7 +10,7 @@ from pai_install.site import Machine, Site
 
 
 class ClusterVerifyVariables(RoleVariables):
-    """nodes: node name -> whether jobs may run there. via: the control plane to ask. namespaces: of system pods."""
+    """nodes: node name -> whether jobs may run there. leader: the control plane to ask. namespaces: of system pods."""
 
     role = "cluster_verify"
     version: str
@@ -19,7 +19,7 @@ class ClusterVerifyVariables(RoleVariables):
     store_image: str
     runtimes: tuple[str, ...]
     namespaces: tuple[str, ...]
-    via: str
+    leader: str
 
 
 class ClusterVerify(Part):
@@ -29,7 +29,6 @@ class ClusterVerify(Part):
     phase = "verify"
     model = ClusterVerifyVariables
     after = ("control_plane",)
-    leader_variables = frozenset({"cluster_verify_via"})
 
     def variables(self, context: Context, machine: Machine) -> ClusterVerifyVariables:
         """What must be true in the end."""
@@ -41,7 +40,7 @@ class ClusterVerify(Part):
             store_image=f"{context.store_address}/busybox:{context.tag('busybox')}",
             runtimes=("runc", "nvidia") if site.sku_of(machine).has_nvidia else ("runc",),
             namespaces=context.namespaces,
-            via=context.leader.hostname,
+            leader=context.leader.hostname,
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:

@@ -10,13 +10,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from pai_install.components.model import ComponentSet
+from pai_install.ports import API_PROXY_PORT
 from pai_install.site import Machine, Site
 
 REGISTRY_HOST = "registry.pai.internal"
 API_NAME = "kubernetes.pai.internal"
-# where every machine's own proxy listens; the control planes themselves have API_SERVER_PORT
-API_PROXY_PORT = 7443
-API_SERVER_PORT = 6443
 
 
 class Artifact(BaseModel):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_install.parts.context import API_NAME, API_SERVER_PORT, REGISTRY_HOST, Artifact, Context
+from pai_install.parts.context import API_NAME, REGISTRY_HOST, Artifact, Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.ports import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT
 from pai_install.site import Machine, Site
 
 # its role puts a command of the same name on PATH that knows etcd's address and certificates
@@ -14,7 +15,7 @@ _PROGRAMS = (("etcdctl", "/usr/local/lib/pai-install/etcdctl"),)
 
 
 class ControlPlaneVariables(RoleVariables):
-    """first: the control plane that the others join."""
+    """leader: the control plane that the others join."""
 
     role = "control_plane"
     artifacts: tuple[Artifact, ...]
@@ -32,7 +33,7 @@ class ControlPlaneVariables(RoleVariables):
     node_prefix: int
     dns_apart: bool
     kubelet_config: dict[str, Any]
-    first: str
+    leader: str
     kubeconfig_dest: str
 
 
@@ -44,7 +45,6 @@ class ControlPlane(Part):
     model = ControlPlaneVariables
     after = ("container_runtime", "kubernetes_node", "api_proxy")
     namespaces = ("kube-system",)
-    leader_variables = frozenset({"control_plane_first"})
     # where the administrator's kubeconfig is written on the dev box
     not_settings = frozenset({"control_plane_kubeconfig_dest"})
 
@@ -73,7 +73,7 @@ class ControlPlane(Part):
             node_prefix=settings.pod_cidr_node_prefix,
             dns_apart=len(site.present_machines) > 1,
             kubelet_config=dict(settings.kubelet_config),
-            first=context.leader.hostname,
+            leader=context.leader.hostname,
             kubeconfig_dest=str(context.state_dir / "kubeconfig"),
         )
 
@@ -87,8 +87,8 @@ class ControlPlane(Part):
         del site, machine
         return (
             Port(API_SERVER_PORT, "Kubernetes API", ("kube-apiserver",), clients="machines"),
-            Port(2379, "etcd", ("etcd",), clients="control planes"),
-            Port(2380, "etcd", ("etcd",), clients="control planes"),
+            Port(ETCD_CLIENT_PORT, "etcd", ("etcd",), clients="control planes"),
+            Port(ETCD_PEER_PORT, "etcd", ("etcd",), clients="control planes"),
             Port(2381, "etcd", ("etcd",)),
             Port(10257, "kube-controller-manager", ("kube-controller-manager",)),
             Port(10259, "kube-scheduler", ("kube-scheduler",)),

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from pai_install.parts.context import Artifact, Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
+from pai_install.ports import KUBELET_PORT
 from pai_install.site import Machine, Site
 
 _PROGRAMS = (
@@ -49,7 +50,7 @@ class KubernetesNode(Part):
         """The kubelet's, and those of kube-proxy, which runs on every node."""
         del site, machine
         return (
-            Port(10250, "kubelet", ("kubelet",), clients="control planes"),
+            Port(KUBELET_PORT, "kubelet", ("kubelet",), clients="control planes"),
             Port(10248, "kubelet", ("kubelet",)),
             Port(10249, "kube-proxy", ("kube-proxy",)),
             Port(10256, "kube-proxy", ("kube-proxy",)),

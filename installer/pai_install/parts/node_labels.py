@@ -11,13 +11,13 @@ GPU_LABEL = "nvidia.com/gpu.present"
 
 
 class NodeLabelsVariables(RoleVariables):
-    """via: the control plane to ask."""
+    """leader: the control plane to ask."""
 
     role = "node_labels"
     name: str
     labels: dict[str, str]
     taints: tuple[str, ...]
-    via: str
+    leader: str
 
 
 class NodeLabels(Part):
@@ -27,7 +27,6 @@ class NodeLabels(Part):
     phase = "labels"
     model = NodeLabelsVariables
     after = ("control_plane",)
-    leader_variables = frozenset({"node_labels_via"})
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> NodeLabelsVariables | None:
@@ -35,8 +34,8 @@ class NodeLabels(Part):
         labels = _labels(context.site, machine)
         if not (labels or machine.taints):
             return None
-        via = context.leader.hostname
-        return NodeLabelsVariables(name=machine.hostname, labels=labels, taints=machine.taints, via=via)
+        leader = context.leader.hostname
+        return NodeLabelsVariables(name=machine.hostname, labels=labels, taints=machine.taints, leader=leader)
 
 
 def _labels(site: Site, machine: Machine) -> dict[str, str]:

@@ -89,7 +89,7 @@ class Part:
     name: of its record on a machine, and in plans. phase: a name of plan.phases.TITLES.
     model: its role's variables. after: parts that must have succeeded before, on any machine that has them.
     restarts, stops: units that the role restarts, or stops for good, on a machine where they run already.
-    namespaces: where its pods run. leader_variables: role variables that name the control plane to ask.
+    namespaces: where its pods run.
     not_settings: role variables that say nothing about the machine. removable: whether the role takes away what it
     made where the part is no longer wanted: it is then run with the role's defaults.
     """
@@ -101,7 +101,6 @@ class Part:
     restarts: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
-    leader_variables: frozenset[str] = frozenset()
     not_settings: frozenset[str] = frozenset()
     removable: bool = False
 
@@ -109,6 +108,11 @@ class Part:
     def role(self) -> str:
         """The role that installs it."""
         return self.model.role
+
+    @property
+    def leader_variables(self) -> frozenset[str]:
+        """The role's variable `leader`, where its model has it: the control plane to ask, no setting."""
+        return frozenset({f"{self.role}_leader"} if "leader" in self.model.model_fields else ())
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """Whether it may have work there: the machine wants it, or it would be taken away from it."""

@@ -8,12 +8,12 @@ from pai_install.site import Machine, Site
 
 
 class WorkerVariables(RoleVariables):
-    """token_from: the control plane that makes the join token."""
+    """leader: the control plane that makes the join token."""
 
     role = "worker"
     node_name: str
     endpoint: str
-    token_from: str
+    leader: str
 
 
 class Worker(Part):
@@ -23,7 +23,6 @@ class Worker(Part):
     phase = "workers"
     model = WorkerVariables
     after = ("control_plane",)
-    leader_variables = frozenset({"worker_token_from"})
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """Those that join as workers."""
@@ -33,4 +32,4 @@ class Worker(Part):
     def variables(self, context: Context, machine: Machine) -> WorkerVariables:
         """What a join needs."""
         leader = context.leader.hostname
-        return WorkerVariables(node_name=machine.hostname, endpoint=context.endpoint, token_from=leader)
+        return WorkerVariables(node_name=machine.hostname, endpoint=context.endpoint, leader=leader)

@@ -122,7 +122,7 @@ class Inventory:
 class Plan:
     """Ordered steps with work, and the hosts that could not be observed.
 
-    unreachable: host -> why; nothing is planned for these. lead: the control plane that the others join through.
+    unreachable: host -> why; nothing is planned for these. leader: the control plane that the others join through.
     nothing: why there is nothing to do, for a plan without steps. operation: which one this is the plan of, with its
     arguments as plain data. findings: what the operation says of the observation before anything ran.
     """
@@ -130,8 +130,8 @@ class Plan:
     steps: tuple[Step, ...]
     inventory: Inventory
     unreachable: Mapping[str, str] = field(default_factory=dict)
-    lead: str = ""
-    nothing: str = "every machine that answered is what the site says"
+    leader: str = ""
+    nothing: str = "every machine that answered matches the site"
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

@@ -74,7 +74,7 @@ class Fleet:
         return counted.most_common(1)[0][0] if counted else None
 
     @cached_property
-    def first(self) -> str:
+    def leader(self) -> str:
         """The first control plane."""
         return self.site.control_planes[0].hostname
 

@@ -14,7 +14,7 @@ from pai_install.preflight.report import PreflightReport
 from pai_install.preflight.rules.identity import COPIED
 from pai_install.report.model import PREFLIGHT, HostResult, HostStatus, PhaseResult
 
-TITLE = "Look for what is in the way"
+TITLE = "Run preflight checks"
 _MACHINE_ID = "machine-id"
 
 
@@ -31,17 +31,19 @@ class Admission:
         return {host: result.why for host, result in self.phase.hosts.items() if result.status is HostStatus.REFUSED}
 
 
-def admission(report: PreflightReport, *, looked_at: Collection[str], planned: Collection[str], lead: str) -> Admission:
-    """Refuses the machines with a FAIL; and, where the lead is one of them, all that have work.
+def admission(
+    report: PreflightReport, *, looked_at: Collection[str], planned: Collection[str], leader: str
+) -> Admission:
+    """Refuses the machines with a FAIL; and, where the leader is one of them, all that have work.
 
-    A machine that preflight only could not talk to is not refused: the run itself names it. lead: the control
+    A machine that preflight only could not talk to is not refused: the run itself names it. leader: the control
     plane that the others join through; without it nothing of a new cluster can be made.
     """
     failed = [finding for finding in report.findings if _in_the_way(finding)]
     why = {host: _reason(host, failed) for host in dict.fromkeys(finding.subject for finding in failed)}
-    if lead in why:
+    if leader in why:
         for host in planned:
-            why.setdefault(host, f"{lead}, which the others need, was refused")
+            why.setdefault(host, f"preflight refused {leader}, which the other machines need")
     hosts = {host: _result(why.get(host, "")) for host in dict.fromkeys((*looked_at, *why))}
     return Admission(PhaseResult(PREFLIGHT, TITLE, round(report.duration_s, 3), hosts), tuple(failed))
 

@@ -197,7 +197,7 @@ def admit(session: Session, prepared: Prepared) -> Prepared:
     stage.tell(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
     report = session.environment.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
     report = against_all(report, looked_at, machines)
-    found = admission(report, looked_at=looked_at, planned=prepared.plan.hosts, lead=prepared.plan.lead)
+    found = admission(report, looked_at=looked_at, planned=prepared.plan.hosts, leader=prepared.plan.leader)
     stage.tell(PhaseFinished(found.phase))
     write_atomic(session.run.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
     return replace(prepared, preflight=report, admission=found)

@@ -25,32 +25,32 @@ def fail(host: str, check: str = "swap") -> Finding:
 
 def test_everybody_is_let_in_where_nothing_fails() -> None:
     warning = Finding("swap", Verdict.WARN, "one", "is on")
-    found = admission(report(warning), looked_at=HOSTS, planned=HOSTS, lead="master")
+    found = admission(report(warning), looked_at=HOSTS, planned=HOSTS, leader="master")
     assert (found.refused, found.findings) == ({}, ())
     assert {result.status for result in found.phase.hosts.values()} == {HostStatus.OK}
     assert found.phase.duration_s == 2.0
 
 
 def test_every_reason_is_told_and_the_others_go_on() -> None:
-    found = admission(report(fail("two"), fail("two", "ports")), looked_at=HOSTS, planned=HOSTS, lead="master")
+    found = admission(report(fail("two"), fail("two", "ports")), looked_at=HOSTS, planned=HOSTS, leader="master")
     assert found.refused == {"two": "swap is wrong [swap]; ports is wrong [ports]"}
     assert [finding.id for finding in found.findings] == ["swap", "ports"]
     assert found.phase.hosts["one"].status is HostStatus.OK
 
 
-def test_without_the_lead_nobody_is_touched() -> None:
+def test_without_the_leader_nobody_is_touched() -> None:
     """Also machines that are no newcomers: their work needs the control plane."""
-    found = admission(report(fail("master")), looked_at=("master", "one"), planned=HOSTS, lead="master")
+    found = admission(report(fail("master")), looked_at=("master", "one"), planned=HOSTS, leader="master")
     assert found.refused == {
         "master": "swap is wrong [swap]",
-        "one": "master, which the others need, was refused",
-        "two": "master, which the others need, was refused",
+        "one": "preflight refused master, which the other machines need",
+        "two": "preflight refused master, which the other machines need",
     }
 
 
 @pytest.mark.parametrize("check", CONTACT_CHECKS)
 def test_dead_machine_is_named_by_the_run_and_not_refused(check: str) -> None:
-    assert admission(report(fail("master", check)), looked_at=HOSTS, planned=HOSTS, lead="master").refused == {}
+    assert admission(report(fail("master", check)), looked_at=HOSTS, planned=HOSTS, leader="master").refused == {}
 
 
 def seen(name: str, identity: str, *nodes: dict[str, str]) -> Observed:
@@ -64,7 +64,7 @@ def test_copy_of_a_machine_that_works_already_is_refused() -> None:
     assert [(item.id, item.verdict, item.subject, item.message) for item in found.findings] == [
         ("machine-id", Verdict.FAIL, "new", "one has the same machine id")
     ]
-    refused = admission(found, looked_at=("new",), planned=("new",), lead="master").refused
+    refused = admission(found, looked_at=("new",), planned=("new",), leader="master").refused
     assert refused == {"new": "one has the same machine id [machine-id]"}
 
 

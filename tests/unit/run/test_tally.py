@@ -60,13 +60,13 @@ def test_second_run_is_unchanged_apart_from_the_loop() -> None:
 def test_phase_that_ended_early_for_no_machines_fault_is_no_success() -> None:
     """An ignored error in a run_once task: Ansible stops, says 2, and counts no machine as failed."""
     tally = Tally(("a", "b"), NOTHING)
-    for step in done(event("ok", "a"), event("ignored", "a", msg="no route to the lead"), rc=2):
+    for step in done(event("ok", "a"), event("ignored", "a", msg="no route to the leader"), rc=2):
         tally.add(step)
     results = tally.results(complete=True)
     assert {result.status for result in results.values()} == {HostStatus.FAILED}
     failure = results["b"].failure
     assert failure is not None
-    assert failure.message == "Ansible ended the phase early: no route to the lead"
+    assert failure.message == "Ansible ended the phase early: no route to the leader"
 
 
 def test_hosts_that_the_phase_never_came_to_are_left() -> None:

@@ -62,9 +62,11 @@ def offset_to_box(clock: Clock | None) -> Offset | None:
 def clock(case: Case) -> Result | None:
     """The machine's clock agrees with that of the first control plane, and that one with the dev box's."""
     own, warn = require(offset_to_box(case.evidence.clock), "clock"), case.limit("clock-warn-seconds")
-    first = case.fleet.evidence.get(case.fleet.first)
-    reference, other = (offset_to_box(first.clock), case.fleet.first) if first and first.has("clock") else (None, "")
-    if case.name == case.fleet.first or reference is None:
+    leader = case.fleet.evidence.get(case.fleet.leader)
+    reference, other = (
+        (offset_to_box(leader.clock), case.fleet.leader) if leader and leader.has("clock") else (None, "")
+    )
+    if case.name == case.fleet.leader or reference is None:
         off, other = own, "the dev box"
     else:
         off = own - reference

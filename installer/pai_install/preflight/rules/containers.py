@@ -63,14 +63,14 @@ def _membership(case: Case) -> Result:
     if not seen.member:
         message = "pai-install was interrupted while it installed the machine; apply continues"
         return passed(seen.marker.get("state", ""), message=message)
-    first = case.fleet.evidence.get(case.fleet.first)
-    if not seen.authority or first is None or not first.has("kubernetes"):
-        blind = case.fleet.first if seen.authority else "the machine"
+    leader = case.fleet.evidence.get(case.fleet.leader)
+    if not seen.authority or leader is None or not leader.has("kubernetes"):
+        blind = case.fleet.leader if seen.authority else "the machine"
         return unknown(f"cannot compare: the cluster's certificate could not be read on {blind}")
     reference = _authority(case)
     if reference and seen.authority != reference:
         return failed(
-            f"the machine is a node of another pai-install cluster, not of {case.fleet.first}'s",
+            f"the machine is a node of another pai-install cluster, not of {case.fleet.leader}'s",
             value=f"certificate {seen.authority}",
             expected=f"certificate {reference}",
             remedy="remove the machine from that cluster first: sudo kubeadm reset --force on this machine",
@@ -80,8 +80,8 @@ def _membership(case: Case) -> Result:
 
 def _authority(case: Case) -> str:
     """The digest of this cluster's certificate; empty when the first control plane has none or gave no evidence."""
-    first = case.fleet.evidence.get(case.fleet.first)
-    return first.kubernetes.authority if first is not None and first.has("kubernetes") else ""
+    leader = case.fleet.evidence.get(case.fleet.leader)
+    return leader.kubernetes.authority if leader is not None and leader.has("kubernetes") else ""
 
 
 @machine_check(

@@ -1,4 +1,4 @@
-"""Which control plane lets others join and is asked about the cluster. Pure."""
+"""The leader: the control plane that lets others join and is asked about the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
 
-# Role variables that carry its name. They are no settings: a new leader does not change a machine.
-LED_BY = frozenset(name for part in PARTS for name in part.leader_variables)
+# Role variables that carry its name. They are no settings: a new leader changes no machine.
+LEADER_VARIABLES = frozenset(name for part in PARTS for name in part.leader_variables)
 
 
-def lead_of(site: Site, observed: Mapping[str, Observed]) -> str:
+def leader_of(site: Site, observed: Mapping[str, Observed]) -> str:
     """The host name of the first control plane that answered and is in a cluster; without one, the site's first.
 
     So a cluster is joined through whoever is there, and a first control plane that was installed anew joins the
@@ -28,15 +28,15 @@ def lead_of(site: Site, observed: Mapping[str, Observed]) -> str:
     return site.control_planes[0].hostname
 
 
-def led_by(inventory: Inventory, lead: str) -> Inventory:
+def with_leader(inventory: Inventory, leader: str) -> Inventory:
     """The inventory with that control plane in every variable that names it."""
     return replace(
         inventory,
-        shared_vars=_named(inventory.shared_vars, lead),
-        host_vars={host: _named(values, lead) for host, values in inventory.host_vars.items()},
+        shared_vars=_named(inventory.shared_vars, leader),
+        host_vars={host: _named(values, leader) for host, values in inventory.host_vars.items()},
     )
 
 
-def _named(variables: Mapping[str, Any], lead: str) -> Mapping[str, Any]:
-    found = LED_BY & variables.keys()
-    return {**variables, **dict.fromkeys(found, lead)} if found else variables
+def _named(variables: Mapping[str, Any], leader: str) -> Mapping[str, Any]:
+    found = LEADER_VARIABLES & variables.keys()
+    return {**variables, **dict.fromkeys(found, leader)} if found else variables

@@ -9,7 +9,7 @@ import pytest
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
-from pai_install.plan.lead import LED_BY, lead_of, led_by
+from pai_install.plan.leader import LEADER_VARIABLES, leader_of, with_leader
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed
 from pai_install.plan.planner import make_plan
@@ -47,7 +47,7 @@ def seen(**memberships: Membership) -> Mapping[str, Observed]:
 
 
 @pytest.mark.parametrize(
-    ("observed", "lead"),
+    ("observed", "leader"),
     [
         (seen(a=MEMBER, b=MEMBER, c=MEMBER), "a"),
         (seen(b=MEMBER, c=MEMBER), "b"),  # the first does not answer
@@ -59,28 +59,28 @@ def seen(**memberships: Membership) -> Mapping[str, Observed]:
         ({}, "a"),
     ],
 )
-def test_lead(three: Site, observed: Mapping[str, Observed], lead: str) -> None:
-    assert lead_of(three, observed) == lead
+def test_leader(three: Site, observed: Mapping[str, Observed], leader: str) -> None:
+    assert leader_of(three, observed) == leader
 
 
-def test_every_variable_names_the_lead(three: Site, inventory: Inventory) -> None:
+def test_every_variable_names_the_leader(three: Site, inventory: Inventory) -> None:
     plan = make_plan(three, inventory, seen(b=MEMBER, c=MEMBER, w=NEW))
     for host in ("b", "c"):
-        assert {**plan.inventory.shared_vars, **plan.inventory.host_vars[host]}["control_plane_first"] == "b"
-    assert plan.inventory.host_vars["w"]["worker_token_from"] == "b"
-    assert plan.inventory.shared_vars["cluster_verify_via"] == "b"
+        assert {**plan.inventory.shared_vars, **plan.inventory.host_vars[host]}["control_plane_leader"] == "b"
+    assert plan.inventory.host_vars["w"]["worker_leader"] == "b"
+    assert plan.inventory.shared_vars["cluster_verify_leader"] == "b"
 
 
 def test_nothing_else_changes(inventory: Inventory) -> None:
-    other = led_by(inventory, "c")
+    other = with_leader(inventory, "c")
     assert other.groups == inventory.groups
     for host, values in inventory.host_vars.items():
         assert other.host_vars[host].keys() == values.keys()
-        assert all(other.host_vars[host][name] == values[name] for name in values.keys() - LED_BY)
-    assert led_by(other, "a") == inventory
+        assert all(other.host_vars[host][name] == values[name] for name in values.keys() - LEADER_VARIABLES)
+    assert with_leader(other, "a") == inventory
 
 
-def test_another_lead_is_no_change_of_settings(inventory: Inventory) -> None:
+def test_another_leader_is_no_change_of_settings(inventory: Inventory) -> None:
     for values in (inventory.shared_vars, *inventory.host_vars.values()):
         for digests in values.get("pai_settings", {}).values():
-            assert not LED_BY & digests.keys()
+            assert not LEADER_VARIABLES & digests.keys()

@@ -22,11 +22,11 @@ INVENTORY = {
 }
 
 
-# only what asks the lead: what a role does before that must not touch the dev box
+# only what asks the leader: what a role does before that must not touch the dev box
 ROLES = {
-    "worker": ("main", {"worker_token_from": "dead", "worker_endpoint": "x:1", "worker_node_name": "one"}),
-    "node_labels": ("main", {"node_labels_via": "dead", "node_labels_labels": {"a": "b"}}),
-    "control_plane": ("join", {"control_plane_first": "dead", "control_plane_address": "10.0.0.1"}),
+    "worker": ("main", {"worker_leader": "dead", "worker_endpoint": "x:1", "worker_node_name": "one"}),
+    "node_labels": ("main", {"node_labels_leader": "dead", "node_labels_labels": {"a": "b"}}),
+    "control_plane": ("join", {"control_plane_leader": "dead", "control_plane_address": "10.0.0.1"}),
 }
 
 
