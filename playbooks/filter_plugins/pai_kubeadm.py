@@ -104,13 +104,9 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "apiVersion": "kubeadm.k8s.io/v1beta4",
         "kind": "InitConfiguration",
         "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
-<<<<<<< HEAD
-        "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": 6443},
+        "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": API_PORT},
         # kubeadm makes a token that nobody needs: for a minute, and good for no login
         "bootstrapTokens": [{"ttl": "1m0s", "usages": ["signing"]}],
-=======
-        "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": API_PORT},
->>>>>>> main
     }
     if settings["dns_apart"]:
         init["patches"] = {"directory": PATCHES_DIR}
