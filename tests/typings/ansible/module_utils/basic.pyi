@@ -6,7 +6,13 @@ class AnsibleModule:
     check_mode: bool
     run_command_environ_update: dict[str, str]
 
-    def __init__(self, argument_spec: Mapping[str, Any], *, supports_check_mode: bool = ...) -> None: ...
+    def __init__(
+        self,
+        argument_spec: Mapping[str, Any],
+        *,
+        supports_check_mode: bool = ...,
+        required_if: Sequence[tuple[str, str, tuple[str, ...]]] | None = ...,
+    ) -> None: ...
     def exit_json(self, **result: Any) -> NoReturn: ...
     def fail_json(self, msg: str, **result: Any) -> NoReturn: ...
     def run_command(
