@@ -10,6 +10,7 @@ import tomlkit
 CRI_IMAGES = "io.containerd.cri.v1.images"
 CRI_RUNTIME = "io.containerd.cri.v1.runtime"
 CNI_PROGRAMS = "/opt/cni/bin"
+CNI_CONFIGURATION = "/etc/pai-install/cni"
 
 
 def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +36,8 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
                 "enable_cdi": True,
                 # without the capability the kernel refuses lower scores and no pod would start
                 "restrict_oom_score_adj": not facts["sys_resource"],
-                "cni": {"conf_template": "/etc/containerd/cni.template.json", "max_conf_num": 1},
+                # a folder of our own: containerd would use whatever lies in that of the distribution
+                "cni": {"conf_dir": CNI_CONFIGURATION, "conf_template": "", "max_conf_num": 1},
                 "containerd": {"default_runtime_name": settings["default_runtime"], "runtimes": runtimes},
             },
         }

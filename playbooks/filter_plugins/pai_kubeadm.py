@@ -105,8 +105,8 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "kind": "InitConfiguration",
         "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": API_PORT},
-        # kubeadm makes a token that nobody needs: for a minute, and good for no login
-        "bootstrapTokens": [{"ttl": "1m0s", "usages": ["signing"]}],
+        # kubeadm makes a token that nobody needs: for a minute, and in a group that may do nothing
+        "bootstrapTokens": [{"ttl": "1m0s", "groups": ["system:bootstrappers:pai-install:none"]}],
     }
     if settings["dns_apart"]:
         init["patches"] = {"directory": PATCHES_DIR}

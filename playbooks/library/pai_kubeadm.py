@@ -68,6 +68,7 @@ from ansible.module_utils.pai_kubeadm_files import (
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
 from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
 from ansible.module_utils.pai_node_login import KUBELET_CONF_CHECK, LoginError, write_login
+from ansible.module_utils.pai_pod_network import forget
 from ansible.module_utils.pai_root_kubectl import (
     link_root_kubectl,
     root_kubectl_expectations,
@@ -186,6 +187,7 @@ class Member:
         for name in ("cni0", "flannel.1"):
             self.module.run_command(["ip", "link", "delete", name])  # fails where there is none
         shutil.rmtree(ADDRESS_LEASES, ignore_errors=True)
+        forget()
 
     def make_encryption_key(self) -> None:
         """Makes the key that encrypts secrets in etcd; an existing one is never touched."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pai_install.checks.result import Result, failed, passed, unknown, warned
 from pai_install.preflight.model import Case, machine_check
 
-_OWN_CNI = "10-containerd-net.conflist"
-
 
 @machine_check(
     id="kubernetes",
@@ -86,24 +84,18 @@ def _authority(case: Case) -> str:
 
 @machine_check(
     id="pod-network",
-    title="No other CNI configuration sorts before pai-install's",
+    title="No other pod network is configured",
     reads="kubernetes: /etc/cni/net.d",
-    rule="FAIL when another one sorts first by name, WARN when another one exists",
+    rule="WARN for any file there: containerd will not read it any more",
     source="containerd",
-    remedy="move the other configurations out of /etc/cni/net.d",
+    remedy="nothing, unless something else than Kubernetes uses that network through containerd",
 )
 def pod_network(case: Case) -> Result | None:
-    """No other pod network's configuration comes first."""
-    seen = case.evidence.kubernetes
-    foreign = [name for name in seen.cni if name != _OWN_CNI]
-    first = [name for name in foreign if name < _OWN_CNI]
-    if first:
-        shown = ", ".join(first)
-        message = "another pod network's configuration sorts first, so containerd would use it"
-        return failed(message, value=shown, expected=_OWN_CNI)
+    """containerd reads a folder of pai-install's own: files of podman, CRI-O or an earlier cluster do no harm."""
+    foreign = case.evidence.kubernetes.cni
     if foreign:
-        message = "other pod networks' configurations exist; pai-install's sorts first"
-        return warned(message, value=", ".join(foreign), expected=_OWN_CNI)
+        message = "configurations of another pod network exist; containerd will no longer read them"
+        return warned(message, value=", ".join(foreign), expected="none")
     return passed(message="no other pod network")
 
 

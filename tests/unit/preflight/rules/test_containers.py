@@ -51,13 +51,14 @@ def test_a_node_of_another_cluster_of_ours(site: Site) -> None:
 @pytest.mark.parametrize(
     ("cni", "verdict"),
     [
-        (["10-containerd-net.conflist"], "PASS"),
-        (["10-calico.conflist", "10-containerd-net.conflist"], "FAIL"),
-        (["10-containerd-net.conflist", "87-podman-bridge.conflist"], "WARN"),
+        (["10-containerd-net.conflist"], "WARN"),
+        (["10-calico.conflist"], "WARN"),
+        (["87-podman-bridge.conflist"], "WARN"),
         ([], "PASS"),
     ],
 )
 def test_pod_network(site: Site, cni: list[str], verdict: str) -> None:
+    """Also a file of an earlier cluster of ours, with its addresses: containerd reads another folder."""
     assert findings_of(site, "pod-network", {"worker1": {"kubernetes": {"cni": cni}}})["worker1"].verdict == verdict
 
 
