@@ -105,7 +105,7 @@ def kubeadm_init(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
         "kind": "InitConfiguration",
         "nodeRegistration": _registration(settings["name"], schedulable=settings["schedulable"]),
         "localAPIEndpoint": {"advertiseAddress": settings["address"], "bindPort": API_PORT},
-        # kubeadm makes a token that nobody needs: for a minute, and in a group that may do nothing
+        # kubeadm makes a token in any case: for a minute, in a group without rights
         "bootstrapTokens": [{"ttl": "1m0s", "groups": ["system:bootstrappers:pai-install:none"]}],
     }
     if settings["dns_apart"]:

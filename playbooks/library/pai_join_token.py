@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_join_token
-short_description: Make a join token that makes nobody a node, and take it away after the join
+short_description: Make a join token without the right to become a node, and take it away after the join
 description:
   - With a token a machine verifies the cluster and reads its settings. The certificates of pai_node_certificate decide
     who becomes which node. The rules by which kubeadm lets any holder of a token become any node are removed.

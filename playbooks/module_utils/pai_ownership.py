@@ -21,7 +21,7 @@ def not_roots(path: str) -> str:
 
 
 def open_folder(path: str) -> str:
-    """A sentence where somebody else than root could exchange the files of a folder.
+    """A sentence where another user than root could exchange the files of a folder.
 
     Its group may stay: distributions give /usr/local to one that has no members.
     """

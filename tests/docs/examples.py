@@ -34,6 +34,7 @@ machine-list:
   - {hostname: master, hostip: 10.0.0.10, machine-type: cpu, pai-master: "true"}
 """
 WORKERS = {"worker-3": 13, "worker-7": 17, "worker-8": 18, "worker-9": 19}
+DOCKER_TASKS = "docker_config"
 SYSCTL = "/etc/sysctl.d/zz-pai-install.conf"
 # only where a layout names labels or GPUs
 NOT_WANTED = {"node_labels", "device_plugin"}
@@ -112,7 +113,13 @@ def _changes() -> tuple[FileChange, ...]:
     daemon = "/etc/docker/daemon.json"
     for phase, task, path, before, after in (
         ("base", task_name("base", "main", "pai_kernel"), SYSCTL, "", "net.ipv4.ip_forward = 1\n"),
-        ("runtime", task_name("container_runtime", "docker", "pai_files"), daemon, _daemon("50m"), _daemon("100m")),
+        (
+            "runtime",
+            task_name("container_runtime", "docker_config", "pai_files"),
+            daemon,
+            _daemon("50m"),
+            _daemon("100m"),
+        ),
     ):
         diff = {"before": before, "after": after, "before_header": path, "after_header": path}
         collector.notice(TaskFinished(phase, "worker-3", task, "", "changed", 0.1, {"diff": [diff]}))

@@ -17,6 +17,7 @@ from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
 from pai_install.site import Machine, Site
@@ -47,6 +48,7 @@ PARTS: tuple[Part, ...] = (
     ContainerRuntime(),
     KubernetesNode(),
     ApiProxy(),
+    PodForwarding(),
     ControlPlane(),
     *(addon for addon in ADDONS if addon.phase == "network"),
     Worker(),

@@ -217,7 +217,8 @@ def test_part_is_found_by_its_name() -> None:
 
 def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site], components: ComponentSet) -> None:
     inventory = build_inventory(make_context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
-    everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "cluster_verify"}
+    everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding"}
+    everywhere |= {"cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
     addons = {part.name for part in ADDONS}
     assert own == {

@@ -1,0 +1,37 @@
+"""Packets of pods pass the firewalls of others on every machine, and none of a pod enters the tunnel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, RoleVariables, everywhere
+from pai_install.ports import VXLAN_PORT
+from pai_install.site import Machine, Site
+
+
+class PodForwardingVariables(RoleVariables):
+    """cidr: addresses of all pods. tunnel_port: of the pod network, 0 where it has no tunnel."""
+
+    role = "pod_forwarding"
+    cidr: str
+    tunnel_port: int
+
+
+class PodForwarding(Part):
+    """Every machine."""
+
+    name = "pod_forwarding"
+    phase = "runtime"
+    model = PodForwardingVariables
+
+    def variables(self, context: Context, machine: Machine) -> PodForwardingVariables:
+        """Only VXLAN has a port."""
+        del machine
+        settings = context.site.settings
+        port = VXLAN_PORT if settings.flannel_backend == "vxlan" else 0
+        return PodForwardingVariables(cidr=str(settings.pod_cidr), tunnel_port=port)
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """The same everywhere."""
+        return everywhere(site, machine)
