@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,20 @@ def test_nodes_addresses_are_filled_in_and_recorded(api: Api, run_module: Run, t
     assert cidr_in(tmp_path / "cni" / "10-pods.conflist") == "10.200.3.0/24"
     assert [item["path"] for item in said["managed"]] == [str(tmp_path / "cni" / "10-pods.conflist")]
     assert not run_module("pai_pod_network", ask=True)["changed"]
+    assert [path.name for path in (tmp_path / "cni").iterdir()] == ["10-pods.conflist"]
+
+
+def test_containerd_notices_the_file(
+    api: Api, run_module: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """containerd 2.3 ignores what is created in its folder or moved there; it loads when one there is renamed."""
+    moved: list[tuple[str, str]] = []
+    replace = os.replace
+    monkeypatch.setattr(os, "replace", lambda old, new: (moved.append((old, new)), replace(old, new)))
+    run_module("pai_pod_network", ask=True)
+    (old, new) = moved[0]
+    assert Path(old).parent == Path(new).parent == tmp_path / "cni"
+    assert Path(old).suffix not in (".conf", ".conflist", ".json")
 
 
 def test_known_addresses_are_not_asked_for_again(api: Api, run_module: Run, tmp_path: Path) -> None:
