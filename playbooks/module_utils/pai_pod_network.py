@@ -61,7 +61,7 @@ def write(text: str) -> None:
     """Writes the file in one step: containerd reads the folder when something in it changes."""
     folder = os.path.dirname(CONFIGURATION)
     os.makedirs(folder, mode=0o755, exist_ok=True)
-    # containerd loads the folder when a file in it is written or renamed, not when one is moved there from elsewhere; it
+    # containerd loads the folder when a file in it is written or renamed, not when one is moved there; it
     # reads files with the endings of CNI alone
     descriptor, temporary = tempfile.mkstemp(dir=folder, suffix=".new")
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
