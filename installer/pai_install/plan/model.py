@@ -150,7 +150,7 @@ class Plan:
     def redactor(self) -> Redactor:
         """Masks every secret of the inventory and of the steps' own variables."""
         own = secret_values([_variables(action) for step in self.steps for action in (step.action, step.undo)])
-        return Redactor({*secret_values(self.inventory.as_ansible()), *own}) if own else self.inventory.redactor
+        return self.inventory.redactor.also(own)
 
 
 def _variables(action: Action | None) -> Vars:
