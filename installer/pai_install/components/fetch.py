@@ -12,7 +12,7 @@ from pai_install.components.modules import Modules
 from pai_install.components.progress import Progress, silent
 from pai_install.components.requirements import check_disk, missing
 from pai_install.components.source import Source, Workshop
-from pai_install.components.store import Entry, Store, default_cache
+from pai_install.components.store import CacheEntry, Store, default_cache
 from pai_install.components.upstream import Upstream
 from pai_install.errors import ExitCode, PaiError
 
@@ -35,7 +35,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
     return Upstream(catalogue, mirror_url if name == "mirror" else "")
 
 
-def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[Pick, Entry | None]:
+def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[Pick, CacheEntry | None]:
     """What of the selection is in the cache, verified; fetches nothing."""
     store = Store(cache or default_cache())
     return {pick: store.lookup(source.key(pick), silent) for pick in selection.picks}
@@ -91,7 +91,7 @@ def _check_box(wanted: Sequence[Pick], source: Source, store: Store) -> None:
     check_disk(store.root, max(source.disk_mb(pick) for pick in wanted))
 
 
-def _produce(pick: Pick, source: Source, workshop: Workshop) -> Entry:
+def _produce(pick: Pick, source: Source, workshop: Workshop) -> CacheEntry:
     key = source.key(pick)
     known = workshop.store.lookup(key, workshop.progress)  # another process may have made it meanwhile
     if known:

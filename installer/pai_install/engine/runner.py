@@ -50,7 +50,7 @@ class RunnerEngine:
         self._log = log
         self._accept_new = accept_new_host_keys
         self._environ = dict(os.environ if environ is None else environ)
-        self._owner = processes.Owner.current()
+        self._owner = processes.OwnerProcess.current()
         self._stack = ExitStack()
         self._sockets: Path | None = None
 
