@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_install.report.causes import known_causes
-
 from tests.docs.markdown import table
 
 
