@@ -167,7 +167,7 @@ class ClusterCheck:
             remedy = "kubectl --namespace kube-system logs of kube-controller-manager and kube-apiserver"
             return [
                 finding(
-                    "pod-network", "FAIL", "cluster", "the test pods cannot be made", value=said[-300:], remedy=remedy
+                    "pod-network", "FAIL", "cluster", "cannot create the test pods", value=said[-300:], remedy=remedy
                 )
             ]
         pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])

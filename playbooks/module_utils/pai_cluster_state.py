@@ -102,34 +102,34 @@ def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
     """The verdict on the node that must be there, at that version."""
     if node is None:
         remedy = "pai-install apply; journalctl --unit kubelet on the machine"
-        return finding("node-ready", "FAIL", name, "is not in the cluster", expected="a node", remedy=remedy)
+        return finding("node-ready", "FAIL", name, "not a node of the cluster", expected="a node", remedy=remedy)
     if node["ready"] is not True:
         value = node["why"] or "NotReady"
         remedy = "journalctl --unit kubelet on the machine"
-        return finding("node-ready", "FAIL", name, "is not Ready", value=value, expected="Ready", remedy=remedy)
+        return finding("node-ready", "FAIL", name, "node is not Ready", value=value, expected="Ready", remedy=remedy)
     if node["version"] != version:
-        message = "runs another version than planned"
+        message = "node does not run the planned version"
         value = node["version"] or "unknown"
         return finding("node-ready", "FAIL", name, message, value=value, expected=version, remedy="pai-install apply")
     if node["cordoned"] is not False:
-        remedy = f"kubectl uncordon {name}, when the reason is gone"
-        return finding("node-ready", "WARN", name, "is cordoned: no new jobs start there", remedy=remedy)
+        remedy = f"kubectl uncordon {name}, once the reason is resolved"
+        return finding("node-ready", "WARN", name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node["pressure"]:
         said = ", ".join(node["pressure"])
-        remedy = f"kubectl describe node {name}; pods are turned away or evicted there until it is gone"
-        message = f"is Ready, but says {said}"
+        remedy = f"kubectl describe node {name}; the node rejects or evicts pods until the pressure ends"
+        message = f"node is Ready, but reports {said}"
         return finding("node-ready", "WARN", name, message, value=said, expected="none", remedy=remedy)
-    return finding("node-ready", "PASS", name, f"is Ready at {version}", value=version, expected=version)
+    return finding("node-ready", "PASS", name, f"node is Ready at {version}", value=version, expected=version)
 
 
 def judge_pods(pods: list[Facts]) -> list[dict[str, str]]:
     """The verdicts on the pods of the system."""
     bad = [pod for pod in pods if not pod_is_well(pod)]
     if pods and not bad:
-        return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} pods of the system run")]
+        return [finding("system-pods", "PASS", "cluster", f"all {len(pods)} system pods run")]
     if not pods:
         remedy = "kubectl get pods --all-namespaces"
-        message = "no pod of the system is there"
+        message = "there are no system pods"
         return [finding("system-pods", "FAIL", "cluster", message, expected="Running and ready", remedy=remedy)]
     return [
         finding(

@@ -172,7 +172,7 @@ def _outcome() -> Outcome:
     return Outcome(
         duration_s=83.0,
         phases=(
-            PhaseResult("observe", "Look at the machines", 1.3, dict.fromkeys(("master", "worker-8"), fine)),
+            PhaseResult("observe", "Observe the machines", 1.3, dict.fromkeys(("master", "worker-8"), fine)),
             PhaseResult("runtime", "Install the container runtimes", 81.7, {"worker-8": failed}),
             PhaseResult("workers", "Join the workers", 0.0, {"worker-8": left}),
         ),

@@ -22,7 +22,7 @@ def test_the_plan_named_every_restart_before_the_first_run(founding: Founding) -
         ("runtime", EXISTING): ["restarts containerd.service", "restarts docker.service"],
     }
     remarks = next(step["remarks"] for step in phases["runtime"] if step["host"] == EXISTING)
-    assert remarks == ["1 running container of Docker runs on: live-restore is turned on first"]
+    assert remarks == ["1 running container of Docker keeps running: live-restore is turned on first"]
 
 
 def test_the_container_never_stopped(founding: Founding) -> None:

@@ -16,7 +16,7 @@ from pai_install.run.request import Request
 @acting_options
 @pass_environment
 def command(*, request: Request, how: How, environment: Environment) -> int:
-    """Make the machines what the site says, and prove it.
+    """Bring the machines to the state that the site describes, and verify the cluster.
 
     Machines that already are as the site says are left alone; those that were never touched before go through
     preflight first. One that is refused there, fails or does not answer stops none of the others; running the same

@@ -7,9 +7,9 @@ import os
 
 from pai_install.errors import ExitCode, PaiError
 
-_RIGHTS = "run as the user who owns it, or give this user the right to write there; --site names another folder"
+_RIGHTS = "run as the owner of the folder, or give this user write permission; --site names another folder"
 _ROOM = "make room on the disk, or move the site to another one; then run the same command again"
-_IN_THE_WAY = "move away what is there; then run the same command again"
+_IN_THE_WAY = "move the existing file away; then run the same command again"
 _DISK = "check the disk (dmesg) and how it is mounted"
 _HANDLES = "raise the limit of open files (ulimit -n)"
 
@@ -30,7 +30,7 @@ _REMEDIES = {
     errno.ENFILE: _HANDLES,
 }
 # a folder is made where a file is, or the other way round: the system's own words name only half of it
-_WORDS = {errno.EEXIST: "something else is there already"}
+_WORDS = {errno.EEXIST: "another file is already there"}
 
 
 def refused_by_box(error: OSError) -> PaiError | None:

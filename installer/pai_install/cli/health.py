@@ -23,7 +23,7 @@ from pai_install.report.console import progress
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
 
-_SHARE = "Share of nodes that may be out; above 0 at least one."
+_SHARE = "Share of nodes that may be cordoned; above 0 at least one."
 FORMATS = ("table", "json", "html", "junit", "prometheus")
 
 
@@ -46,11 +46,15 @@ class Output:
 @site_option
 @limit_option
 @accept_new_option
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="How to report.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="table", show_default=True, help="Format of the report."
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 @click.option("--all", "everything", is_flag=True, help="With json: also every PASS and SKIP.")
 @click.option("--strict", is_flag=True, help="Exit with 7 also for WARN and UNKNOWN.")
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Keep the evidence (.gz: compressed).")
+@click.option(
+    "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the evidence to this file (.gz: compressed)."
+)
 @from_option
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
 @click.option("--deep-image", default="", metavar="IMAGE", help="Also run this image in Docker, containerd, a pod.")
@@ -59,7 +63,7 @@ class Output:
 @click.option("--max-cordoned", default=0.2, show_default=True, type=click.FloatRange(0, 1), help=_SHARE)
 @click.pass_context
 def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 - click's values, one by one below
-    """Say which machine or GPU is sick, why, and what to do.
+    """Show which machine or GPU is unhealthy, why, and what to do.
 
     Reads the machines and changes nothing on them. Exit code 7 when anything FAILs.
     """
@@ -68,7 +72,7 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
         return ExitCode.OK
     if options["act"] and options["source"] is not None:
         raise PaiError(
-            "--act is for what machines say now, not for saved evidence",
+            "--act needs live evidence, not saved evidence",
             remedy="leave --from or --act out",
             exit_code=ExitCode.USAGE,
         )
@@ -173,11 +177,11 @@ def _cordon(options: dict[str, Any], report: HealthReport) -> None:
     for name, check in plan.cordon.items():
         click.echo(f"cordoned {name}: {check}", err=True)
     for name in plan.release:
-        click.echo(f"released {name}: it has recovered", err=True)
+        click.echo(f"released {name}: the machine has recovered", err=True)
     for name, why in plan.kept.items():
         click.echo(f"still cordoned {name}: {why}", err=True)
     for name in plan.refused:
-        click.echo(f"not cordoned {name}: more than {share:.0%} of the nodes would be out", err=True)
+        click.echo(f"not cordoned {name}: more than {share:.0%} of the nodes would be cordoned", err=True)
 
 
 def _own(context: click.Context, **values: Any) -> dict[str, Any]:  # noqa: ANN401 - click's values
@@ -202,7 +206,7 @@ def _refuse(context: click.Context, *names: str) -> None:
 @limit_option
 @from_option
 @click.option("--every", default=60, show_default=True, type=click.IntRange(5), help="Seconds between runs.")
-@click.option("--runs", default=0, type=click.IntRange(0), help="End after so many (0: never).")
+@click.option("--runs", default=0, type=click.IntRange(0), help="Stop after this many runs (0: never).")
 @click.pass_context
 def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Repeat, and show only what changes."""
@@ -259,7 +263,7 @@ def history(context: click.Context, /, *, machine: str, **own: Any) -> int:  # n
 
     found = HealthStore(state_of(options["site_dir"]).health).history(machine)
     if not found:
-        raise PaiError(f"no run has looked at {machine} yet", exit_code=ExitCode.USAGE)
+        raise PaiError(f"no health run of {machine} yet", exit_code=ExitCode.USAGE)
     if options["form"] == "json":
         click.echo(json.dumps({"schema_version": 1, "machine": machine, "runs": [item.as_json() for item in found]}))
         return ExitCode.OK
@@ -284,7 +288,7 @@ def _words(verdict: str, checks: Iterable[str]) -> str:
 @site_option
 @limit_option
 @from_option
-@click.option("--accept", is_flag=True, help="Take what is now as normal from now on.")
+@click.option("--accept", is_flag=True, help="Accept the current state as the baseline.")
 @click.pass_context
 def baseline(context: click.Context, /, *, accept: bool, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Show the accepted link widths, speeds, memory and NVLinks of each GPU, or accept the present ones."""

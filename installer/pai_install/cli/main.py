@@ -34,14 +34,14 @@ VERBS: dict[str, str] = {
     "schema": "Print the JSON Schema of a site's file or of a report.",
     "components": "List, fetch and verify third-party programs.",
     "inventory": "Print the Ansible inventory of the site.",
-    "preflight": "Say what about the machines would make an installation fail.",
+    "preflight": "Find out what would make an installation fail.",
     "plan": "Show what apply would change, and why; changes nothing.",
-    "apply": "Make the machines what the site says, and prove it.",
+    "apply": "Bring the machines to the state that the site describes, and verify the cluster.",
     "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
-    "health": "Say which machine or GPU is sick, why, and what to do.",
+    "health": "Show which machine or GPU is unhealthy, why, and what to do.",
     "node": "Take nodes of the cluster out of scheduling and back.",
-    "explain": "Say what a check reads, its rule and numbers, and what to do.",
+    "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",
     "lab": "Throw-away machines on the dev box: up, down, status, ssh.",
@@ -68,7 +68,7 @@ class _Verbs(click.Group):
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pai-install")
-@click.option("--debug", is_flag=True, help="Show tracebacks; may also stand behind the verb.")
+@click.option("--debug", is_flag=True, help="Show tracebacks; also accepted after the verb.")
 def cli(*, debug: bool) -> None:
     """Install and operate a shared GPU training cluster.
 
@@ -101,7 +101,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
     """Says how a verb ended and gives the exit code."""
     match error:
         case click.Abort() if not isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
-            click.echo("stopped: the question was not answered with yes", err=True)
+            click.echo("aborted: not confirmed", err=True)
             return ExitCode.INTERRUPTED
         case click.ClickException():
             error.show()

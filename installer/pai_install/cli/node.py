@@ -49,9 +49,9 @@ def uncordon(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: E
 @command.command()
 @site_option
 @nodes_argument
-@click.option("--grace", type=click.IntRange(0), help="Seconds that a pod gets to end.  [default: its own]")
+@click.option("--grace", type=click.IntRange(0), help="Grace period of a pod in seconds.  [default: the pod's own]")
 @click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds for each node.")
-@click.option("--force", is_flag=True, help="Also remove pods that nothing starts again or that a budget protects.")
+@click.option("--force", is_flag=True, help="Also remove pods without a controller or under a disruption budget.")
 @acting_options
 @pass_environment
 def drain(

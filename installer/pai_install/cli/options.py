@@ -21,16 +21,16 @@ format_option = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="How to report.",
+    help="Format of the report.",
 )
-yes_option = click.option("--yes", is_flag=True, help="Do not ask; for scripts.")
+yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation; for scripts.")
 accept_new_option = click.option(
     "--accept-new",
     is_flag=True,
     help="Record the SSH host keys of machines that have none in the site's known_hosts yet.",
 )
 force_check_option = click.option(
-    "--force-check", "forced", multiple=True, metavar="ID", help="Let this preflight check's failures pass; repeatable."
+    "--force-check", "forced", multiple=True, metavar="ID", help="Ignore failures of this preflight check; repeatable."
 )
 
 
@@ -43,7 +43,7 @@ def names(context: click.Context, parameter: click.Parameter, values: tuple[str,
     for value in values:
         found = [word for part in value.split(",") if (word := part.strip())]
         if not found:
-            message = f"{value!r} names nothing; leave the option out to mean all."
+            message = f"{value!r} is empty; leave the option out to select all."
             raise click.BadParameter(message, ctx=context, param=parameter)
         words += found
     return tuple(dict.fromkeys(words))

@@ -22,7 +22,7 @@ from pai_install.system.output import output_may_be_lost
 
 @click.command
 @run_options
-@click.option("--no-diff", is_flag=True, help="Only phases, machines and reasons; quicker.")
+@click.option("--no-diff", is_flag=True, help="Only phases, machines and reasons; faster.")
 @format_option
 @pass_environment
 def command(*, request: Request, no_diff: bool, output_format: str, environment: Environment) -> int:

@@ -28,11 +28,13 @@ FORMATS = ("text", "json", "html", "junit", "prometheus")
 @site_option
 @limit_option
 @force_check_option
-@click.option("--all", "everything", is_flag=True, help="Show also what is right and what was skipped.")
-@click.option("--list-checks", is_flag=True, help="Only list the checks and what each wants.")
+@click.option("--all", "everything", is_flag=True, help="Also show passed and skipped checks.")
+@click.option("--list-checks", is_flag=True, help="Only list the checks and their requirements.")
 @accept_new_option
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="How to report.")
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report there.")
+@click.option(
+    "--format", "form", type=click.Choice(FORMATS), default="text", show_default=True, help="Format of the report."
+)
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the report to this file.")
 def command(
     *,
     site_dir: Path,

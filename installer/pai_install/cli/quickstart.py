@@ -94,7 +94,7 @@ def _summary(site: Site, folder: Path, seconds: float) -> str:
             f"{_count(site)} a verified Kubernetes cluster after {seconds / 60:.1f} min.",
             f"  ./pai-install kubectl {here} -- get nodes     look at it",
             f"  ./pai-install apply {here}                    again: changes nothing",
-            f"  ./pai-install lab ssh {here} {site.control_planes[0].hostname}    go onto a machine",
+            f"  ./pai-install lab ssh {here} {site.control_planes[0].hostname}    log in to a machine",
             f"  ./pai-install lab down {here} --yes           remove it all",
         ]
     )

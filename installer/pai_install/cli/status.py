@@ -33,11 +33,11 @@ from pai_install.site.load import load_site
 @format_option
 @pass_environment
 def command(*, site_dir: Path, offline: bool, output_format: str, environment: Environment) -> int:
-    """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
+    """Show machines, cluster, what differs from the site, and the last run; changes nothing.
 
     Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well or
     not proven. While another run works on the site, only what the dev box knows is shown. Nothing is fetched: without
-    the site's components on the dev box it does not look for what is not as the site says.
+    the site's components on the dev box it does not look for what differs from the site.
     """
     found = status(site_dir, environment, offline=offline)
     if output_format == "json":
@@ -89,5 +89,5 @@ def _last_run(state: StateFolder) -> LastRun | None:
         try:
             return last_run_of(report.parent.name, json.loads(report.read_text()))
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            say(f"{report} is broken and passed over")
+            say(f"ignored: {report} is damaged")
     return None

@@ -28,7 +28,7 @@ SCHEMA_VERSION = 1
 def command(*, site_dir: Path, output_format: str, annotated: bool) -> int:
     """Check the site's files and show what they mean. Exit status 0, or 3 when the site has errors."""
     if annotated and output_format == "json":
-        raise click.UsageError("--annotate prints text: it does not go with --format json, which has every place")
+        raise click.UsageError("--annotate prints text; --format json gives every place by itself")
     reading = read_site(site_dir)
     if output_format == "json":
         click.echo(json.dumps(_report(reading), indent=2))

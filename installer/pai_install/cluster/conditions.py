@@ -72,21 +72,21 @@ def node_finding(name: str, node: Node | None, version: str) -> Finding:
     """The verdict on the node that must be there, at that version."""
     if node is None:
         remedy = "pai-install apply; journalctl --unit kubelet on the machine"
-        return _node(Verdict.FAIL, name, "is not in the cluster", expected="a node", remedy=remedy)
+        return _node(Verdict.FAIL, name, "not a node of the cluster", expected="a node", remedy=remedy)
     if node.ready is not True:
         remedy = "journalctl --unit kubelet on the machine"
-        return _node(Verdict.FAIL, name, "is not Ready", node.why or "NotReady", "Ready", remedy)
+        return _node(Verdict.FAIL, name, "node is not Ready", node.why or "NotReady", "Ready", remedy)
     if node.version != version:
-        message = "runs another version than planned"
+        message = "node does not run the planned version"
         return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install apply")
     if node.cordoned is not False:
-        remedy = f"kubectl uncordon {name}, when the reason is gone"
-        return _node(Verdict.WARN, name, "is cordoned: no new jobs start there", remedy=remedy)
+        remedy = f"kubectl uncordon {name}, once the reason is resolved"
+        return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)
     if node.pressure:
         said = ", ".join(node.pressure)
-        remedy = f"kubectl describe node {name}; pods are turned away or evicted there until it is gone"
-        return _node(Verdict.WARN, name, f"is Ready, but says {said}", said, "none", remedy)
-    return _node(Verdict.PASS, name, f"is Ready at {version}", version, version)
+        remedy = f"kubectl describe node {name}; the node rejects or evicts pods until the pressure ends"
+        return _node(Verdict.WARN, name, f"node is Ready, but reports {said}", said, "none", remedy)
+    return _node(Verdict.PASS, name, f"node is Ready at {version}", version, version)
 
 
 def _node(verdict: Verdict, name: str, message: str, value: str = "", expected: str = "", remedy: str = "") -> Finding:
@@ -97,11 +97,11 @@ def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
     """The verdicts on the pods of the system."""
     if not pods:
         remedy = "kubectl get pods --all-namespaces"
-        message = "no pod of the system is there"
+        message = "there are no system pods"
         return (Finding("system-pods", Verdict.FAIL, "cluster", message, "", "Running and ready", remedy),)
     bad = [pod for pod in pods if not pod.well]
     if not bad:
-        return (Finding("system-pods", Verdict.PASS, "cluster", f"all {len(pods)} pods of the system run"),)
+        return (Finding("system-pods", Verdict.PASS, "cluster", f"all {len(pods)} system pods run"),)
     return tuple(
         Finding(
             "system-pods",
@@ -130,7 +130,9 @@ def _certificates(site: Site, observed: Mapping[str, Observed], now: float) -> I
 
 def _unread(host: str, entry: Certificate) -> Finding:
     message = f"cannot read the expiry date of {entry.path}"
-    return Finding("certificates", Verdict.UNKNOWN, host, message, entry.problem, remedy="openssl x509 -text there")
+    return Finding(
+        "certificates", Verdict.UNKNOWN, host, message, entry.problem, remedy="read the file with openssl x509"
+    )
 
 
 def _soonest(host: str, expires: int, path: str, *, now: float) -> Finding:
@@ -149,5 +151,5 @@ def _soonest(host: str, expires: int, path: str, *, now: float) -> Finding:
 
 def _renewal(path: str) -> str:
     if "kubelet" in path and "apiserver" not in path:
-        return "the kubelet should have renewed it: journalctl --unit kubelet; systemctl restart kubelet"
+        return "the kubelet should have renewed the certificate: journalctl --unit kubelet; systemctl restart kubelet"
     return "kubeadm certs renew all on this machine, then restart its control plane pods"

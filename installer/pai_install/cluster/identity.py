@@ -53,11 +53,11 @@ def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Fin
         delete = f"kubectl drain {node.name}, kubectl delete node {node.name}"
         if node.name in machines:
             message = f"the node is the machine that layout.yaml calls {machines[node.name]}"
-            remedy = f"write hostname: {node.name} in layout.yaml, or take the node out: {delete}"
+            remedy = f"write hostname: {node.name} in layout.yaml, or remove the node: {delete}"
             yield Finding(CHECK, Verdict.WARN, node.name, message, node.name, machines[node.name], remedy)
         else:
             message = "the cluster has this node, layout.yaml does not"
-            remedy = f"add the machine to layout.yaml, or take the node out: {delete}"
+            remedy = f"add the machine to layout.yaml, or remove the node: {delete}"
             yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, "a machine of layout.yaml", remedy)
 
 
@@ -66,7 +66,7 @@ def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Findi
         seen = observed.get(node.name)
         if seen is None or not (node.machine_id and seen.machine_id) or node.machine_id == seen.machine_id:
             continue
-        message = "the machine has another machine id than the one that joined as this node"
+        message = "the machine id is not the one with which this node joined"
         again = "sudo systemctl restart kubelet there" if seen.kubernetes.node else "apply joins it again"
-        remedy = f"it was installed anew, or hostip leads to another machine; if it is the right one: {again}"
+        remedy = f"the machine was reinstalled, or hostip leads to another machine; if it is the right one: {again}"
         yield Finding(CHECK, Verdict.WARN, node.name, message, seen.machine_id, node.machine_id, remedy)

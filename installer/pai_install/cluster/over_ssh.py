@@ -211,11 +211,11 @@ def _answers(host: str, done: proc.Completed, calls: Sequence[Call]) -> tuple[An
             return tuple(Answer(row["rc"], row["out"], row["err"]) for row in raw)
         except (binascii.Error, zlib.error, ValueError, KeyError, TypeError, IndexError):
             pass  # cut off, or something else wrote there: lost
-    why = done.stderr.strip()[-400:] or f"exit status {done.returncode}, and no word"
+    why = done.stderr.strip()[-400:] or f"exit status {done.returncode} without a message"
     if remote.BEGIN not in done.stdout or all(call.reads for call in calls):
         return why
     raise PaiError(
-        f"the connection to {host} was lost before it said what became of the request",
+        f"the connection to {host} was lost before the answer to the request",
         details=why,
-        remedy="look at what was done with pai-install status, then run the command again",
+        remedy="see with pai-install status what was done, then run the same command again",
     )

@@ -26,8 +26,8 @@ _NOT_REACHED = re.compile(
     rf"Unable to connect to the server|stat \S*admin\.conf|{MISSING}"
 )
 _REMEDIES = {
-    "Conflict": "another program owns that field: change it there, or let pai-install take it over",
-    "Forbidden": "an admission rule of the cluster forbids it; what it says is above",
+    "Conflict": "another program owns that field: change the value there, or let pai-install take the field over",
+    "Forbidden": "an admission rule of the cluster forbids the change; its message is above",
     "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
     "Timeout": "pai-install status",
 }
@@ -58,6 +58,6 @@ def refusal(host: str, call: Call, answer: Answer) -> ApiError:
     return ApiError(
         f"kubectl {what} failed on {host}" + (f": {reason}" if reason else ""),
         reason=reason,
-        details=said[-2000:] or f"exit status {answer.returncode}, and no word",
+        details=said[-2000:] or f"exit status {answer.returncode} without a message",
         remedy=_REMEDIES.get(reason, ""),
     )

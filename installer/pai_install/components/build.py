@@ -120,7 +120,7 @@ def take_deb(build: DebBuild, workshop: Workshop, out: Path) -> None:
     candidates = (folder / "root" / build.member, folder / "root/usr" / build.member)
     found = next((path for path in candidates if path.is_file()), None)
     if found is None:
-        raise PaiError(f"the Debian package {build.package} holds no {build.member}")
+        raise PaiError(f"the Debian package {build.package} does not contain {build.member}")
     shutil.copy2(found, out / build.program)
 
 

@@ -104,8 +104,8 @@ class Bundle:
         contents = read_contents(staged)
         if isinstance(contents, str):
             raise PaiError(
-                f"{self._path} is damaged: {contents} of {pick.component} is not what was put in",
-                remedy="copy the bundle again, or make it again",
+                f"{self._path} is damaged: {contents} of {pick.component} does not match the digest in its index",
+                remedy="copy the bundle again, or rebuild it",
             )
         return contents
 

@@ -42,8 +42,9 @@ def choose(
     lacking = sorted(set(wanted) - {pick.component for pick in selection.picks})
     if lacking:
         raise PaiError(
-            f"{bundle} lacks {', '.join(lacking)}: it was made for another site or by another version of pai-install",
-            remedy="make it again for this site with this version: pai-install components bundle FILE",
+            f"{bundle} lacks {', '.join(lacking)}: the bundle was made for another site or by another version of "
+            "pai-install",
+            remedy="rebuild the bundle for this site with this version: pai-install components bundle FILE",
             exit_code=ExitCode.SITE_INVALID,
         )
     return selection, opened

@@ -78,7 +78,7 @@ def download(
             if attempt == ATTEMPTS:
                 raise PaiError(
                     f"{url}: the download broke off {ATTEMPTS} times: {error}",
-                    remedy="run the same command again: it goes on where it stopped",
+                    remedy="run the same command again: the download continues where it stopped",
                 ) from error
             time.sleep(attempt)
     seen = sha256_of(part)
@@ -86,7 +86,7 @@ def download(
         part.unlink()
         raise PaiError(
             f"{url} is not the file that is pinned: its sha256 is {seen}, expected {sha256}",
-            remedy="a proxy or mirror may have changed it, or it was damaged on the way: do not use it; try again "
+            remedy="a proxy or mirror may have changed the file, or the transfer damaged it: do not use it; try again "
             "or choose another component source",
         )
     part.replace(target)

@@ -42,6 +42,8 @@ def _verified(name: str, content: bytes, sha256: str) -> bytes:
     found = hashlib.sha256(content).hexdigest()
     if found != sha256:
         raise PaiError(
-            f"{name} is not what is pinned", details=f"sha256 {found} instead of {sha256}", remedy="try another source"
+            f"{name} does not match its pinned digest",
+            details=f"sha256 {found} instead of {sha256}",
+            remedy="try another source",
         )
     return content

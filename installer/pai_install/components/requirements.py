@@ -48,6 +48,7 @@ def check_disk(folder: Path, needed_mb: int) -> None:
     free_mb = shutil.disk_usage(there).free >> 20
     if free_mb < needed_mb:
         raise PaiError(
-            f"components need {needed_mb / 1024:.1f} GiB free below {folder}, {free_mb / 1024:.1f} GiB are",
+            f"components need {needed_mb / 1024:.1f} GiB free below {folder}, but only {free_mb / 1024:.1f} GiB are "
+            "free",
             remedy="free some space, or put the cache elsewhere by setting XDG_CACHE_HOME",
         )

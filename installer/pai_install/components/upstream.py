@@ -126,7 +126,7 @@ def take_member(archive: Path, member: str, target: Path) -> None:
         names = {name.removeprefix("./"): name for name in content.getnames()}
         handle = content.extractfile(names[member]) if member in names else None
         if handle is None:
-            raise PaiError(f"{archive.name} holds no file {member}")
+            raise PaiError(f"{archive.name} does not contain the file {member}")
         with handle, target.open("wb") as output:
             shutil.copyfileobj(handle, output)
 

@@ -165,7 +165,7 @@ def _live(received: _Queue, log: RunLog, playbook: str) -> Iterator[RawEvent]:
     while True:
         raw = received.get()
         if isinstance(raw, BaseException):
-            raise PaiError(f"Ansible broke down while running {playbook}: {raw}", details=log.tail()) from raw
+            raise PaiError(f"Ansible failed while running {playbook}: {raw}", details=log.tail()) from raw
         log.write(str(raw.get("stdout") or ""))
         counted = counted or raw.get("event") == "playbook_on_stats"
         if raw.get("event") == EXIT:

@@ -41,7 +41,7 @@ def require_root() -> None:
     """Raises PaiError unless this process is root's."""
     if os.geteuid() != 0:
         raise PaiError(
-            "the lab needs root: it makes mounts, namespaces and interfaces",
+            "the lab needs root: it creates mounts, namespaces and interfaces",
             remedy="run the same command with sudo",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

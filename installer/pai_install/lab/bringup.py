@@ -67,11 +67,11 @@ def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
     if network.ensure_bridge(spec):
         changed.append(f"made the bridge {names.bridge} with {spec.gateway}")
     if network.ensure_nat(spec):
-        changed.append(f"let {spec.subnet} out through the dev box (nftables table {names.nft_table})")
+        changed.append(f"added NAT for {spec.subnet} (nftables table {names.nft_table})")
     if network.drops_forwarded():
         ledger.add([Resource(Kind.FORWARD_RULE, names.bridge)])
         if network.ensure_forward_rules(spec):
-            changed.append(f"let packets of {names.bridge} through the dev box's filter")
+            changed.append(f"allowed forwarding of {names.bridge} in the dev box's firewall")
     return changed
 
 

@@ -45,7 +45,7 @@ def open_ledger(spec: LabSpec) -> Ledger:
         taken = [resource.name for resource in planned if exists(resource)]
         if taken:
             raise PaiError(
-                f"not made by this lab, but there: {', '.join(taken)}",
+                f"already on the dev box, but not of this lab: {', '.join(taken)}",
                 remedy="remove them, or give the site addresses of another /24",
             )
         record = LabRecord(names.lab, str(spec.state_dir))

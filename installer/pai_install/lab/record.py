@@ -102,7 +102,7 @@ def read_record(path: Path) -> LabRecord | None:
         return None
     except PermissionError as error:
         raise PaiError(
-            f"{path} is root's", remedy="run the same command with sudo", exit_code=ExitCode.PREFLIGHT_FAILED
+            f"{path} belongs to root", remedy="run the same command with sudo", exit_code=ExitCode.PREFLIGHT_FAILED
         ) from error
     except (ValueError, KeyError, TypeError) as error:
         raise PaiError(

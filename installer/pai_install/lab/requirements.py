@@ -83,7 +83,7 @@ def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
     """Everything that keeps a lab of that many machines from running here, packages aside; empty when nothing does."""
     found: list[str] = []
     if not facts.is_root:
-        found.append("root: the lab makes mounts, namespaces and interfaces; run it with sudo")
+        found.append("root: the lab creates mounts, namespaces and interfaces; run it with sudo")
     else:
         found += [
             f"capability {name}: the dev box is itself confined"

@@ -99,7 +99,7 @@ def spec_of(site: Site) -> LabSpec:
     machines = site.present_machines
     logins = {(machine.ssh.user, machine.ssh.key_file or state_dir / "lab_ssh_key") for machine in machines}
     if len(logins) > 1:
-        raise _unfit("its machines differ in ssh user or key", "give all machines the same ssh settings")
+        raise _unfit("the machines differ in ssh user or key", "give all machines the same ssh settings")
     user, key_file = next(iter(logins), ("root", state_dir / "lab_ssh_key"))
     found = tuple(
         LabMachine(one.hostname, IPv4Address(one.hostip), one.ssh.port, _gpus_of(site.sku_of(one))) for one in machines

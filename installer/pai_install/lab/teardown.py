@@ -71,7 +71,7 @@ def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
             removed.append(f"{resource.kind} {resource.name}")
             say(f"removed {removed[-1]}")
     if failed:
-        raise PaiError("the lab is not gone", details="\n".join(failed), remedy="run lab down again")
+        raise PaiError("the lab is not completely removed", details="\n".join(failed), remedy="run lab down again")
     return tuple(removed)
 
 

@@ -21,7 +21,7 @@ class HealthCordon(Operation):
 
     name: ClassVar[str] = "health --act cordon"
     summary: ClassVar[str] = "Cordon machines that FAIL; release recovered ones."
-    max_cordoned: float = Field(ge=0, le=1, description="Share of nodes that may be out.")
+    max_cordoned: float = Field(ge=0, le=1, description="Share of nodes that may be cordoned.")
     report: InstanceOf[HealthReport] = Field(exclude=True)
 
     @property
@@ -38,11 +38,11 @@ class HealthCordon(Operation):
         del site
         found = self.decision(observation)
         taken = {
-            name: HostStep(name, (f"{check} asks for it",), ("no new pods start there",))
+            name: HostStep(name, (f"check {check} failed",), ("no new pods start there",))
             for name, check in found.cordon.items()
         }
         given_back = {
-            name: HostStep(name, ("it has recovered",), ("pods start there again",)) for name in found.release
+            name: HostStep(name, ("the machine has recovered",), ("pods start there again",)) for name in found.release
         }
         hosts = {**taken, **given_back}
         if not hosts:

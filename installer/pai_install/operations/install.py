@@ -1,4 +1,4 @@
-"""Make the machines what the site says, and prove it."""
+"""Bring the machines to the state that the site describes, and verify the cluster."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Install(Operation):
     """Everything that `apply` does."""
 
     name: ClassVar[str] = "apply"
-    summary: ClassVar[str] = "Make the machines what the site says, and prove it."
+    summary: ClassVar[str] = "Bring the machines to the state that the site describes, and verify the cluster."
     configures: ClassVar[bool] = True
-    phases: tuple[str, ...] = Field((), description=f"Only these, of {', '.join(PHASE_NAMES)}; empty: all.")
+    phases: tuple[str, ...] = Field((), description=f"Only these phases, of {', '.join(PHASE_NAMES)}; empty: all.")
     limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
 
     def require(self, site: Site) -> None:
@@ -66,7 +66,7 @@ class Install(Operation):
         left = any(
             name in observation.unproven and name in observation.machines for name in limit or observation.machines
         )
-        return proof(site, observation, "with those that are not proven", limit) if left else ()
+        return proof(site, observation, "some machines are not proven", limit) if left else ()
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """How the cluster stands where nothing is to be done; where something is, the run proves it at its end.

@@ -68,7 +68,7 @@ def _effect(node: Node) -> str:
     """What cordoning changes; empty where the node is out of scheduling already, and by a person."""
     if not node.cordoned:
         return "no new pods start there"
-    return "health no longer gives it back" if CORDONED_BY_HEALTH in node.labels else ""
+    return "health will no longer uncordon the node" if CORDONED_BY_HEALTH in node.labels else ""
 
 
 def scheduling(name: str, *, stop: bool) -> ClusterCall:
@@ -87,5 +87,5 @@ def scheduling(name: str, *, stop: bool) -> ClusterCall:
 def _unknown(name: str, known: Sequence[str]) -> PaiError:
     near = difflib.get_close_matches(name, known, n=1)
     listed = f"the nodes are {', '.join(known[:20])}"
-    remedy = f"perhaps {near[0]} is meant; {listed}" if near else listed
+    remedy = f"did you mean {near[0]}? {listed}" if near else listed
     return PaiError(f"the cluster has no node {name!r}", remedy=remedy, exit_code=ExitCode.USAGE)

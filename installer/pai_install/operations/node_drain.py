@@ -25,10 +25,10 @@ class NodeDrain(NodeOperation):
 
     name: ClassVar[str] = "node drain"
     summary: ClassVar[str] = "Take nodes out of scheduling and move their pods away."
-    grace: int | None = Field(None, ge=0, description="Seconds that a pod gets to end; null: what the pod itself says.")
-    timeout: int = Field(300, ge=1, description="Seconds after which a node whose pods are still there has failed.")
+    grace: int | None = Field(None, ge=0, description="Grace period of a pod in seconds; null: the pod's own.")
+    timeout: int = Field(300, ge=1, description="Seconds until the drain of a node counts as failed.")
     force: bool = Field(
-        default=False, description="Also remove pods that nothing starts again, and those that a budget protects."
+        default=False, description="Also remove pods without a controller, and pods that a disruption budget protects."
     )
 
     @property
@@ -63,9 +63,9 @@ class NodeDrain(NodeOperation):
         lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]
         if lost and not self.force:
             raise PaiError(
-                f"nothing would start {len(lost)} of the pods again",
+                f"no controller would start {len(lost)} of the pods again",
                 details="\n".join(lost),
-                remedy="end them yourself, or add --force to have them removed",
+                remedy="delete these pods yourself, or add --force",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 
@@ -79,9 +79,12 @@ class NodeDrain(NodeOperation):
             yield f"the emptyDir volumes of {len(local)} of them are lost"
         for pod in pods:
             for budget in blocking(pod, budgets):
-                what = "removed all the same" if self.force else f"waited for, {self.timeout} s at most"
-                holds = f"PodDisruptionBudget {budget.namespace}/{budget.name} does not let {_name(pod)} go now"
-                yield f"{holds}: it is {what}"
+                what = "--force removes it anyway" if self.force else f"the drain waits {self.timeout} s at most"
+                holds = (
+                    f"PodDisruptionBudget {budget.namespace}/{budget.name} does not allow {_name(pod)} to be"
+                    " evicted now"
+                )
+                yield f"{holds}: {what}"
 
 
 def _reason(pods: Sequence[Pod]) -> str:
@@ -97,7 +100,7 @@ def _effects(pods: Sequence[Pod]) -> Iterator[str]:
             ended.setdefault(owner, []).append(pod)
     for owner, found in ended.items():
         gpus = sum(amount for pod in found for name, amount in pod.requests.items() if name.startswith(_GPU))
-        what = f"stops {owner}, {len(found)} running" if found[0].owner else f"removes {owner} for good"
+        what = f"stops {owner}, {len(found)} running" if found[0].owner else f"removes {owner} permanently"
         yield f"{what}{f' on {gpus:g} GPUs' if gpus else ''}"
     going = [pod for pod in pods if moves(pod)]
     if going:

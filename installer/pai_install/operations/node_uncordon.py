@@ -34,4 +34,4 @@ class NodeUncordon(NodeOperation):
 
 def _remarks(node: Node) -> tuple[str, ...]:
     check = node.labels.get(CORDONED_BY_HEALTH)
-    return (f"health took it out because of {check}",) if check else ()
+    return (f"health cordoned the node because of {check}",) if check else ()

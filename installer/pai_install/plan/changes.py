@@ -71,9 +71,10 @@ def refusal(changes: Iterable[RefusedChange], sources: Mapping[str, Document]) -
     """The error that names each change with the place in the site's files, what runs, and what to do instead."""
     lines = [line for change in changes for line in (f"{_place(change, sources)}: {change.message}", change.remedy)]
     return PaiError(
-        "the site asks for changes that a running cluster cannot take",
+        "the site changes settings that are fixed in a running cluster",
         details="\n".join(f"    {line}" if number % 2 else line for number, line in enumerate(lines)),
-        remedy="write what runs into the site's files, or do what stands below each line; nothing was changed",
+        remedy="restore the running values in the site's files, or follow the advice below each line; nothing was "
+        "changed",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 
@@ -104,9 +105,7 @@ def _same(runs: str, wanted: object) -> bool:
 def _remedy(name: str, runs: str, wanted: str) -> str:
     if name == "kubernetes_version":
         lower = _numbers(wanted) < _numbers(runs)
-        why = (
-            "Kubernetes has no way back to a lower version" if lower else "this version of pai-install does not upgrade"
-        )
+        why = "Kubernetes does not support downgrades" if lower else "this version of pai-install does not upgrade"
         return f'write {name}: "{runs}"; {why}'
     note = changes(Settings)[name].note
     return f"set {name} back; {note}" if name == "hosts_entries" else f"keep {name}: {runs}; {note}"

@@ -43,7 +43,7 @@ def remarks(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed
     if not seen.docker.containers or not any(word.endswith(f" {DOCKER}") for word in found):
         return ()
     count = seen.docker.containers
-    them, go = ("1 running container", "runs") if count == 1 else (f"{count} running containers", "run")
+    them, keep = ("1 running container", "keeps") if count == 1 else (f"{count} running containers", "keep")
     if variables.get("container_runtime_live_restore", True):
-        return (f"{them} of Docker {go} on: live-restore is turned on first",)
+        return (f"{them} of Docker {keep} running: live-restore is turned on first",)
     return (f"{them} of Docker will stop: the site says docker_live_restore: false",)

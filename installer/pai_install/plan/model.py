@@ -137,7 +137,7 @@ class Plan:
     inventory: Inventory
     unreachable: Mapping[str, str] = field(default_factory=dict)
     leader: str = ""
-    nothing: str = "every machine that answered is what the site says"
+    nothing: str = "every machine that answered matches the site"
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

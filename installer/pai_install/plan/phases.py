@@ -88,5 +88,5 @@ def require_phases(names: Collection[str]) -> None:
             continue
         near = difflib.get_close_matches(name, PHASE_NAMES, n=1)
         known = f"the phases are {', '.join(PHASE_NAMES)}"
-        remedy = f"perhaps {near[0]} is meant; {known}" if near else known
+        remedy = f"did you mean {near[0]}? {known}" if near else known
         raise PaiError(f"there is no phase {name!r}", remedy=remedy, exit_code=ExitCode.USAGE)

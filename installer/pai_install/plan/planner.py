@@ -126,15 +126,15 @@ def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observe
         if record is None and role not in wanted:
             continue  # nothing of this role is asked for here
         if record is None:
-            found.append(f"{role} was never installed here")
+            found.append(f"{role} is not installed")
             continue
         if record.settings and role not in wanted:
-            found.append(f"{role} is no longer asked for")
+            found.append(f"the site no longer asks for {role}")
             continue
         found += changed_settings(wanted.get(role, {}), record.settings)
         found += record.drift
     if "worker" in phase.roles and not seen.kubernetes.node and not found:
-        found.append("it is not a member of the cluster")
+        found.append("the machine is not a member of the cluster")
     return tuple(dict.fromkeys(found))
 
 
@@ -144,4 +144,4 @@ def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str]) -> 
     found = [name for name in names if name != "role"]
     if found:
         return [f"settings changed: {', '.join(found)}"]
-    return ["this version of pai-install does it differently"] if names else []
+    return ["the role is different in this version of pai-install"] if names else []

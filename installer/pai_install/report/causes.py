@@ -29,9 +29,8 @@ _TABLE = (
     _Known(
         "host-key-changed",
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key for .* has changed",
-        "The machine's SSH host key is not the one that was recorded: it was reinstalled, or something else"
-        " answers at its address.",
-        "If it was reinstalled, remove its line from the site's known_hosts and run again with --accept-new.",
+        "The SSH host key of the machine has changed: it was reinstalled, or another machine answers at its address.",
+        "If the machine was reinstalled, remove its line from the site's known_hosts and run again with --accept-new.",
     ),
     _Known(
         "host-key-unknown",
@@ -67,21 +66,22 @@ _TABLE = (
         r"timed out|No route to host|Network is unreachable|Connection closed|Broken pipe|Connection reset"
         r"|lost connection|Failed to connect",
         "The machine does not answer: it is off, rebooting or cut from the network.",
-        "Bring it back and run the same command again, or mark it `absent: true` in layout.yaml for a while.",
+        "Restore the machine and run the same command again, or mark it `absent: true` in layout.yaml for a while.",
         only_unreachable=True,
     ),
     _Known(
         "task-timeout",
         r"Timed out after \d+ second",
-        "The machine takes connections, but what was started there does not end: a disk, a mount or a driver hangs.",
-        "Look there for processes in state D (`ps axo pid,stat,wchan,comm`) and at `dmesg`; reboot it if need be.",
+        "The machine accepts connections, but commands there hang: often a disk, a mount or a driver is stuck.",
+        "Look there for processes in state D (`ps axo pid,stat,wchan,comm`), and read `dmesg`; reboot the machine "
+        "if needed.",
     ),
     _Known(
         "sudo-password",
         r"Incorrect sudo password|Sorry, try again|incorrect password attempt|Missing sudo password"
         r"|a password is required|is not in the sudoers file|sudo: .*may not run"
         r"|Timeout .*waiting for privilege escalation prompt",
-        "The login user may not become root with what the site gives.",
+        "The login user cannot become root with the credentials in the site.",
         "Correct the become password in the site, or allow the user in sudoers.",
     ),
     _Known(
@@ -98,7 +98,7 @@ _TABLE = (
         r"|Unable to lock (the administration )?directory|Failed to lock apt|Waiting for process with pid .* to finish"
         r"|Failed to update apt cache.*lock",
         "Another program (often unattended-upgrades) holds the machine's package database.",
-        "Wait until it is done, or stop it, and run the same command again.",
+        "Wait until that program ends, or stop it, and run the same command again.",
     ),
     _Known(
         "package-broken",
@@ -135,8 +135,8 @@ _TABLE = (
     _Known(
         "port-taken",
         r"address already in use|bind: address already|Port-\d+.*is in use|port \d+ (is )?(already )?(in use|taken)",
-        "A port that the cluster needs is held by another program on the machine.",
-        "Find it with `ss -ltnp` there and stop it, or move one of the two.",
+        "Another program on the machine holds a port that the cluster needs.",
+        "Find the program with `ss -ltnp` there; stop it or change its port.",
     ),
     _Known(
         "registry-limit",
@@ -161,14 +161,15 @@ _TABLE = (
         "checksum",
         r"checksum (mismatch|did not match|verification failed)|sha256 (mismatch|does not match)"
         r"|The checksum for .* did not match",
-        "A downloaded file is not the one that the catalogue names.",
-        "Fetch it again with `components fetch`; if it stays, something between here and the source alters it.",
+        "The checksum of a downloaded file is not the one in the catalogue.",
+        "Fetch the file again with `components fetch`; if the checksum is wrong again, a proxy or mirror alters the "
+        "file.",
     ),
     _Known(
         "swap-on",
         r"running with swap on is not supported|\[ERROR Swap\]",
         "Swap is on, and the kubelet refuses to start with it.",
-        "Run `swapoff -a` there and remove what turns it on at boot; the base phase does both.",
+        "Run `swapoff -a` there and disable swap at boot; the base phase does both.",
     ),
     _Known(
         "kubelet",
@@ -182,15 +183,15 @@ _TABLE = (
         "join-token",
         r"token (id )?.* (is invalid|has expired)|could not find a JWS signature|cluster-info.*Unauthorized"
         r"|bootstrap token .*expired",
-        "The token for joining the cluster has expired or is unknown to it.",
-        "Run the same command again: every run makes a new one.",
+        "The join token has expired or is not valid.",
+        "Run the same command again: every run creates a new token.",
     ),
     _Known(
         "etcd",
         r"etcdserver: (request timed out|leader changed|no leader)|etcd cluster is (not healthy|unavailable)"
         r"|mvcc: database space exceeded",
-        "The cluster's store (etcd) has no quorum, is too slow or is full.",
-        "Look at disks and load of the control planes; more than half of them must run.",
+        "The etcd cluster has no quorum, is too slow or is full.",
+        "Check disks and load of the control planes; more than half of them must run.",
     ),
     _Known(
         "api-unreachable",

@@ -72,7 +72,7 @@ def other_changes(saved: Sequence[Mapping[str, Any]], now: Iterable[FileChange])
     for key in dict.fromkeys((*before, *after)):
         if before.get(key) != after.get(key):
             phase, host, task = key
-            what = "would change nothing any more" if key not in after else "would change something else"
+            what = "would no longer change anything" if key not in after else "would change something else"
             what = what if key in before else "would change something now"
             sentences.append(f"{phase} on {host}: task {task} {what}")
     return tuple(sentences)

@@ -91,7 +91,7 @@ def moved(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     """What is different between a saved plan and the present one, as sentences; empty when nothing is."""
     present = plan_data(plan)
     before, after = _steps(saved), _steps(present)
-    sentences = [f"{phase} on {host}: not needed any more" for phase, host in before if (phase, host) not in after]
+    sentences = [f"{phase} on {host}: no longer needed" for phase, host in before if (phase, host) not in after]
     for (phase, host), reasons in after.items():
         if (phase, host) not in before:
             sentences.append(f"{phase} on {host}: new ({'; '.join(reasons) or 'no reason given'})")
@@ -122,12 +122,12 @@ def _other_actions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     known = {step["name"]: step["action"] for step in before.get("phases", ())}
     for step in after["phases"]:
         if known.get(step["name"], step["action"]) != step["action"]:
-            yield f"{step['name']}: it would do something else"
+            yield f"{step['name']}would do something else"
 
 
 def _lines(plan: Plan) -> Iterator[str]:
     for host, why in plan.unreachable.items():
-        yield f"{host} could not be looked at: {why}"
+        yield f"cannot observe {host}: {why}"
     for finding in plan.findings:
         if finding.verdict in OPEN:
             yield f"{finding.verdict.value} {finding.where}: {finding.message}"

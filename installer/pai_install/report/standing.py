@@ -129,7 +129,7 @@ def state_of(machine: Machine, standing: Standing) -> str:
     if machine.absent:
         return "absent"
     if standing.plan is None:
-        return "not looked at"
+        return "not observed"
     if machine.hostname in standing.plan.unreachable:
         return "not reached"
     checks = [finding for finding in standing.findings or () if finding.subject == machine.hostname]
@@ -164,18 +164,18 @@ def _notes(standing: Standing) -> Iterator[str]:
     for host, why in (standing.plan.unreachable if standing.plan else {}).items():
         yield f"{host} was not reached: {why}"
     for host, reasons in standing.drift.items():
-        yield f"{host} is not as the site says:"
+        yield f"{host} differs from the site:"
         yield from (f"  {reason}" for reason in reasons)
     if standing.plan is not None and not standing.compared:
-        yield "not compared with the site: its components are not on the dev box; pai-install components fetch"
+        yield "not compared with the site: components are missing on the dev box; pai-install components fetch"
     elif standing.plan is not None and not standing.drift:
-        yield "every machine that answered is as the site says"
+        yield "every machine that answered matches the site"
     for host, why in standing.unproven.items():
-        yield f"{host} is not proven: {why}; pai-install verify proves it"
+        yield f"{host} is not proven: {why}; run pai-install verify"
     if standing.running:
         yield f"running now: {standing.running}"
     if standing.interrupted:
-        yield f"the run {standing.interrupted} was cut off; apply continues"
+        yield f"the run {standing.interrupted} was interrupted; apply continues it"
     yield _last_run(standing.last_run)
 
 

@@ -14,7 +14,7 @@ from pai_install.preflight.report import PreflightReport
 from pai_install.preflight.rules.identity import COPIED
 from pai_install.report.model import PREFLIGHT, HostResult, HostStatus, PhaseResult
 
-TITLE = "Look for what is in the way"
+TITLE = "Run preflight checks"
 _MACHINE_ID = "machine-id"
 
 
@@ -43,7 +43,7 @@ def admission(
     why = {host: _reason(host, failed) for host in dict.fromkeys(finding.subject for finding in failed)}
     if leader in why:
         for host in planned:
-            why.setdefault(host, f"{leader}, which the others need, was refused")
+            why.setdefault(host, f"preflight refused {leader}, which the other machines need")
     hosts = {host: _result(why.get(host, "")) for host in dict.fromkeys((*looked_at, *why))}
     return Admission(PhaseResult(PREFLIGHT, TITLE, round(report.duration_s, 3), hosts), tuple(failed))
 

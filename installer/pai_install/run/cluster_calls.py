@@ -36,8 +36,8 @@ def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
     while pods := to_evict(read.pods(cluster, node=node)):
         lost = unmanaged(pods)
         if lost and not force:
-            raise _left(node, {pod.ref: "nothing would start it again" for pod in lost})
-        left = {pod.ref: "it is still ending" for pod in pods}
+            raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
+        left = {pod.ref: "the pod is still terminating" for pod in pods}
         refs = [pod.ref for pod in pods if not pod.terminating]
         for eviction in cluster.evict(refs, grace_s=arguments["grace_s"]):
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
@@ -55,7 +55,7 @@ def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     return PaiError(
         f"{len(left)} {'pod is' if len(left) == 1 else 'pods are'} still on {node}",
         details="\n".join(f"{ref}: {why}" for ref, why in left.items()),
-        remedy="the node takes no new pods; end what holds them and drain again, or `node uncordon` it",
+        remedy="the node stays cordoned; resolve the reasons above and drain again, or run `node uncordon`",
     )
 
 

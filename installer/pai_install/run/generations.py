@@ -73,7 +73,7 @@ def read_generations(path: Path) -> Generations:
         raise PaiError(
             f"{path} is broken",
             details=str(error),
-            remedy="restore it from a backup; without one, remove the file: rotations then begin anew",
+            remedy="restore the file from a backup, or remove it: rotations then start over",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         ) from error
 

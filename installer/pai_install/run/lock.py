@@ -111,7 +111,7 @@ def _refuse_foreign(card: Path) -> None:
     if holder is not None and holder.host != socket.gethostname():
         raise PaiError(
             f"the site is in use from another machine: {holder}",
-            remedy=f"when it is not running any more, remove {card}",
+            remedy=f"if that run has ended, remove {card}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
@@ -119,6 +119,6 @@ def _refuse_foreign(card: Path) -> None:
 def _refusal(holder: Holder | None) -> PaiError:
     return PaiError(
         f"the site is in use: {holder or 'a run has just begun'}",
-        remedy="wait until it ends, or stop it with Ctrl-C there; the same command continues",
+        remedy="wait until that run ends, or stop it there with Ctrl-C; then run the same command again",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

@@ -45,7 +45,7 @@ def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Observe
             results[event.host] = event.result
 
     steps = tuple(HostStep(host, ()) for host in hosts)
-    step = Step(OBSERVE, "Look at the machines", steps, Playbook("observe.yml"))
+    step = Step(OBSERVE, "Observe the machines", steps, Playbook("observe.yml"))
     stage.tell(PhaseStarted(step.name, step.title, tuple(hosts), 1, 1))
     end = run_playbook(step, RunRequest("observe.yml", inventory, limit=tuple(hosts)), replace(stage, keep=keep))
     stage.tell(PhaseFinished(end.result))

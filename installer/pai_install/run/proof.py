@@ -52,7 +52,7 @@ def write_proof(path: Path, proof: Proof) -> None:
 def begun(proof: Proof, plan: Plan, hosts: Sequence[str], run: str) -> Proof:
     """As a run begins: the machines that it is going to change are not proven, should it be cut off."""
     touched = {host for step in plan.steps if _changes(step) for host in step.names if host in hosts}
-    entries = {host: Unproven(why=f"run {run} was cut off while it changed the machine") for host in touched}
+    entries = {host: Unproven(why=f"run {run} was interrupted while it changed the machine") for host in touched}
     return Proof(unproven={**proof.unproven, **entries})
 
 

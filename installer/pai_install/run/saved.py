@@ -48,16 +48,16 @@ class SavedPlan:
         if kept != asked:
             raise PaiError(
                 f"{self.path} is a plan of another command: {_in_words(kept)}; this one is {_in_words(asked)}",
-                remedy="give the verb and the arguments that it was made with",
+                remedy="use the verb and the arguments that the plan was made with",
                 exit_code=ExitCode.USAGE,
             )
 
     def _refuse(self, differences: tuple[str, ...]) -> None:
         if differences:
             raise PaiError(
-                f"the machines or the site are not as they were when {self.path} was made",
+                f"the machines or the site have changed since {self.path} was made",
                 details="\n".join(differences),
-                remedy="look at a new plan, and apply that",
+                remedy="make a new plan, read it and apply that one",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 
@@ -74,7 +74,7 @@ def read_plan(path: Path) -> SavedPlan:
         raise _no_plan(path, error) from error
     if version != PLAN_SCHEMA_VERSION:
         raise PaiError(
-            f"{path} is a plan in form {version} of another release; this one reads form {PLAN_SCHEMA_VERSION}",
+            f"{path} is a plan of schema version {version}; this release reads version {PLAN_SCHEMA_VERSION}",
             remedy=_ANEW,
             exit_code=ExitCode.USAGE,
         )

@@ -20,6 +20,6 @@ LEGACY_LAYOUT_KEYS = dict.fromkeys(
 
 # names that OpenPAI's manual gives, but that OpenPAI itself never read
 LEGACY_SETTINGS = {
-    f"docker_azure_{name}": ("is a slip of OpenPAI's manual", f"write docker_cache_azure_{name}")
+    f"docker_azure_{name}": ("is a typing error in OpenPAI's manual", f"write docker_cache_azure_{name}")
     for name in ("account_name", "account_key", "container_name")
 }

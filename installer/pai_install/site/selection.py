@@ -14,7 +14,7 @@ def require_present(site: Site, names: Collection[str]) -> None:
     strange = [name for name in names if name not in present]
     if strange:
         raise PaiError(
-            f"--limit names {', '.join(strange)}, which the site does not have or has as absent",
+            f"--limit: not a present machine of this site: {', '.join(strange)}",
             remedy=f"machines of the site: {', '.join(sorted(present)[:20])}",
             exit_code=ExitCode.USAGE,
         )

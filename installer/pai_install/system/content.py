@@ -19,6 +19,6 @@ def content_dir() -> Path:
             return candidate
     raise PaiError(
         f"the playbooks are missing beside {package}",
-        remedy="install pai-install again",
+        remedy="reinstall pai-install",
         exit_code=ExitCode.INTERNAL,
     )

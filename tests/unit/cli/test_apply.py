@@ -74,13 +74,13 @@ def test_json_report_has_the_published_shape(site: Path, in_world: Any, capsys: 
 
 
 def test_nothing_to_do_judges_the_standing(site: Path, in_world: Any, capsys: Any) -> None:
-    sick = Finding("node-ready", Verdict.FAIL, "one", "is not Ready", remedy="look")
+    sick = Finding("node-ready", Verdict.FAIL, "one", "node is not Ready", remedy="look")
     world = in_world(World(standing=(sick,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.VERIFICATION_FAILED
     assert len(world.ansible.requests) == 1
     out, err = capsys.readouterr()
     assert "nothing to do" in err
-    assert "FAIL one: is not Ready [node-ready]" in out
+    assert "FAIL one: node is not Ready [node-ready]" in out
     in_world(World())
     assert run(["apply", "--site", str(site), "--yes", "--format", "json"]) == ExitCode.OK
     counts = json.loads(capsys.readouterr().out)["hosts"]
@@ -95,9 +95,9 @@ def test_dead_machine_is_named_and_the_others_are_done(site: Path, in_world: Any
     assert world.asked[-1]["unreachable"] == {"two": "No route to host"}
     assert world.ansible.requests[-1].limit == ("one",)
     out, err = capsys.readouterr()
-    assert "two could not be looked at: No route to host" in err
+    assert "cannot observe two: No route to host" in err
     assert "two did not answer" in out
-    assert "two: still to do: Look at the machines, Base, Workers" in out
+    assert "two: still to do: Observe the machines, Base, Workers" in out
 
 
 SWAP = Finding("swap", Verdict.FAIL, "two", "swap is on", remedy="swapoff")
@@ -130,7 +130,7 @@ def test_refused_leader_refuses_everybody(site: Path, in_world: Any, capsys: Any
     world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
-    assert "master, which the others need, was refused" in (last_run(site) / "report.json").read_text()
+    assert "preflight refused master, which the other machines need" in (last_run(site) / "report.json").read_text()
     del capsys
 
 
@@ -242,9 +242,9 @@ def test_interrupted_run_is_told_and_done_again(site: Path, in_world: Any, capsy
     capsys.readouterr()
     in_world(World(WORK, dict(FINE)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
-    assert "was cut off in phase workers (one, two)" in capsys.readouterr().err
+    assert "was interrupted in phase workers (one, two)" in capsys.readouterr().err
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.OK
-    assert "was cut off" not in capsys.readouterr().err
+    assert "was interrupted" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("playbook", ["observe.yml", "base.yml", "workers.yml"])
@@ -286,7 +286,7 @@ def test_plan_without_differences_runs_the_observation_only(site: Path, in_world
 def test_plan_names_an_unreachable_machine(site: Path, in_world: Any, capsys: Any) -> None:
     in_world(World((), {"observe.yml": done(event("unreachable", "one", msg="gone"), dark=["one"], rc=4)}))
     assert run(["plan", "--site", str(site)]) == ExitCode.UNREACHABLE
-    assert "one could not be looked at: gone" in capsys.readouterr().out
+    assert "cannot observe one: gone" in capsys.readouterr().out
 
 
 def test_check_run_of_a_fresh_machine_is_no_failure(site: Path, in_world: Any, capsys: Any) -> None:
@@ -326,7 +326,7 @@ def test_saved_plan_that_does_not_hold_any_more_says_what_moved(
     code = run(["apply", "--site", str(site), "--yes", "--plan", str(tmp_path / "plan.json")])
     assert code == ExitCode.PREFLIGHT_FAILED
     err = capsys.readouterr().err
-    assert "workers on one: not needed any more" in err
+    assert "workers on one: no longer needed" in err
     assert "network on one: new (never installed)" in err
     assert "base on master" not in err.partition("error:")[2]
     assert len(world.ansible.requests) == 1

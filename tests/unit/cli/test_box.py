@@ -125,8 +125,8 @@ def test_a_file_where_the_state_folder_belongs_is_named(
     (site / ".pai").write_text("")
     assert run([*words, "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     error = capsys.readouterr().err
-    assert f"error: {site}/.pai cannot be used: something else is there already" in error
-    assert "move away what is there" in error
+    assert f"error: {site}/.pai cannot be used: another file is already there" in error
+    assert "move the existing file away" in error
 
 
 def test_offline_status_looks_past_a_file_there(tmp_path: Path, world: World) -> None:
@@ -179,7 +179,7 @@ def test_a_broken_report_is_passed_over(
     assert run([verb, *yes, "--site", str(site)]) == ExitCode.OK
     if verb == "status":
         out, err = capsys.readouterr()
-        assert f"{newest}/report.json is broken and passed over" in err
+        assert f"{newest}/report.json is damaged" in err
         assert "exit code 0" in out
 
 

@@ -55,7 +55,7 @@ def test_sick_machine_is_cordoned_and_the_run_is_on_record(site: Path, world: Wo
     assert (begun["operation"], begun["phases"]) == ("health --act cordon", ["cordon"])
     saved = json.loads((state.reports()[0].parent / "plan.json").read_text())
     assert saved["arguments"] == {"max_cordoned": 0.5}
-    assert saved["phases"][0]["hosts"][0]["reasons"] == ["gpu-remap-failed asks for it"]
+    assert saved["phases"][0]["hosts"][0]["reasons"] == ["check gpu-remap-failed failed"]
     assert run(words) == ExitCode.VERIFICATION_FAILED
     assert len(state.reports()) == 1, "a run without work leaves no report"
 

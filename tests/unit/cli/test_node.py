@@ -69,7 +69,7 @@ def test_check_changes_nothing_and_its_plan_can_be_kept(site: Path, world: World
     assert cordoned(world) == {"one"}
     code = run(["node", "cordon", "--site", str(site), "one", "--yes", "--plan", str(kept)])
     assert code == ExitCode.PREFLIGHT_FAILED
-    assert "cordon on one: not needed any more" in capsys.readouterr().err
+    assert "cordon on one: no longer needed" in capsys.readouterr().err
 
 
 def test_report_as_json(site: Path, world: World, capsys: Any) -> None:
@@ -81,7 +81,7 @@ def test_report_as_json(site: Path, world: World, capsys: Any) -> None:
 
 def test_wrong_names_and_no_names_are_usage_errors(site: Path, world: World, capsys: Any) -> None:
     assert run(["node", "cordon", "--site", str(site), "tow", "--yes"]) == ExitCode.USAGE
-    assert "perhaps two is meant" in capsys.readouterr().err
+    assert "did you mean two?" in capsys.readouterr().err
     assert run(["node", "cordon", "--site", str(site), "--yes"]) == ExitCode.USAGE
     assert run(["node", "cordon", "--site", str(site), "one"]) == ExitCode.USAGE, "nobody can be asked"
     assert cordoned(world) == set()

@@ -19,9 +19,9 @@ from tests.unit.cli.stub_environment import World, facts, run, write_site
 from tests.unit.runs import done, event, phase
 
 READY = tuple(
-    Finding("node-ready", Verdict.PASS, name, "is Ready at 1.36.3") for name in ("master", "one", "two")
+    Finding("node-ready", Verdict.PASS, name, "node is Ready at 1.36.3") for name in ("master", "one", "two")
 )  # fmt: skip
-SICK = (*READY[:2], Finding("node-ready", Verdict.FAIL, "two", "is not Ready"))
+SICK = (*READY[:2], Finding("node-ready", Verdict.FAIL, "two", "node is not Ready"))
 PODS = Finding("system-pods", Verdict.PASS, "cluster", "all 9 pods of the system run")
 
 
@@ -35,11 +35,11 @@ def test_cluster_that_is_well(site: Path, in_world: Any, capsys: Any) -> None:
     assert run(["status", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out.splitlines()
     assert out == [
-        "master  10.0.0.1  control-plane  is Ready at 1.36.3",
-        "one     10.0.0.2  worker         is Ready at 1.36.3",
-        "two     10.0.0.3  worker         is Ready at 1.36.3",
+        "master  10.0.0.1  control-plane  node is Ready at 1.36.3",
+        "one     10.0.0.2  worker         node is Ready at 1.36.3",
+        "two     10.0.0.3  worker         node is Ready at 1.36.3",
         "PASS cluster: all 9 pods of the system run",
-        "every machine that answered is as the site says",
+        "every machine that answered matches the site",
         "no run yet",
     ]
 
@@ -48,8 +48,8 @@ def test_sick_node_and_drift_are_named(site: Path, in_world: Any, capsys: Any) -
     in_world(World((phase("base", "one"),), standing=SICK))
     assert run(["status", "--site", str(site)]) == ExitCode.VERIFICATION_FAILED
     out = capsys.readouterr().out
-    assert "two     10.0.0.3  worker         is not Ready" in out
-    assert "one is not as the site says:\n  base: never installed\n" in out
+    assert "two     10.0.0.3  worker         node is not Ready" in out
+    assert "one differs from the site:\n  base: never installed\n" in out
 
 
 def test_silent_machine_is_named_with_the_reason(site: Path, in_world: Any, capsys: Any) -> None:
@@ -63,7 +63,7 @@ def test_silent_machine_is_named_with_the_reason(site: Path, in_world: Any, caps
     assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.UNREACHABLE
     data = json.loads(capsys.readouterr().out)
     assert (data["ok"], data["looked"]) == (False, True)
-    assert [machine["state"] for machine in data["machines"]][1:] == ["is Ready at 1.36.3", "not reached"]
+    assert [machine["state"] for machine in data["machines"]][1:] == ["node is Ready at 1.36.3", "not reached"]
 
 
 def test_drift_alone_is_no_error(site: Path, in_world: Any, capsys: Any) -> None:
@@ -82,7 +82,7 @@ def test_last_run_and_what_it_left(site: Path, in_world: Any, capsys: Any) -> No
     assert run(["status", "--site", str(site), "--offline"]) == ExitCode.OK
     out = capsys.readouterr().out
     assert "exit code 6; left to do: one: Base, Workers" in out
-    assert "one     10.0.0.2  worker         not looked at" in out
+    assert "one     10.0.0.2  worker         not observed" in out
 
 
 def test_offline_asks_nobody_and_tells_of_a_cut_off_run(site: Path, in_world: Any, capsys: Any) -> None:
@@ -92,7 +92,7 @@ def test_offline_asks_nobody_and_tells_of_a_cut_off_run(site: Path, in_world: An
     capsys.readouterr()
     assert run(["status", "--site", str(site), "--offline"]) == ExitCode.OK
     assert len(world.ansible.requests) == asked
-    assert "was cut off; apply continues" in capsys.readouterr().out
+    assert "was interrupted; apply continues it" in capsys.readouterr().out
 
 
 def test_while_another_run_works_it_is_named_and_left_alone(site: Path, in_world: Any, capsys: Any) -> None:
@@ -109,8 +109,8 @@ def test_without_components_nothing_is_fetched_or_compared(site: Path, in_world:
     assert run(["status", "--site", str(site)]) == ExitCode.OK
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
     out = capsys.readouterr().out
-    assert "is Ready at 1.36.3" in out
-    assert "not compared with the site: its components are not on the dev box; pai-install components fetch" in out
+    assert "node is Ready at 1.36.3" in out
+    assert "not compared with the site: components are missing on the dev box; pai-install components fetch" in out
     assert "as the site says" not in out
     assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.OK
     data = json.loads(capsys.readouterr().out)

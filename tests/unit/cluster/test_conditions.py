@@ -56,8 +56,8 @@ def test_all_well(site: Site) -> None:
     ("nodes", "pods", "subject", "words"),
     [
         ([*NODES[:2], node("worker2", ready=False)], [pod()], "worker2", "not Ready"),
-        (NODES[:2], [pod()], "worker2", "not in the cluster"),
-        ([*NODES[:2], node("worker2", version="1.35.4")], [pod()], "worker2", "another version"),
+        (NODES[:2], [pod()], "worker2", "not a node of the cluster"),
+        ([*NODES[:2], node("worker2", version="1.35.4")], [pod()], "worker2", "the planned version"),
         (NODES, [pod(ready=False, why="ImagePullBackOff")], "master", "kube-system/dns does not run"),
     ],
 )

@@ -94,7 +94,7 @@ def test_force_removes_protected_and_unmanaged_pods_and_nothing_else_does() -> N
     cluster.protected.add("web")
     with pytest.raises(PaiError) as caught:
         drain(cluster, timeout_s=60)
-    assert caught.value.details == "pod/alone in ml: nothing would start it again"
+    assert caught.value.details == "pod/alone in ml: no controller would start the pod again"
     assert not any(verb in ("delete", "evict") for verb, _ in cluster.calls)
     assert drain(cluster, force=True, timeout_s=60) == "2 pods evicted from one"
     assert cluster.objects == {}

@@ -225,7 +225,7 @@ def test_a_refusal_says_what_the_server_said_where_and_what_to_do(stderr: str, r
 @pytest.mark.parametrize("garbage", ["<html>504</html>", '{"kind": "Node"', "[1, 2]", '"x"'])
 def test_garbage_is_an_error_and_no_empty_answer(garbage: str) -> None:
     door, _ = client(said(garbage))
-    with pytest.raises(PaiError, match="master gave no"):
+    with pytest.raises(PaiError, match="master returned no"):
         door.list(Select(("nodes",)))
 
 

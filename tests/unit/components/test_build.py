@@ -183,5 +183,5 @@ def test_a_debian_package_without_the_program_is_an_error(
     monkeypatch.setattr("pai_install.components.build.fetch_packages", lambda *_: [])
     monkeypatch.setattr("pai_install.components.build.unpack", lambda *_: None)
     build = DebBuild(kind="deb", package="busybox-static", member="bin/busybox", program="busybox", disk_mb=1)
-    with pytest.raises(PaiError, match="busybox-static holds no bin/busybox"):
+    with pytest.raises(PaiError, match="busybox-static does not contain bin/busybox"):
         take_deb(build, workshop, out)

@@ -94,7 +94,7 @@ def test_a_damaged_bundle_is_refused(bundle: Path, tmp_path: Path) -> None:
     data = bundle.read_bytes()
     assert data.count(b"pause program") == 1
     bundle.write_bytes(data.replace(b"pause program", b"evil! program"))
-    with pytest.raises(PaiError, match="files/pause of pause is not what was put in"):
+    with pytest.raises(PaiError, match="files/pause of pause does not match the digest"):
         unpacked(bundle, tmp_path / "there")
     assert not list((tmp_path / "there/entries").glob("pause*"))
 

@@ -87,7 +87,7 @@ def test_giving_up_keeps_what_came(web: WebServer, tmp_path: Path, monkeypatch: 
     web.cut["/kubeadm"] = 1 << 20
     with pytest.raises(PaiError, match="broke off") as stopped:
         download(f"{web.url}/kubeadm", tmp_path / "kubeadm", SUM, silent)
-    assert "goes on where it stopped" in stopped.value.remedy
+    assert "continues where it stopped" in stopped.value.remedy
     assert (tmp_path / "kubeadm.part").stat().st_size == 1 << 20
 
 

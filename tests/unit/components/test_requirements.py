@@ -33,7 +33,7 @@ def test_enough_disk_passes_also_for_a_folder_to_be_made(tmp_path: Path) -> None
 
 
 def test_too_little_disk_names_need_and_rest(tmp_path: Path) -> None:
-    with pytest.raises(PaiError, match=r"need 1048576\.0 GiB free below .*, \d+\.\d GiB are") as refused:
+    with pytest.raises(PaiError, match=r"need 1048576\.0 GiB free below .*, but only \d+\.\d GiB are free") as refused:
         check_disk(tmp_path, 1 << 30)
     assert "XDG_CACHE_HOME" in refused.value.remedy
 

@@ -146,7 +146,7 @@ def test_a_program_is_taken_out_of_its_archive(web: WebServer, tmp_path: Path, p
 
 def test_an_archive_without_the_program_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.tar.gz").write_bytes(tar_of("README", b"x"))
-    with pytest.raises(PaiError, match=r"a\.tar\.gz holds no file registry"):
+    with pytest.raises(PaiError, match=r"a\.tar\.gz does not contain the file registry"):
         take_member(tmp_path / "a.tar.gz", "registry", tmp_path / "registry")
 
 

@@ -129,7 +129,7 @@ def test_a_box_that_drops_forwarded_packets_gets_rules_on_record(
     record = read_record(lab_names(spec).record)
     assert record is not None
     assert [one.name for one in record.of(Kind.FORWARD_RULE)] == ["pb-ac1e4f00"]
-    assert any("filter" in line for line in report.changed)
+    assert any("firewall" in line for line in report.changed)
 
 
 def test_the_record_is_there_when_a_step_fails(spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,7 +131,7 @@ def test_one_thing_that_stays_does_not_keep_the_others_and_the_record_remains(
     monkeypatch.setitem(teardown.REMOVERS, Kind.FOLDER, lambda _resource: False)
     bare.answer("ip link delete", 2)
     ledger = written(labs, full_record(labs, spec))
-    with pytest.raises(PaiError, match="not gone") as caught:
+    with pytest.raises(PaiError, match="not completely removed") as caught:
         remove_all(ledger, lambda _line: None)
     assert "bridge pb" in caught.value.details
     assert bare.matching("ip netns delete ns")

@@ -90,7 +90,7 @@ def test_names_that_the_site_does_not_have_are_refused_before_anything(site: Sit
     assert Install(limit=("worker2",)).watched(site) == ("master", "worker2")
     with pytest.raises(PaiError, match="no phase 'runtme'") as caught:
         Install(phases=("base", "runtme")).require(site)
-    assert "perhaps runtime is meant" in caught.value.remedy
+    assert "did you mean runtime?" in caught.value.remedy
     assert caught.value.exit_code is ExitCode.USAGE
 
 
@@ -101,9 +101,9 @@ def test_what_an_earlier_run_left_unproven_is_proven_also_where_nothing_is_to_be
     plan = Install().plan(site, left)
     assert names(plan) == ["verify", "health"]
     assert [host.reasons[0] for host in plan.steps[0].hosts] == [
-        "with those that are not proven",
+        "some machines are not proven",
         "not proven: run r1 found dns failed",
-        "with those that are not proven",
+        "some machines are not proven",
     ]
     assert names(Install(phases=("time",)).plan(site, left)) == ["time"]
     assert Install(limit=("worker2",)).plan(site, left).empty

@@ -25,7 +25,10 @@ def test_list_is_what_its_schema_says(capsys: pytest.CaptureFixture[str]) -> Non
 def test_text_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["operations"]) == 0
     out = capsys.readouterr().out
-    assert "apply: Make the machines what the site says, and prove it.\n    phases: Only these, of base," in out
+    assert (
+        "apply: Bring the machines to the state that the site describes, and verify the cluster.\n    phases: Only "
+        "these phases, of base," in out
+    )
     assert "verify: Prove that the cluster works" in out
 
 

@@ -56,13 +56,13 @@ def test_cordoned_nodes_are_nothing_to_do(site: Site) -> None:
 def test_node_that_health_took_out_becomes_a_persons(site: Site) -> None:
     sick = FakeCluster.of(node("gpu-07", cordoned=True, labels={CORDONED_BY_HEALTH: "gpu-lost"}))
     (step,) = planned(NodeCordon(nodes=("gpu-07",)), site, sick).steps
-    assert step.hosts[0].effects == ("health no longer gives it back",)
+    assert step.hosts[0].effects == ("health will no longer uncordon the node",)
 
 
 def test_unknown_node_is_refused_and_the_likely_one_named(site: Site) -> None:
     with pytest.raises(PaiError, match="no node 'gpu-7'") as caught:
         planned(NodeCordon(nodes=("gpu-7",)), site, CLUSTER)
-    assert caught.value.remedy == "perhaps gpu-07 is meant; the nodes are gpu-07, gpu-08, master"
+    assert caught.value.remedy == "did you mean gpu-07? the nodes are gpu-07, gpu-08, master"
     assert caught.value.exit_code is ExitCode.USAGE
     with pytest.raises(ValidationError):
         NodeCordon(nodes=())
@@ -76,7 +76,7 @@ def test_uncordon_is_planned_for_nodes_that_are_out_and_names_healths_reason(sit
     )
     (step,) = planned(NodeUncordon(nodes=("gpu-07", "gpu-08", "gpu-09")), site, cluster).steps
     assert step.names == ("gpu-07", "gpu-08")
-    assert step.hosts[0].remarks == ("health took it out because of gpu-lost",)
+    assert step.hosts[0].remarks == ("health cordoned the node because of gpu-lost",)
     assert isinstance(step.action, ClusterCalls)
     assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
     plan = planned(NodeUncordon(nodes=("gpu-09",)), site, cluster)
@@ -108,19 +108,21 @@ def test_drain_says_what_stops_and_what_starts_elsewhere(site: Site) -> None:
 def test_drain_names_the_budget_that_holds_a_pod(site: Site) -> None:
     objects = (node("gpu-07"), pod("front", node="gpu-07", labels={"app": "web"}), budget(0))
     (host,) = drained(site, *objects, timeout=60).steps[1].hosts
-    assert host.remarks == ("PodDisruptionBudget ml/web does not let ml/front go now: it is waited for, 60 s at most",)
+    assert host.remarks == (
+        "PodDisruptionBudget ml/web does not allow ml/front to be evicted now: the drain waits 60 s at most",
+    )
     (host,) = drained(site, *objects, force=True).steps[1].hosts
-    assert host.remarks[0].endswith("it is removed all the same")
+    assert host.remarks[0].endswith("--force removes it anyway")
 
 
 def test_drain_refuses_pods_that_nothing_starts_again(site: Site) -> None:
     objects = (node("gpu-07"), pod("alone", "", node="gpu-07"))
-    with pytest.raises(PaiError, match="nothing would start 1 of the pods again") as caught:
+    with pytest.raises(PaiError, match="no controller would start 1 of the pods again") as caught:
         drained(site, *objects)
     assert caught.value.details == "pod/alone in ml on gpu-07"
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
     (host,) = drained(site, *objects, force=True).steps[1].hosts
-    assert host.effects == ("removes pod ml/alone for good",)
+    assert host.effects == ("removes pod ml/alone permanently",)
 
 
 def test_empty_cordoned_node_is_nothing_to_drain(site: Site) -> None:

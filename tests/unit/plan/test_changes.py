@@ -67,7 +67,8 @@ def test_networks_are_fixed(make_site: Make, config: str, expected: tuple[str, s
 
 
 @pytest.mark.parametrize(
-    ("wanted", "remedy"), [("1.35.8", "lower"), ("1.36.2", "lower"), ("1.36.10", "upgrade"), ("1.37.0", "upgrade")]
+    ("wanted", "remedy"),
+    [("1.35.8", "downgrades"), ("1.36.2", "downgrades"), ("1.36.10", "upgrade"), ("1.37.0", "upgrade")],
 )
 def test_other_version_is_refused_with_the_reason(site: Site, wanted: str, remedy: str) -> None:
     (found,) = refused_changes(site, wanted, ENDPOINT, observed(), {})

@@ -81,7 +81,7 @@ def test_settings_say_of_docker_what_the_plan_says(site: Site) -> None:
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({}, "2 running containers of Docker run on: live-restore is turned on first"),
+        ({}, "2 running containers of Docker keep running: live-restore is turned on first"),
         (
             {"container_runtime_live_restore": False},
             "2 running containers of Docker will stop: the site says docker_live_restore: false",
@@ -94,7 +94,7 @@ def test_running_containers_are_remarked_on(variables: dict[str, Any], words: st
 
 def test_one_container_is_spoken_of_as_one() -> None:
     one = BUSY.model_copy(update={"docker": DockerFacts(containers=1)})
-    words = ("1 running container of Docker runs on: live-restore is turned on first",)
+    words = ("1 running container of Docker keeps running: live-restore is turned on first",)
     assert remarks(("restarts docker.service",), {}, one) == words
 
 
@@ -109,7 +109,7 @@ def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> N
     runtime = next(phase for phase in make_plan(site, inventory, seen).steps if phase.name == "runtime")
     assert [step.host for step in runtime.hosts] == ["worker1"]
     assert runtime.hosts[0].effects == ("restarts containerd.service", "restarts docker.service")
-    assert runtime.hosts[0].remarks == ("2 running containers of Docker run on: live-restore is turned on first",)
+    assert runtime.hosts[0].remarks == ("2 running containers of Docker keep running: live-restore is turned on first",)
 
 
 def test_converged_machines_have_no_effects(site: Site, inventory: Inventory) -> None:

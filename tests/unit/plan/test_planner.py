@@ -40,7 +40,7 @@ def test_bare_machines_get_every_phase_in_order(site: Site, inventory: Inventory
     assert hosts["components"] == ["master"]
     assert hosts["control-plane"] == ["master"]
     assert hosts["workers"] == ["worker1", "worker2"]
-    assert plan.steps[0].hosts[0].reasons == ("base was never installed here",)
+    assert plan.steps[0].hosts[0].reasons == ("base is not installed",)
 
 
 def test_converged_machines_get_nothing(site: Site, inventory: Inventory) -> None:
@@ -61,7 +61,7 @@ def test_labels_are_planned_where_the_layout_names_any_and_taken_off_where_it_no
     site = make_site()
     without_labels = build_inventory(make_context(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
     step = make_plan(site, without_labels, seen).steps[0]
-    assert (step.name, step.hosts[0].reasons) == ("labels", ("node_labels is no longer asked for",))
+    assert (step.name, step.hosts[0].reasons) == ("labels", ("the site no longer asks for node_labels",))
 
 
 def test_device_plugin_that_is_switched_off_is_taken_away(
@@ -72,8 +72,8 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
     plan = make_plan(site, off, converged(inventory))
     steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.steps}
     assert steps == {
-        "labels": [("worker1", ("node_labels is no longer asked for",))],
-        "addons": [("master", ("addon.device_plugin is no longer asked for",))],
+        "labels": [("worker1", ("the site no longer asks for node_labels",))],
+        "addons": [("master", ("the site no longer asks for addon.device_plugin",))],
     }
     assert make_plan(site, off, converged(off)).empty
 
@@ -146,7 +146,7 @@ def test_new_version_of_a_role_runs_again(site: Site, context: Context, inventor
     newer = build_inventory(context, {**dict.fromkeys(ROLES, "1"), "time_sync": "2"})
     plan = make_plan(site, newer, converged(inventory))
     assert names(plan) == ["time"]
-    assert plan.steps[0].hosts[0].reasons == ("this version of pai-install does it differently",)
+    assert plan.steps[0].hosts[0].reasons == ("the role is different in this version of pai-install",)
 
 
 def test_machine_that_left_the_cluster_joins_again(site: Site, inventory: Inventory) -> None:

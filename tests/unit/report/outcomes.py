@@ -11,7 +11,7 @@ FINE = Outcome(
     phases=(
         PhaseResult(
             "observe",
-            "Look at the machines",
+            "Observe the machines",
             1.2,
             {name: HostResult(HostStatus.OK, Counts(ok=1, tasks=1)) for name in ("master", "one")},
         ),
@@ -46,7 +46,7 @@ TROUBLED = Outcome(
     phases=(
         PhaseResult(
             "observe",
-            "Look at the machines",
+            "Observe the machines",
             9.94,
             {
                 "master": HostResult(HostStatus.OK, Counts(ok=1, tasks=1)),

@@ -54,7 +54,7 @@ def test_left_names_every_phase_that_did_not_work() -> None:
     assert FINE.left == {}
     assert TROUBLED.left == {
         "one": ("Prepare the operating system", "Join the workers"),
-        "two": ("Look at the machines", "Prepare the operating system", "Join the workers"),
+        "two": ("Observe the machines", "Prepare the operating system", "Join the workers"),
     }
 
 

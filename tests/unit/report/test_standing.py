@@ -36,7 +36,7 @@ def verdicts(**of: str) -> tuple[Finding, ...]:
 def test_state_of_each_kind_of_machine(site: Any, kit: Any) -> None:
     plan = kit.plan(unreachable={"one": "gone"})
     assert [state_of(machine, Standing(site)) for machine in site.machines] == [
-        "not looked at", "not looked at", "absent",
+        "not observed", "not observed", "absent",
     ]  # fmt: skip
     seen = Standing(site, plan, verdicts(master="PASS", one="FAIL"))
     assert [state_of(machine, seen) for machine in site.machines] == ["says PASS", "not reached", "absent"]
@@ -91,7 +91,7 @@ def test_drift_gathers_the_reasons_of_all_phases(site: Any, kit: Any) -> None:
         "one": ("base: never installed", "time: never installed"),
         "master": ("time: never installed",),
     }
-    assert "one is not as the site says:\n  base: never installed\n" in status_text(standing)
+    assert "one differs from the site:\n  base: never installed\n" in status_text(standing)
     assert "every machine" not in status_text(standing)
 
 
@@ -99,7 +99,7 @@ def test_text_names_what_runs_and_what_was_cut_off(site: Any, kit: Any) -> None:
     run = LastRun("20260301T120000Z", 6, 3.0, {"one": ("Base", "Time")})
     text = status_text(Standing(site, None, None, run, running="`apply` by ops", interrupted="r7"))
     assert "running now: `apply` by ops\n" in text
-    assert "the run r7 was cut off; apply continues\n" in text
+    assert "the run r7 was interrupted; apply continues it\n" in text
     assert "last run 20260301T120000Z: exit code 6; left to do: one: Base, Time\n" in text
 
 

@@ -43,8 +43,8 @@ def test_without_the_leader_nobody_is_touched() -> None:
     found = admission(report(fail("master")), looked_at=("master", "one"), planned=HOSTS, leader="master")
     assert found.refused == {
         "master": "swap is wrong [swap]",
-        "one": "master, which the others need, was refused",
-        "two": "master, which the others need, was refused",
+        "one": "preflight refused master, which the other machines need",
+        "two": "preflight refused master, which the other machines need",
     }
 
 

@@ -124,7 +124,7 @@ def test_work_on_this_box_is_the_environments(site: Path, kit: Any) -> None:
 
 
 def test_report_begins_with_what_the_operation_knows(site: Path, kit: Any) -> None:
-    stale = (Finding("node-ready", Verdict.FAIL, "one", "is not in the cluster"),)
+    stale = (Finding("node-ready", Verdict.FAIL, "one", "not a node of the cluster"),)
     with session_of(site, World(), kit, sure=stale) as session:
         assert perform(session, prepare(session)).findings == stale
 

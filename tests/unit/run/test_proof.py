@@ -38,7 +38,7 @@ def fail(subject: str, name: str = "dns") -> Finding:
 
 def test_machines_that_are_about_to_change_are_not_proven_should_the_run_be_cut_off(plan: Plan) -> None:
     assert begun(OLD, plan, ("one",), "r1").reasons == {
-        "one": "run r1 was cut off while it changed the machine",
+        "one": "run r1 was interrupted while it changed the machine",
         "two": "an older run",
     }
     assert begun(OLD, plan, (), "r1") == OLD, "a refused machine is not touched"

@@ -29,13 +29,13 @@ def test_unmoved_plan_passes_and_a_moved_one_is_refused(kit: Any, tmp_path: Path
     with pytest.raises(PaiError) as caught:
         read_plan(saved).require_unmoved(kit.plan())
     assert caught.value.exit_code is ExitCode.PREFLIGHT_FAILED
-    assert caught.value.details == "base on one: not needed any more"
+    assert caught.value.details == "base on one: no longer needed"
 
 
 @pytest.mark.parametrize(
     ("now", "sentence"),
     [
-        ((), "base on one: task Write would change nothing any more"),
+        ((), "base on one: task Write would no longer change anything"),
         ((FileChange("base", "one", "Write", "+x", "d2"),), "base on one: task Write would change something else"),
         (
             (CHANGE, FileChange("base", "two", "Write", "+x", "d1")),
@@ -70,6 +70,6 @@ def test_plan_of_another_operation_or_other_arguments_is_refused(kit: Any, tmp_p
 def test_plan_of_another_release_is_refused_with_its_form(kit: Any, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps({**plan_data(kit.plan()), "schema_version": 99}))
-    with pytest.raises(PaiError, match="a plan in form 99 of another release; this one reads form 2") as caught:
+    with pytest.raises(PaiError, match="a plan of schema version 99; this release reads version 2") as caught:
         read_plan(path)
     assert caught.value.exit_code is ExitCode.USAGE

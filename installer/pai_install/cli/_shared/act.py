@@ -42,7 +42,7 @@ _plan_option = click.option(
     "--plan",
     "plan_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Go on only if the plan is still the one in this file (`plan --format json`, or plan.json of a run's folder).",
+    help="Continue only if the plan still matches this file (`plan --format json`, or plan.json of a run's folder).",
 )
 
 

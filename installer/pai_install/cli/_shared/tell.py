@@ -26,7 +26,7 @@ def tell_beginning(session: Session) -> None:
     if before is not None:
         where = f" in phase {before.phase} ({', '.join(before.hosts)})" if before.phase else ""
         what = f"{before.run} ({before.operation})" if before.operation else before.run
-        say(f"the run {what} was cut off{where}; looking at the machines again")
+        say(f"the run {what} was interrupted{where}; observing the machines again")
 
 
 def tell_preflight(prepared: Prepared) -> None:
