@@ -12,7 +12,7 @@ from pai_install.components.modules import Modules
 from pai_install.components.progress import Progress, silent
 from pai_install.components.requirements import check_disk, missing
 from pai_install.components.source import BuildContext, Source
-from pai_install.components.store import Entry, Store, default_cache
+from pai_install.components.store import CacheEntry, Store, default_cache
 from pai_install.components.upstream import Upstream
 from pai_install.errors import ExitCode, PaiError
 
@@ -35,7 +35,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
     return Upstream(catalogue, mirror_url if name == "mirror" else "")
 
 
-def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, Entry | None]:
+def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:
     """What of the selection is in the cache, verified; fetches nothing."""
     store = Store(cache or default_cache())
     return {pick: store.lookup(source.key(pick), silent) for pick in selection.picks}
@@ -91,7 +91,7 @@ def _check_box(wanted: Sequence[PinnedComponent], source: Source, store: Store) 
     check_disk(store.root, max(source.disk_mb(pick) for pick in wanted))
 
 
-def _produce(pick: PinnedComponent, source: Source, context: BuildContext) -> Entry:
+def _produce(pick: PinnedComponent, source: Source, context: BuildContext) -> CacheEntry:
     key = source.key(pick)
     known = context.store.lookup(key, context.progress)  # another process may have made it meanwhile
     if known:

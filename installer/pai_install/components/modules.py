@@ -21,7 +21,7 @@ from pai_install.components.catalogue import (
 from pai_install.components.image import (
     ImageConfig,
     Layer,
-    Node,
+    LayerEntry,
     place,
     read_layer,
     write_archive,
@@ -30,7 +30,7 @@ from pai_install.components.image import (
 )
 from pai_install.components.model import Architecture, PinnedComponent, SourceName
 from pai_install.components.source import BuildContext, box_architecture, recipe_key
-from pai_install.components.store import Contents, Entry, StagedFile, StagedImage, StagedManifest
+from pai_install.components.store import CacheEntry, Contents, StagedFile, StagedImage, StagedManifest
 
 # Part of the key of everything assembled here: raise it when the same programs give other files or images.
 RECIPE = 1
@@ -127,7 +127,7 @@ class Modules:
         named = self._component(pick).versions[pick.version].wrapper
         return self._wrappers / (named or f"{pick.component}-{pick.version}")
 
-    def _programs(self, pick: PinnedComponent, context: BuildContext) -> Entry:
+    def _programs(self, pick: PinnedComponent, context: BuildContext) -> CacheEntry:
         key = self.programs_key(pick)
         known = context.store.lookup(key, context.progress)
         if known:
@@ -201,17 +201,19 @@ def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path],
         return StagedFile(name, version, "binary", target)
     target = folder / f"{name}.tar.gz"
     prefix = f"{spec.folder}/" if spec.folder else "./"
-    nodes = [Node(f"{prefix}{program}", 0o755, programs[program]) for program in spec.programs]
+    nodes = [LayerEntry(f"{prefix}{program}", 0o755, programs[program]) for program in spec.programs]
     write_archive(nodes, target, folders=False)
     return StagedFile(name, version, "tar.gz", target)
 
 
-def _base(spec: ImageSpec) -> list[Node]:
+def _base(spec: ImageSpec) -> list[LayerEntry]:
     return [] if spec.userland else userland.base_nodes()
 
 
-def _program_nodes(spec: ImageSpec, programs: Mapping[str, Path]) -> list[Node]:
-    nodes = [Node(place_.removeprefix("/"), 0o755, programs[program]) for program, place_ in spec.programs.items()]
+def _program_nodes(spec: ImageSpec, programs: Mapping[str, Path]) -> list[LayerEntry]:
+    nodes = [
+        LayerEntry(place_.removeprefix("/"), 0o755, programs[program]) for program, place_ in spec.programs.items()
+    ]
     program, first = next(iter(spec.programs.items()))
     folder = first.removeprefix("/").rpartition("/")[0]
-    return [*nodes, *(Node(f"{folder}/{applet}", link=program) for applet in spec.applets)]
+    return [*nodes, *(LayerEntry(f"{folder}/{applet}", link=program) for applet in spec.applets)]

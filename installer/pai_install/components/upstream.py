@@ -10,7 +10,7 @@ from pathlib import Path
 from pai_install.components import manifests
 from pai_install.components.catalogue import Catalogue, Component, FileSpec, ManifestSpec, Release
 from pai_install.components.download import download
-from pai_install.components.image import Node, place, write_archive
+from pai_install.components.image import LayerEntry, place, write_archive
 from pai_install.components.model import Architecture, PinnedComponent, SourceName
 from pai_install.components.registry_client import pull, reference
 from pai_install.components.source import BuildContext, box_architecture, recipe_key
@@ -141,7 +141,7 @@ def repack(packages: Mapping[str, Path], spec: FileSpec, target: Path, scratch: 
     """Puts the programs of Debian packages into the tar.gz form the machines unpack."""
     unpack(list(packages.values()), scratch)
     wanted = [program for program in spec.programs if program not in spec.not_upstream]
-    nodes = [Node(f"{spec.folder}/{program}", 0o755, scratch / "usr/bin" / program) for program in wanted]
+    nodes = [LayerEntry(f"{spec.folder}/{program}", 0o755, scratch / "usr/bin" / program) for program in wanted]
     for node in nodes:
         if not (isinstance(node.content, Path) and node.content.is_file()):
             raise PaiError(f"the packages {', '.join(packages)} hold no {node.path}")

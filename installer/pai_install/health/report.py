@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_install.checks.finding import Finding, counts
 from pai_install.checks.report import prometheus
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.checks.report.prometheus import Target
 from pai_install.checks.report.text import finding_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Action, Verdict
@@ -31,7 +31,7 @@ class HealthReport:
     machines: tuple[MachineReport, ...]
     missed: Mapping[str, str] = field(default_factory=dict)
     site: str = ""
-    described: tuple[Machine, ...] = ()
+    described: tuple[ReportMachine, ...] = ()
 
     @property
     def findings(self) -> Iterator[Finding]:

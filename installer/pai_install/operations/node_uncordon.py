@@ -27,7 +27,8 @@ class NodeUncordon(NodeOperation):
             return Plan((), observation.inventory, nothing=nothing)
         hosts = tuple(HostStep(node.name, (ASKED,), ("pods start there again",), _impact(node)) for node in out)
         calls, back = (ClusterCalls(tuple(scheduling(node.name, stop=stop) for node in out)) for stop in (False, True))
-        step = Step("uncordon", "Put nodes back into scheduling", hosts, calls, undo=back)
+        title = "Put nodes back into scheduling"
+        step = Step("uncordon", title, hosts, calls, undo=back, undo_verb="node cordon")
         return Plan((step,), observation.inventory, nothing=nothing)
 
 

@@ -48,7 +48,7 @@ class Certificate(BaseModel):
     problem: str = ""
 
 
-class Docker(BaseModel):
+class DockerFacts(BaseModel):
     """Docker as it is in use. containers: how many run; data_root, log_driver: of daemon.json, or Docker's default."""
 
     model_config = ConfigDict(frozen=True)
@@ -96,7 +96,7 @@ class Observed(BaseModel):
     kubernetes: Membership = Membership()
     certificates: tuple[Certificate, ...] = ()
     services: tuple[str, ...] = ()
-    docker: Docker = Docker()
+    docker: DockerFacts = DockerFacts()
     roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
     cluster: Mapping[str, Any] | None = None
 

@@ -9,7 +9,7 @@ from pai_install.plan.effects import effects, impact
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.narrowing import narrowed
-from pai_install.plan.observed import Observed
+from pai_install.plan.observed import Observed, RoleRecord
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.site import Site
 
@@ -63,12 +63,22 @@ def _narrowed(
 def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
     """Whether others can use what the phase made there: all is installed and as it was left.
 
-    Changed settings can wait, but for the store: what it serves by other settings is what others ask it for.
+    Changed settings can wait, but for what others take from there: all of the store's, and those that a part gives.
     """
     records = [seen.roles.get(name) for name in phase.records(seen.roles) if name in wanted]
     if phase.name == STORE:
         return not reasons(phase, wanted, seen)
-    return all(record is not None and not record.drift for record in records)
+    return all(record is not None and not record.drift for record in records) and not _gives_other(phase, wanted, seen)
+
+
+def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
+    """Whether others would take settings there that have changed."""
+    return any(
+        name in had and had[name] != wanted[part.name].get(name)
+        for part in phase.parts
+        if part.name in wanted and (had := seen.roles.get(part.name, RoleRecord()).settings)
+        for name in part.given_to_others
+    )
 
 
 def new_machines(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.checks.finding import Finding, counts, worst
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.checks.report.text import by_subject, finding_lines, subject_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Verdict
 from pai_install.errors import ExitCode
@@ -27,7 +27,7 @@ class PreflightReport:
     findings: tuple[Finding, ...]
     forced: tuple[str, ...] = ()
     duration_s: float = 0.0
-    machines: tuple[Machine, ...] = ()
+    machines: tuple[ReportMachine, ...] = ()
 
     @property
     def ok(self) -> bool:

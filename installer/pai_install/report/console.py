@@ -154,6 +154,8 @@ def show_outcome(outcome: Outcome, stream: TextIO) -> None:
                 console.print(f"  what to do: {finding.remedy}", markup=False)
     for host, titles in outcome.left.items():
         console.print(f"{host}: still to do: {', '.join(titles)}", markup=False)
+    for command in outcome.undo:
+        console.print(f"undo: {command}", markup=False)
     console.print(headline(outcome), markup=False, style="bold green" if outcome.ok else "bold red")
 
 

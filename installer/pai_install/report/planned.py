@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.checks.verdict import OPEN
-from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook
+from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
 from pai_install.system.words import shortened
@@ -35,7 +35,7 @@ def plan_data(
                 "name": step.name,
                 "title": step.title,
                 "action": _action(step.action, plan.redactor),
-                "undo": _action(step.undo, plan.redactor) if step.undo else None,
+                "undo": _undo(step, plan.redactor),
                 "needs": list(step.needs),
                 "hosts": [_host(host) for host in step.hosts],
             }
@@ -48,6 +48,10 @@ def plan_data(
         "previewed": changes is not None,
         "changes": [change.as_json() for change in changes or ()],
     }
+
+
+def _undo(step: Step, redactor: Redactor) -> dict[str, Any] | None:
+    return {**_action(step.undo, redactor), "command": step.undo_command(step.names)} if step.undo else None
 
 
 def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
@@ -137,6 +141,8 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"   {_names(hosts)}: {'; '.join(reasons) or 'always'}"
             if effects:
                 yield f"      {'; '.join((*effects, *impact))}"
+        if command := step.undo_command(step.names):
+            yield f"   undo: {command}"
 
 
 def _alike(steps: tuple[HostStep, ...]) -> dict[tuple[tuple[str, ...], ...], list[str]]:

@@ -56,7 +56,7 @@ class Environment(ABC):
         """Name of work on the dev box -> what does it."""
 
 
-class Product(Environment):
+class ProductEnvironment(Environment):
     """The real one. It imports most things only when they are asked for: `--help` must not load Ansible."""
 
     def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:

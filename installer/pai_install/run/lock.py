@@ -14,7 +14,7 @@ from pathlib import Path
 
 import filelock
 
-from pai_install.engine.processes import Owner
+from pai_install.engine.processes import OwnerProcess
 from pai_install.errors import ExitCode, PaiError
 from pai_install.system.files import write_atomic
 
@@ -46,7 +46,7 @@ def holder(state_dir: Path) -> Holder | None:
         return None
     if found.host != socket.gethostname():
         return found  # nothing here tells whether it is gone
-    owner = Owner.parse(found.owner)
+    owner = OwnerProcess.parse(found.owner)
     if owner is not None and owner.here:
         return found if owner.alive() else None
     return found if _locked(state_dir) else None
@@ -88,7 +88,7 @@ def _locked(state_dir: Path) -> bool:
 
 def _myself(verb: str) -> Holder:
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since, str(Owner.current()))
+    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since, str(OwnerProcess.current()))
 
 
 def _user() -> str:

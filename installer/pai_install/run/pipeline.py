@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
@@ -259,7 +259,7 @@ def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | No
     write_atomic(session.run.plan, json.dumps(plan_data(plan, changes), indent=2) + "\n", mode=0o600)
 
 
-def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[Machine] = ()) -> None:
+def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[ReportMachine] = ()) -> None:
     """Writes report.json, report.md and report.html into the run's folder, for the owner only."""
     write_atomic(run.report("json"), json.dumps(report_data(outcome), indent=2) + "\n", mode=0o600)
     write_atomic(run.report("md"), markdown(outcome, title=title), mode=0o600)

@@ -18,7 +18,7 @@ from pai_install.plan.model import Inventory, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import LocalWorker
-from pai_install.run.environment import Environment, Product
+from pai_install.run.environment import Environment, ProductEnvironment
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
 from tests.unit.cluster.fake import FakeCluster
@@ -98,7 +98,7 @@ class World(Environment):
 
     def connections(self, site: Site) -> Inventory:
         """The product's."""
-        return Product().connections(site)
+        return ProductEnvironment().connections(site)
 
     def stocked(self, site: Site) -> bool:
         """As the test says."""

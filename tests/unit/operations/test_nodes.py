@@ -44,6 +44,7 @@ def test_cordon_is_planned_for_nodes_that_take_pods_and_can_be_taken_back(site: 
     assert isinstance(step.undo, ClusterCalls)
     assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": True}
     assert step.undo.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
+    assert step.undo_command(step.names) == "pai-install node uncordon gpu-07"
     assert step.action.calls[0].arguments["body"]["metadata"]["labels"] == {CORDONED_BY_HEALTH: None}
 
 

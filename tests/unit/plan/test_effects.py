@@ -9,7 +9,7 @@ import pytest
 from pai_install.parts.container_runtime import ContainerRuntimeVariables
 from pai_install.plan.effects import effects, impact
 from pai_install.plan.model import HostStep, Inventory
-from pai_install.plan.observed import Docker, Observed, RoleRecord
+from pai_install.plan.observed import DockerFacts, Observed, RoleRecord
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
 from pai_install.site.declared import ChangeClass, changes
@@ -21,7 +21,7 @@ RUNTIME = ("container_runtime", "kubernetes_node", "api_proxy")
 BUSY = Observed(
     hostname="worker1",
     services=("containerd.service", "docker.service", "chrony.service", "ntp.service"),
-    docker=Docker(containers=2),
+    docker=DockerFacts(containers=2),
 )
 
 
@@ -93,7 +93,7 @@ def test_running_containers_are_remarked_on(variables: dict[str, Any], words: st
 
 
 def test_one_container_is_spoken_of_as_one() -> None:
-    one = BUSY.model_copy(update={"docker": Docker(containers=1)})
+    one = BUSY.model_copy(update={"docker": DockerFacts(containers=1)})
     words = ("1 running container of Docker keeps running: live-restore is turned on first",)
     assert impact(("restarts docker.service",), {}, one) == words
 

@@ -88,6 +88,22 @@ def test_every_kind_of_action_is_plain_data_without_secrets(kit: Any) -> None:
     json.dumps(data)
 
 
+def test_a_step_that_can_be_taken_back_says_how(kit: Any) -> None:
+    hosts = (HostStep("one", ("asked for",)), HostStep("two", ("asked for",)))
+    step = Step("cordon", "Cordon", hosts, Playbook("x.yml"), undo=Playbook("y.yml"), undo_verb="node uncordon")
+    plan = kit.plan(step, Step("drain", "Drain", hosts, Playbook("z.yml")))
+    assert plan_text(plan).count("undo: ") == 1
+    assert "   undo: pai-install node uncordon one two\n" in plan_text(plan)
+    phases = plan_data(plan)["phases"]
+    assert phases[0]["undo"] == {
+        "kind": "playbook",
+        "playbook": "y.yml",
+        "variables": {},
+        "command": "pai-install node uncordon one two",
+    }
+    assert phases[1]["undo"] is None
+
+
 def test_other_work_for_the_same_reason_is_a_move(kit: Any) -> None:
     steps = (HostStep("one", ("asked for",)),)
     saved = plan_data(kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 5}))))

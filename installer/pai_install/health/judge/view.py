@@ -13,7 +13,7 @@ from pai_install.checks.evidence import NotObservedError, Record
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.document import CommandResult, HealthEvidence
 from pai_install.health.evidence.parse import kernel_log, links, nvidia
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
@@ -35,7 +35,7 @@ class MachineView:
 
     def __init__(
         self,
-        evidence: Evidence,
+        evidence: HealthEvidence,
         *,
         limits: Limits,
         catalogue: Mapping[int, XidMeaning],
@@ -237,13 +237,13 @@ class MachineView:
         )
 
     @cached_property
-    def _pci(self) -> tuple[links.PciDevice, ...] | None:
+    def _pci(self) -> tuple[links.LspciDevice, ...] | None:
         if not self.available("lspci"):
             return None
         return links.parse_lspci(self._evidence.commands["lspci"].stdout)
 
     @property
-    def pci(self) -> tuple[links.PciDevice, ...]:
+    def pci(self) -> tuple[links.LspciDevice, ...]:
         """The devices of lspci. Raises NotObservedError when it did not run."""
         self.output("lspci")
         return self._pci or ()
