@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_join_token
-short_description: Make a short-lived join token, with the digest of the cluster's certificate authority
+short_description: Create a short-lived join token, with the digest of the cluster's certificate authority
 options:
   control_plane: {description: "Whether the machine becomes a control plane.", type: bool, default: false}
   ttl: {description: How long the token is valid., type: str, default: 30m}

@@ -84,10 +84,10 @@ def with_word_in_command(word: str) -> frozenset[int]:
     )
 
 
-def end(pids: Iterable[int], *, patience_s: float = 3.0) -> None:
+def end(pids: Iterable[int], *, timeout_s: float = 3.0) -> None:
     """Asks the processes to end, waits, then kills those that are left."""
     left = _signal(pids, signal.SIGTERM)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while left and time.monotonic() < deadline:
         time.sleep(0.05)
         left = frozenset(pid for pid in left if _running(pid))

@@ -50,7 +50,7 @@ class NodeDrain(NodeOperation):
         }
         self._require_owners(pods)
         hosts = tuple(
-            HostStep(name, (_reason(found),), tuple(_effects(found)), tuple(self._remarks(found, budgets)))
+            HostStep(name, (_reason(found),), tuple(_effects(found)), tuple(self._impact(found, budgets)))
             for name, found in pods.items()
             if found
         )
@@ -73,7 +73,7 @@ class NodeDrain(NodeOperation):
         how = {"node": name, "grace_s": self.grace, "timeout_s": self.timeout, "force": self.force}
         return ClusterCall(name, "Evict the pods", "drain", how)
 
-    def _remarks(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> Iterator[str]:
+    def _impact(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> Iterator[str]:
         local = [pod for pod in pods if pod.local_storage]
         if local:
             yield f"the emptyDir volumes of {len(local)} of them are lost"

@@ -18,13 +18,13 @@ class HostStep:
     """One host of a step, and why the step runs there.
 
     reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
-    effects: what it does to what runs there, e.g. "restarts docker.service". remarks: what that means for others.
+    effects: what it does to what runs there, e.g. "restarts docker.service". impact: what that means for others.
     """
 
     host: str
     reasons: tuple[str, ...]
     effects: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    impact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pai_install.plan.effects import effects, remarks
+from pai_install.plan.effects import effects, impact
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.narrowing import narrowed
@@ -81,7 +81,7 @@ def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Ob
     )
 
 
-def newcomers(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
+def new_machines(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
     """The hosts that a playbook would touch and on which no role has ever come to its end."""
     touched = dict.fromkeys(host for step in plan.steps if isinstance(step.action, Playbook) for host in step.names)
     return tuple(host for host in touched if host in observed and not observed[host].roles)
@@ -107,7 +107,7 @@ def _planned(
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
             touched = effects(phase.records(observed[host].roles), wanted, observed[host])
-            steps.append(HostStep(host, found, touched, remarks(touched, variables, observed[host])))
+            steps.append(HostStep(host, found, touched, impact(touched, variables, observed[host])))
     if not steps:
         return None
     return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)

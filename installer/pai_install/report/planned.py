@@ -78,7 +78,7 @@ def _host(step: HostStep) -> dict[str, Any]:
         "host": step.host,
         "reasons": list(step.reasons),
         "effects": list(step.effects),
-        "remarks": list(step.remarks),
+        "remarks": list(step.impact),
     }
 
 
@@ -87,7 +87,7 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(_lines(plan)) + "\n"
 
 
-def moved(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
+def plan_changes(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     """What is different between a saved plan and the present one, as sentences; empty when nothing is."""
     present = plan_data(plan)
     before, after = _steps(saved), _steps(present)
@@ -122,7 +122,7 @@ def _other_actions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     known = {step["name"]: step["action"] for step in before.get("phases", ())}
     for step in after["phases"]:
         if known.get(step["name"], step["action"]) != step["action"]:
-            yield f"{step['name']}would do something else"
+            yield f"{step['name']} would do something else"
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -137,10 +137,10 @@ def _lines(plan: Plan) -> Iterator[str]:
         return
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title} ({step.name})"
-        for (reasons, effects, remarks), hosts in _alike(step.hosts).items():
+        for (reasons, effects, impact), hosts in _alike(step.hosts).items():
             yield f"   {_names(hosts)}: {'; '.join(reasons) or 'always'}"
             if effects:
-                yield f"      {'; '.join((*effects, *remarks))}"
+                yield f"      {'; '.join((*effects, *impact))}"
         if command := step.undo_command(step.names):
             yield f"   undo: {command}"
 
@@ -148,7 +148,7 @@ def _lines(plan: Plan) -> Iterator[str]:
 def _alike(steps: tuple[HostStep, ...]) -> dict[tuple[tuple[str, ...], ...], list[str]]:
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for step in steps:
-        groups.setdefault((step.reasons, step.effects, step.remarks), []).append(step.host)
+        groups.setdefault((step.reasons, step.effects, step.impact), []).append(step.host)
     return groups
 
 

@@ -18,7 +18,7 @@ from pai_install.engine.processes import OwnerProcess
 from pai_install.errors import ExitCode, PaiError
 from pai_install.system.files import write_atomic
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
 
     Raises PaiError, naming the holder, when another run has it.
     """
-    lock = filelock.FileLock(state_dir / "lock", timeout=_PATIENCE_S, mode=0o600)
+    lock = filelock.FileLock(state_dir / "lock", timeout=_TIMEOUT_S, mode=0o600)
     card = state_dir / "lock.json"
     try:
         lock.acquire()

@@ -21,7 +21,7 @@ from pai_install.engine.processes import OwnerProcess, owned_by
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
 from pai_install.redact import Redactor
-from pai_install.run.tally import Tally
+from pai_install.run.host_results import HostResults
 
 
 def plain(bench: Any) -> tuple[str, ...]:
@@ -201,10 +201,10 @@ def test_a_machine_at_its_own_pace_waits_for_no_other(bench: Any) -> None:
     ends = [(event.host, event.task) for event in events if event.host and event.kind is not EventKind.TASK_START]
     assert ends.index(("quick", "End")) < ends.index(("slow", "Take a while"))
     assert ("slow", "End") in ends
-    tally = Tally(("slow", "broken", "quick"), Redactor(()))
+    collected = HostResults(("slow", "broken", "quick"), Redactor(()))
     for event in events:
-        tally.add(event)
-    results = tally.results(complete=True)
+        collected.add(event)
+    results = collected.results(complete=True)
     assert {host: result.status.value for host, result in results.items()} == {
         "slow": "ok",
         "broken": "failed",

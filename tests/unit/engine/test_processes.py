@@ -107,7 +107,7 @@ def test_end_kills_what_does_not_listen(children: list[subprocess.Popen[str]]) -
     stubborn = start(children, "x", STUBBORN)
     polite = start(children, "x")
     began = time.monotonic()
-    end([stubborn, polite], patience_s=0.3)
+    end([stubborn, polite], timeout_s=0.3)
     assert [child.wait(timeout=5) for child in children] == [-signal.SIGKILL, -signal.SIGTERM]
     assert time.monotonic() - began < 5
 

@@ -16,7 +16,7 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.plan.phases import PHASES
-from pai_install.plan.planner import make_plan, newcomers
+from pai_install.plan.planner import make_plan, new_machines
 from pai_install.site import Site
 
 from .conftest import CONFIG, LAYOUT, ROLES, converged
@@ -80,9 +80,9 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
 
 def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inventory) -> None:
     seen = converged(inventory)
-    assert newcomers(make_plan(site, inventory, bare(site)), bare(site)) == ("master", "worker1", "worker2")
+    assert new_machines(make_plan(site, inventory, bare(site)), bare(site)) == ("master", "worker1", "worker2")
     seen["worker2"] = Observed(hostname="worker2")
-    assert newcomers(make_plan(site, inventory, seen), seen) == ("worker2",)
+    assert new_machines(make_plan(site, inventory, seen), seen) == ("worker2",)
 
 
 def test_drift_brings_one_phase_on_one_machine(site: Site, inventory: Inventory) -> None:

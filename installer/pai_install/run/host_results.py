@@ -34,7 +34,7 @@ class _Host:
     unreachable: Event | None = None
 
 
-class Tally:
+class HostResults:
     """Takes the events of one phase, gives the result of each host; secrets are masked in what it keeps."""
 
     def __init__(self, hosts: Sequence[str], redactor: Redactor) -> None:
