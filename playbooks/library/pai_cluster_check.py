@@ -42,6 +42,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_cluster_state import (
+    SYSTEM_NAMESPACES,
     judge_node,
     judge_pods,
     node_facts,
@@ -265,7 +266,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "nodes": {"type": "list", "elements": "str", "required": True},
             "image": {"type": "str", "required": True},
-            "namespaces": {"type": "list", "elements": "str", "default": ["kube-system", "kube-flannel"]},
+            "namespaces": {"type": "list", "elements": "str", "default": list(SYSTEM_NAMESPACES)},
             "peer": {"type": "str", "default": ""},
             "runtime_class_nodes": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 180},
