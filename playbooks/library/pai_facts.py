@@ -115,7 +115,7 @@ def kubernetes() -> dict[str, Any]:
     return {
         "control_plane": os.path.exists("/etc/kubernetes/manifests/kube-apiserver.yaml"),
         "node": os.path.exists("/etc/kubernetes/kubelet.conf"),
-        # an init or join that was cut off has left files as well
+        # an interrupted init or join has left files as well
         "joined": '"done": true' in read(STATE_DIR + "/kubeadm.json"),
         "node_name": node_name(),
         "settings": running_settings(),

@@ -50,7 +50,7 @@ class Checks:
         return status, (out + err).strip()
 
     def swap(self) -> dict[str, str]:
-        """Nothing swaps."""
+        """Swap is off."""
         if self.module.params["container"]:
             return own_finding("swap-off", "SKIP", "swap belongs to the kernel's owner")
         with open("/proc/swaps", encoding="ascii") as handle:

@@ -51,7 +51,7 @@ def fetch(selection: Selection, source: Source, cache: Path | None = None, progr
     """Everything of the selection, verified. cache: a folder of ours, by default the user's.
 
     Idempotent; what was finished before an interruption is kept. Raises PaiError when the box lacks packages or
-    disk, or when something cannot be had or is not what is pinned (exit code: preflight failed).
+    disk, or when a component cannot be fetched or does not match its pin (exit code: preflight failed).
     """
     try:
         return _fetch(selection, source, Store(cache or default_cache()), progress)

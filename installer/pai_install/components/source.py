@@ -46,7 +46,7 @@ class Source(Protocol):
         ...
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
-        """Makes it in the empty folder `staged`; raises PaiError when it cannot be had or is not what is pinned."""
+        """Makes it in the empty folder `staged`; raises PaiError when it is unavailable or does not match its pin."""
         ...
 
 

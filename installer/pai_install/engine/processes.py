@@ -112,7 +112,7 @@ def _pids() -> Iterator[int]:
 def _words(pid: int, name: str) -> list[bytes]:
     try:
         return (_PROC / str(pid) / name).read_bytes().split(b"\0")
-    except OSError:  # it ended meanwhile, or belongs to somebody else
+    except OSError:  # it ended meanwhile, or belongs to another user
         return []
 
 

@@ -55,7 +55,7 @@ class RunnerEngine:
         self._sockets: Path | None = None
 
     def __enter__(self) -> Self:
-        """Makes the folders and clears what a killed run left behind."""
+        """Creates the folders and removes leftovers of a killed run."""
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._work_dir.chmod(0o700)
         processes.end(processes.orphans())

@@ -191,7 +191,7 @@ def _expects_gpus(knowledge: Knowledge, machine: str) -> bool:
 
 
 def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of a file, one at a time; raises PaiError at its end for machines that it does not hold."""
+    """The records of a file, one at a time; raises PaiError after the last one for machines that it does not hold."""
     held: list[str] = []
     for machine, document in evidence_file.load(source):
         held.append(machine)

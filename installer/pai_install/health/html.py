@@ -27,7 +27,7 @@ def html(report: HealthReport, *, title: str) -> str:
     skus = {item.name: ReportMachine(item.name, sku=item.sku) for item in report.machines}
     known = {machine.name: machine for machine in report.described}
     shown = [known.get(name) or skus.get(name) or ReportMachine(name) for name in looked_at]
-    page = Page(title, worst(findings), f"{plural(len(shown), 'machine')} looked at", shown, LINKS)
+    page = Page(title, worst(findings), f"{plural(len(shown), 'machine')} checked", shown, LINKS)
     # "</script>" or "<!--" in a value would end the element or swallow the page; \u003c is the same letter in JSON
     escaped = data.replace("<", "\\u003c")
     return render("health.html", package="pai_install.health", page=page, data=escaped, **parts(page, findings))

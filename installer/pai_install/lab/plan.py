@@ -1,4 +1,4 @@
-"""The record of a lab before anything of it is made. Refuses names and subnets that are somebody else's."""
+"""The record of a lab before anything of it is made. Refuses names and subnets that are in use already."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
 
 BOOT_TIMEOUT_S = 180.0
-# --wait sees only the end of a start that it saw going on: one that ends as it is asked would be waited for for ever
+# --wait hangs if startup finishes in between
 _ASK_AGAIN_S = 15.0
 _CONSOLE_TAIL = 3000
 

@@ -11,7 +11,7 @@ from pai_install.errors import ExitCode, PaiError
 
 
 class RoleRecord(BaseModel):
-    """What a role left behind on a machine. settings: variable -> digest; drift: one sentence each.
+    """The record of a role on a machine. settings: variable -> digest; drift: one sentence each.
 
     readers: units that restart when the role changes a file of theirs; restarts: those whose files have drifted.
     """

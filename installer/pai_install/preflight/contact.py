@@ -1,4 +1,4 @@
-"""Machines that gave no evidence: which check says so, and why; pure."""
+"""Machines that returned no evidence: which check says so, and why; pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _CHECKS = {**CONTACT_CHECKS, **{check.id: check for check in CHECKS}}
 
 
 def no_contact(name: str, words: str) -> Finding:
-    """The finding for a machine that gave no evidence, with the cause in plain words."""
+    """The finding for a machine that returned no evidence, with the cause in plain words."""
     cause = cause_of(words, unreachable=True)
     assert cause is not None  # noqa: S101 - there is always an explanation for an unreachable machine
     check = _CHECKS[_CAUSES.get(cause.id, REACHABLE.id)]

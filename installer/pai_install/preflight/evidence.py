@@ -83,7 +83,7 @@ class Swap(_Part):
 
 
 class Timekeeping(_Part):
-    """Time services that run. chrony: its leap status; synchronised: None when nobody says."""
+    """Time services that run. chrony: its leap status; synchronised: None when unknown."""
 
     services: tuple[str, ...] = ()
     synchronised: bool | None = None
@@ -91,7 +91,7 @@ class Timekeeping(_Part):
 
 
 class KernelModules(_Part):
-    """Of the wanted modules those that can be had. tree: modules of the running kernel are installed at all."""
+    """Of the wanted modules those that are available. tree: modules of the running kernel are installed at all."""
 
     there: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -244,7 +244,7 @@ class Clock(_Part):
 
 
 class PreflightEvidence(_Part):
-    """One machine. problems: part -> why it is missing. sudo_problem: why it was looked at without root.
+    """One machine. problems: part -> why it is missing. sudo_problem: why its evidence was collected without root.
 
     Reading a part that is missing raises NotObservedError: no check can take it for a good sign.
     """
@@ -290,7 +290,7 @@ class PreflightEvidence(_Part):
 
     @property
     def container(self) -> str:
-        """The kind of container that it is; empty when it is none or nobody knows, which is the harsher case."""
+        """The kind of container that it is; empty for none and for unknown, which is the stricter case."""
         return peek(self).identity.container if self.has("identity") else ""
 
     @property

@@ -82,7 +82,7 @@ def text(report: PreflightReport, *, everything: bool = False) -> str:
 def last_line(report: PreflightReport) -> str:
     """The sentence that says whether the machines are ready."""
     machines = [name for name in report.subjects if name != BOX]
-    checked = f"{plural(len(machines), 'machine')} looked at in {report.duration_s:.0f} s"
+    checked = f"{plural(len(machines), 'machine')} checked in {report.duration_s:.0f} s"
     if report.ok:
         return f"ready to install: {checked}, {plural(report.warnings, 'warning')}"
     failing = [finding.id for finding in report.findings if finding.verdict is Verdict.FAIL]

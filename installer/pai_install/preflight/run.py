@@ -30,7 +30,7 @@ def run(
 ) -> PreflightReport:
     """Looks at the machines and judges them; changes nothing there.
 
-    hosts: the machines to judge (empty: all present ones); the control planes are looked at in any case, as the
+    hosts: the machines to judge (empty: all present ones); the control planes are probed in any case, as the
     others are compared with them. forced: ids of checks that must not stop anything. more: findings about other
     things than machines, for the report.
     Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.

@@ -22,7 +22,7 @@ class HostStatus(StrEnum):
     CHANGED = "changed"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
-    REFUSED = "refused"  # preflight found something in the way; nothing was touched
+    REFUSED = "refused"  # a preflight check failed; nothing was changed
     LEFT = "left"  # not run; the next apply does it
     INTERRUPTED = "interrupted"
 

@@ -22,7 +22,7 @@ def plan_data(
 ) -> dict[str, Any]:
     """The published form of a plan; it holds no secret. A phase is a step of the operation.
 
-    changes: what would change; None where nobody looked. refused: machine -> why preflight keeps it out.
+    changes: what would change; None where no diff was made. refused: machine -> why preflight keeps it out.
     inventory_digest: tells whether what Ansible would be given is still the same.
     """
     return {

@@ -40,7 +40,7 @@ class Holder:
 
 
 def holder(state_dir: Path) -> Holder | None:
-    """Who runs on the site now; None when nobody does, or has not said so yet. Never in the way of a run."""
+    """The holder of the site's lock; None without one, or before it has written its card. Never blocks a run."""
     found = _read(state_dir / "lock.json")
     if found is None:
         return None
@@ -78,7 +78,7 @@ def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
 
 
 def _locked(state_dir: Path) -> bool:
-    """Whether somebody holds the lock, found out by trying: only where there is no other way."""
+    """Probe the lock by trying to take it; only where the holder cannot be read otherwise."""
     try:
         with filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600):
             return False

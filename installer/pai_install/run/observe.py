@@ -25,7 +25,7 @@ class ObserveResult:
 
     @property
     def missed(self) -> dict[str, str]:
-        """The hosts that could not be looked at, and why."""
+        """The hosts that could not be observed, and why."""
         return {
             host: result.failure.message if result.failure else "the machine returned no facts"
             for host, result in self.phase.hosts.items()

@@ -185,7 +185,7 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
-    """Looks for what is in the way on machines that a run would touch for the first time; changes nothing there.
+    """Runs preflight on machines that a run would change for the first time; changes nothing there.
 
     Writes preflight.json into the run's folder. Raises PaiError for an unknown check, KeyboardInterrupt on Ctrl-C.
     """

@@ -20,7 +20,7 @@ _MACHINE_ID = "machine-id"
 
 @dataclass(frozen=True, slots=True)
 class PreflightGate:
-    """phase: every machine that was looked at, and those refused. findings: each FAIL that refuses one."""
+    """phase: every machine that preflight checked, and those refused. findings: each FAIL that refuses one."""
 
     phase: PhaseResult
     findings: tuple[Finding, ...] = ()

@@ -1,4 +1,4 @@
-"""A plan that was looked at and kept: only that one may be applied."""
+"""A saved plan: `--plan FILE` applies this one or nothing."""
 
 from __future__ import annotations
 

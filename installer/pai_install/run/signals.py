@@ -14,7 +14,7 @@ _TIMEOUT_S = 10.0
 
 
 class _Listener:
-    """Interrupts at the first signal, and at another only when the end takes longer than the patience."""
+    """Interrupts at the first signal, and at another only when the end takes longer than the timeout."""
 
     def __init__(self, *, ending: bool) -> None:
         self._ignore_until = time.monotonic() + _TIMEOUT_S if ending else 0.0

@@ -121,7 +121,7 @@ def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any
     world = in_world(World(WORK, dict(FINE), new_machines=("two",), in_the_way=(SWAP,)))
     assert run(["apply", "--site", str(site), "--yes", "--force-check", "swap"]) == ExitCode.OK
     assert {"preflight": ("two",), "forced": ("swap",)} in world.asked
-    assert "ready to install: 1 machine looked at in 1 s, 1 warning;" in capsys.readouterr().err
+    assert "ready to install: 1 machine checked in 1 s, 1 warning;" in capsys.readouterr().err
     assert run(["apply", "--site", str(site), "--yes", "--force-check", "swop"]) == ExitCode.USAGE
 
 

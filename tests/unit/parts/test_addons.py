@@ -127,7 +127,7 @@ def test_patch_can_take_an_object_away(tmp_path: Path) -> None:
         ({"objects__a_yaml_j2": config_map("{{ gone }}")}, "gone"),
         ({"objects__a_yaml_j2": "{{ 1 +"}, "a.yaml.j2 of add-on mine"),
         ({"objects__a_yaml_j2": "a: ["}, "a.yaml.j2"),
-        ({"objects__a_yaml_j2": "just: this"}, "no Kubernetes object"),
+        ({"objects__a_yaml_j2": "just: this"}, "not a Kubernetes object"),
         ({"patches__a_yaml_j2": config_map("1")}, "a patch is for ConfigMap b/a"),
         ({"objects__a_yaml_j2": config_map("{{ ''.__class__.__mro__ }}")}, "unsafe"),
     ],

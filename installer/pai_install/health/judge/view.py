@@ -1,4 +1,4 @@
-"""What a check sees of a machine, with a record of the commands and files it has looked at.
+"""What a check sees of a machine, with a record of the commands and files that it read.
 
 What is not there raises NotObservedError, so that a check cannot take it for a good sign.
 """
@@ -194,7 +194,7 @@ class MachineView:
         if result is None or result.missing:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi is not installed")
         if result.timed_out:
-            return NotObservedError(Verdict.UNKNOWN, "nvidia-smi gave no answer: the driver hangs")
+            return NotObservedError(Verdict.UNKNOWN, "nvidia-smi did not answer: the driver hangs")
         for command, parse in (
             ("nvidia_smi_xml", nvidia.parse_xml),
             ("nvidia_smi_text", nvidia.parse_text),

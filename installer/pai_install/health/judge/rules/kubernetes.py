@@ -84,7 +84,7 @@ def _offer(node: Node, machine: MachineFacts, fleet: HealthFleet) -> Result:
     if seen is not None and offered != seen and not shared:
         return failed("Kubernetes and nvidia-smi disagree on the number of GPUs", value, str(wanted))
     if seen is None and device.startswith("nvidia.com/"):
-        return unknown("nvidia-smi gave no answer to compare with", value)
+        return unknown("cannot compare: nvidia-smi did not answer", value)
     return passed(value, str(wanted), message="every GPU is offered several times (time slicing)" if shared else "")
 
 
@@ -95,7 +95,7 @@ def _no_offer(device: str, machine: MachineFacts, fleet: HealthFleet) -> Result:
     action = Action.CONFIG if nowhere else None
     if nvidia and machine.gpus is None:
         message = (
-            f"Kubernetes offers no {device}, and nvidia-smi gave no answer: the driver is missing or does not work"
+            f"Kubernetes offers no {device}, and nvidia-smi did not answer: the driver is missing or does not work"
         )
         remedy = "install or repair the driver; the device plugin notices that by itself within a minute"
         return failed(message, action=action, remedy=remedy)
@@ -109,7 +109,7 @@ def _no_offer(device: str, machine: MachineFacts, fleet: HealthFleet) -> Result:
 
 def _mig_offer(mig: float, machine: MachineFacts) -> Result:
     if machine.gpus is None:
-        return unknown("nvidia-smi gave no answer to compare with", f"{mig:g}")
+        return unknown("cannot compare: nvidia-smi did not answer", f"{mig:g}")
     if mig != machine.mig_devices:
         return failed("Kubernetes offers another number of MIG devices than there are", f"{mig:g}", machine.mig_devices)
     return passed(f"{mig:g} MIG devices", machine.mig_devices)

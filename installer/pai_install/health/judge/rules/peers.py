@@ -12,7 +12,7 @@ from pai_install.checks.verdict import Action
 from pai_install.health.judge.check import FleetCheck, fleet_check
 from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 
-_FEWEST = 3  # of two nobody can say which is the odd one
+_FEWEST = 3  # of two machines, either could be the odd one
 
 # trait -> title, remedy
 TRAITS = {
