@@ -31,7 +31,13 @@ class Redactor:
     """
 
     def __init__(self, values: Iterable[str]) -> None:
-        self._pattern = _pattern(values)
+        self._values = frozenset(values)
+        self._pattern = _pattern(self._values)
+
+    def also(self, values: Iterable[str]) -> Redactor:
+        """One that masks these values, too; this one where it masks them already."""
+        more = self._values.union(values)
+        return self if more == self._values else Redactor(more)
 
     def text(self, text: str) -> str:
         """`text` with every secret replaced by the mask."""

@@ -114,7 +114,7 @@ def _documents(text: str, source: str) -> list[Object]:
         raise AddonError(f"{source}: {error}") from error
     for entry in documents:
         if not isinstance(entry, dict) or "kind" not in entry or "name" not in entry.get("metadata", {}):
-            raise AddonError(f"{source} holds something that is no Kubernetes object")
+            raise AddonError(f"{source} contains a document that is not a Kubernetes object")
     return documents
 
 

@@ -127,5 +127,5 @@ class ActionModule(ActionBase):
         }
         done: dict[str, Any] = self._execute_module("pai_store", arguments, task_vars=task_vars)
         if done.get("failed"):
-            raise AnsibleActionFail(done.get("msg", "the component store could not be filled"), result=done)
+            raise AnsibleActionFail(done.get("msg", "cannot fill the component store"), result=done)
         return done

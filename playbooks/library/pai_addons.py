@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_addons
-short_description: Apply add-ons, prune what older versions of them left, remove those that are not wanted
+short_description: Apply add-ons, prune objects of older versions, remove unwanted add-ons
 description:
   - Server-side apply of each add-on's objects where they differ; one add-on that fails stops none of the others.
   - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
@@ -17,7 +17,7 @@ options:
     type: list
     elements: dict
     required: true
-  wanted: {description: Names of all add-ons that the cluster is to have., type: list, elements: str, required: true}
+  wanted: {description: Names of all add-ons that the cluster should have., type: list, elements: str, required: true}
   kept:
     description: "Objects of any wanted add-on, which are never pruned: [namespace, kind/name]."
     type: list
@@ -34,7 +34,7 @@ EXAMPLES = r"""
   pai_addons: {wanted: "{{ cluster_addons_wanted }}"}
 """
 RETURN = r"""
-applied: {description: Add-ons whose objects were not as they should be., type: list, elements: str, returned: always}
+applied: {description: Add-ons whose objects had to change., type: list, elements: str, returned: always}
 removed: {description: Objects that were deleted., type: list, elements: str, returned: always}
 kept: {description: Why objects that are no longer wanted stay., type: list, elements: str, returned: always}
 """

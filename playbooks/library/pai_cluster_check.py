@@ -42,6 +42,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_cluster_state import (
+    SYSTEM_NAMESPACES,
     judge_node,
     judge_pods,
     node_facts,
@@ -202,16 +203,16 @@ class ClusterCheck:
         node, name = self.nodes[index], f"node-{index}"
         if not runs(pods, name):
             why = why_it_does_not(pods, name)
-            return [finding("pod-start", "FAIL", node, "a test pod does not start here", value=why, expected="Running")]
+            return [finding("pod-start", "FAIL", node, "the test pod does not start", value=why, expected="Running")]
         other = ring(len(self.placed))[index]
         where = self.placed[other] if other != index else "this machine, the only one"
         fetch = GET.format(host=f"$NODE_{other}_SERVICE_HOST", port="80")
         # the API server answers a request without TLS with a refusal of its own
         connect = GET.format(host="$KUBERNETES_SERVICE_HOST", port="$KUBERNETES_SERVICE_PORT")
         asks = (
-            ("cluster-dns", "the cluster's DNS answers", ["nslookup", DNS_NAME], "Address"),
-            ("service", f"a Service on {where} answers", ["sh", "-c", fetch], f"node-{other}"),
-            ("api", "the API answers", ["sh", "-c", connect], "HTTPS server"),
+            ("cluster-dns", "the cluster's DNS", ["nslookup", DNS_NAME], "Address"),
+            ("service", f"a Service on {where}", ["sh", "-c", fetch], f"node-{other}"),
+            ("api", "the API", ["sh", "-c", connect], "HTTPS server"),
         )
         found = [self.ask(node, name, *ask) for ask in asks]
         if node in self.module.params["runtime_class_nodes"]:
@@ -221,18 +222,18 @@ class ClusterCheck:
             found.append(finding("runtime-class-nvidia", "PASS" if well else "FAIL", node, message, value=why))
         return found
 
-    def ask(self, node: str, name: str, check: str, message: str, argv: list[str], word: str) -> dict[str, str]:
+    def ask(self, node: str, name: str, check: str, subject: str, argv: list[str], word: str) -> dict[str, str]:
         """One question from inside a pod, asked a few times: endpoints take a moment to spread."""
         said = ""
         for _attempt in range(10):
             status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
             if status == 0 and word in said:
-                return finding(check, "PASS", node, message)
+                return finding(check, "PASS", node, f"{subject} answers")
             time.sleep(1)
         remedy = (
             "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
         )
-        return finding(check, "FAIL", node, f"not so: {message}", value=said[-300:], remedy=remedy)
+        return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
 
     def remove(self) -> None:
         """Takes everything away again."""
@@ -265,7 +266,7 @@ def main() -> None:
             "version": {"type": "str", "required": True},
             "nodes": {"type": "list", "elements": "str", "required": True},
             "image": {"type": "str", "required": True},
-            "namespaces": {"type": "list", "elements": "str", "default": ["kube-system", "kube-flannel"]},
+            "namespaces": {"type": "list", "elements": "str", "default": list(SYSTEM_NAMESPACES)},
             "peer": {"type": "str", "default": ""},
             "runtime_class_nodes": {"type": "list", "elements": "str", "default": []},
             "timeout": {"type": "int", "default": 180},

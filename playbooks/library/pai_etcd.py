@@ -20,7 +20,7 @@ EXAMPLES = r"""
 """
 RETURN = r"""
 members: {description: Names of the members., type: list, elements: str, returned: always}
-removed: {description: Members that were taken out., type: list, elements: str, returned: always}
+removed: {description: Members that were removed., type: list, elements: str, returned: always}
 """
 
 import os
@@ -77,8 +77,8 @@ def main() -> None:
     staying, stale, problem = wait(module.params["new"], module.params["timeout"])
     if problem:
         module.fail_json(
-            msg=f"no control plane may join while etcd is not whole: {problem}",
-            remedy="bring the named machine back, or mark it absent and run `kubeadm reset` on it; then apply again",
+            msg=f"no control plane may join while an etcd member is unhealthy: {problem}",
+            remedy="restore the named machine, or mark it absent and run `kubeadm reset` there; then apply again",
         )
     if not module.check_mode:
         drop(module, stale)
@@ -92,7 +92,7 @@ def drop(module: AnsibleModule, stale: list[Member]) -> None:
         try:
             remove(member)
         except EtcdError as error:
-            module.fail_json(msg=f"etcd does not let go of its former member {label(member)}: {error}")
+            module.fail_json(msg=f"etcd did not remove its former member {label(member)}: {error}")
 
 
 if __name__ == "__main__":

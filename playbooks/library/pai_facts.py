@@ -7,11 +7,11 @@ DOCUMENTATION = r"""
 module: pai_facts
 short_description: Observe a machine
 description:
-  - Reads what the planner and the roles decide by, and checks the expectations that roles recorded.
+  - Reads the facts that the planner and the roles decide on, and checks the expectations that roles recorded.
   - Changes nothing.
 options:
   units:
-    description: Units of which those that run are named; by default all that our roles restart or stop.
+    description: Units to report when they run; by default all that the roles restart or stop.
     type: list
     elements: str
   namespaces:
@@ -125,7 +125,7 @@ def kubernetes() -> dict[str, Any]:
     return {
         "control_plane": os.path.exists("/etc/kubernetes/manifests/kube-apiserver.yaml"),
         "node": os.path.exists("/etc/kubernetes/kubelet.conf"),
-        # an init or join that was cut off has left files as well
+        # an interrupted init or join has left files as well
         "joined": '"done": true' in read(STATE_DIR + "/kubeadm.json"),
         "node_name": node_name(),
         "settings": running_settings(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_files
-short_description: Keep a set of files as they should be, in one task
+short_description: Manage a set of files in one task
 description:
   - Writes whole files, maintains a marked block or replaces lines in files of others, merges JSON, removes files.
   - The tool's own checker validates a new file before it replaces the old one.
@@ -45,7 +45,7 @@ options:
         type: bool
         default: false
   directory_mode:
-    description: Mode of folders that have to be made.
+    description: Mode of folders that the module creates.
     type: str
     default: "0755"
 author: [pai-install]
@@ -250,7 +250,7 @@ class Files:
         path = item["path"]
         self.changed.append(path)
         if "\0" in before:
-            before = "(a program, or other bytes that are no text)\n"
+            before = "(binary content)\n"
         if item["secret"]:
             before, after = "(secret)\n" if before else "", "(secret, changed)\n"
         self.diffs.append({"before": before, "after": after, "before_header": path, "after_header": path})

@@ -136,7 +136,7 @@ class Kernel:
                     with open(sysctl_path(name), "w", encoding="ascii") as handle:
                         handle.write(value)
                 except OSError as error:
-                    self.module.fail_json(msg=f"the kernel does not take {name} = {value}: {error}")
+                    self.module.fail_json(msg=f"the kernel rejects {name} = {value}: {error}")
 
     def swap_off(self) -> None:
         """Turns swap off now and takes away what would bring it back at boot."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_kubeadm
-short_description: Make a machine the first control plane, or join it, or bring a member's settings up to date
+short_description: Run kubeadm init or join, or update the settings of a member
 description:
   - An interrupted init or join of pai-install's own is undone by kubeadm reset and done again.
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
-  - Certificates, keys, kubeconfigs, manifests and settings belong to root, and no more is permitted than they need.
-  - A control plane whose manifests would change is left alone while etcd could lose its quorum by it.
-  - No second cluster is made, and no control plane joins, against what the API at C(ready_url) says.
+  - Certificates, keys, kubeconfigs, manifests and settings belong to root, with the least permissions.
+  - A control plane whose manifests would change stays as it is while a restart could cost etcd its quorum.
+  - The API at C(ready_url) is asked first: no second cluster is created, and no control plane joins an unready one.
 options:
   state: {description: What to reach., type: str, choices: [init, join, join-control-plane], required: true}
   config: {description: kubeadm configuration (YAML)., type: str, required: true}
@@ -216,8 +216,8 @@ class Member:
             ready, said = asked_whether_ready(url)
         if state == "init" and said:
             self.module.fail_json(
-                msg=f"another control plane answers at {url}: a new one here would be a second cluster",
-                remedy="pai-install apply joins this machine to it, as soon as that control plane can be reached",
+                msg=f"another control plane answers at {url}: kubeadm init here would create a second cluster",
+                remedy="pai-install apply joins this machine once that control plane can be reached",
             )
         if state == "join-control-plane" and not ready:
             self.module.fail_json(
@@ -227,7 +227,7 @@ class Member:
 
     def refresh(self, state: str) -> None:
         """Renders a member's manifests and kubelet settings again. state: how it became a member."""
-        self.actions += [f"mended: {problem}" for problem in loose().values()]
+        self.actions += [f"repaired: {problem}" for problem in loose().values()]
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
         before, written = rendered_files(), written_at()
@@ -301,7 +301,7 @@ class Member:
         """Lets root's kubectl find the cluster, where root has no kubeconfig of its own."""
         problem = root_kubectl_problem()
         if problem:
-            self.actions.append(f"mended: {problem}")
+            self.actions.append(f"repaired: {problem}")
             if not self.module.check_mode:
                 link_root_kubectl(ADMIN_CONF)
 
@@ -320,7 +320,7 @@ class Member:
         if problem:
             self.module.fail_json(
                 msg=f"{', '.join(changing)} must change, but without this machine etcd would have no quorum: {problem}",
-                remedy="bring the named machine back, then apply again",
+                remedy="restore the named machine, then apply again",
             )
 
     def quorum_problem(self) -> str:

@@ -50,7 +50,7 @@ class Checks:
         return status, (out + err).strip()
 
     def swap(self) -> dict[str, str]:
-        """Nothing swaps."""
+        """Swap is off."""
         if self.module.params["container"]:
             return own_finding("swap-off", "SKIP", "swap belongs to the kernel's owner")
         with open("/proc/swaps", encoding="ascii") as handle:
@@ -70,7 +70,7 @@ class Checks:
             normal = re.search(r"^Leap status\s*:\s*Normal", said, re.MULTILINE)
             if status == 0 and normal and offset and float(offset.group(1)) <= limit:
                 source = re.search(r"^Reference ID\s*:\s*\S+ \((.*)\)", said, re.MULTILINE)
-                name = source.group(1) if source and source.group(1) else "its own clock"
+                name = source.group(1) if source and source.group(1) else "the local clock"
                 return own_finding("time-sync", "PASS", f"synchronised with {name}", value=f"{offset.group(1)} s off")
             time.sleep(1)
         return own_finding(

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_node_labels
-short_description: Set a node's labels and taints, and take off those that it once set
+short_description: Set a node's labels and taints, and remove the ones that it set before
 description:
-  - Runs on a control plane. What others set stays; an annotation on the node says what is ours.
+  - Runs on a control plane. Labels and taints of others stay; an annotation on the node lists the managed ones.
 options:
   name: {description: The node., type: str, required: true}
   labels: {description: Label -> value., type: dict, default: {}}

@@ -144,7 +144,7 @@ class Services:
             restored = self.roll_back()
             words = f"; restored {', '.join(restored)}" if restored else ""
             self.module.fail_json(
-                msg=f"{unit['name']} does not take its new settings by a reload, and was not restarted{words}",
+                msg=f"{unit['name']} did not apply its new settings on reload, and was not restarted{words}",
                 evidence={"systemctl": said.splitlines(), unit["name"]: self.log(unit["name"])},
             )
 

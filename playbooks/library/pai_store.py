@@ -8,7 +8,7 @@ module: pai_store
 short_description: Fill the component store from the dev box
 description:
   - In a playbook, give I(files) and I(images); the action of the same name sends only what the store lacks.
-  - The registry serves and takes nothing. What is sent goes through a second one over the same folder, which runs for
+  - The registry is read-only. Uploads go through a second registry over the same folder, which runs for
     that moment and listens where only root can reach it.
 options:
   url: {description: The registry., type: str, required: true}
@@ -164,7 +164,7 @@ def wait_for(process: subprocess.Popen[bytes], path: str, log: Any) -> None:
                 return
         time.sleep(0.05)
     log.seek(0)
-    raise OSError(f"the registry that takes uploads does not start: {log.read()[-500:].strip()}")
+    raise OSError(f"the upload registry does not start: {log.read()[-500:].strip()}")
 
 
 def blob_path(data: str, digest: str) -> str:

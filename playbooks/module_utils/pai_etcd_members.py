@@ -46,7 +46,7 @@ def parse_member(entry: dict[str, Any]) -> Member:
 def sickness(member: Member) -> str:
     """Why a member does not count for the quorum; empty when it does."""
     if member["learner"]:
-        return "has not caught up with the others yet"
+        return "is still catching up with the others"
     if not member["clients"]:
         return "was added and never started"
     try:

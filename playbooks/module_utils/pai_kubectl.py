@@ -70,14 +70,14 @@ class Kubectl:
         try:
             found = json.loads(answer.out)
         except ValueError as error:
-            raise KubectlError(f"kubectl gave no JSON: {error}") from error
+            raise KubectlError(f"kubectl returned no JSON: {error}") from error
         if not isinstance(found, dict):
-            raise KubectlError("kubectl gave no object")
+            raise KubectlError("kubectl returned no JSON object")
         return found
 
     def items(self, *words: str, timeout_s: float = QUESTION_S) -> list[dict[str, Any]]:
         """The objects of a list. Raises KubectlError."""
         found = self.get(*words, timeout_s=timeout_s).get("items")
         if not isinstance(found, list):
-            raise KubectlError("kubectl gave no list")
+            raise KubectlError("kubectl returned no list")
         return [entry for entry in found if isinstance(entry, dict)]

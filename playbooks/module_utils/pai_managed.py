@@ -15,7 +15,7 @@ An expectation is a dict with `kind` and what that kind needs:
   unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes
   package: name                        Debian package installed
   sysctl:  name, value                 kernel parameter
-  noswap:                              nothing swaps
+  noswap:                              swap is off
   object:  name, namespace, version    Kubernetes object (kind/name), seen from a control plane
   node:    name, labels, taints        this machine's node, seen with its kubelet's login
 """

@@ -23,7 +23,7 @@ def leftovers() -> dict[str, Any]:
     """
     status, said = command(["ip", "-json", "link", "show"])
     if status != 0:
-        raise OSError("ip -json link show does not work")
+        raise OSError("ip -json link show failed")
     tables, chains = packet_filters()
     return {
         "interfaces": pod_interfaces(json.loads(said or "[]")),

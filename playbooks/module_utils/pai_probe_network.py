@@ -31,7 +31,7 @@ def interfaces() -> list[dict[str, Any]]:
     """
     status, text = command(["ip", "-json", "address", "show"])
     if status != 0:
-        raise OSError("ip -json address show does not work")
+        raise OSError("ip -json address show failed")
     return [interface(entry) for entry in json.loads(text or "[]") if entry.get("link_type") != "loopback"]
 
 

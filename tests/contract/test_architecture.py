@@ -143,3 +143,12 @@ def test_only_main_exits(path: Path) -> None:
     text = path.read_text()
     assert "sys.exit(" not in text
     assert "raise SystemExit" not in text
+
+
+def test_every_public_class_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(place(path))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
+from pai_install.parts.registry import system_namespaces, watched_units
 from pai_install.plan.observed import Observed
-from tests.ansible_path import PLAYBOOKS
+from tests.ansible_path import PLAYBOOKS, module_util
 from tests.unit.modules.conftest import Run, library, run_module
 
 __all__ = ["library", "run_module"]
@@ -61,3 +63,29 @@ def test_every_fact_that_is_read_is_in_the_type(path: Path, words: list[str]) ->
         assert model is not None, f"{path}: {'.'.join(words)}"
         assert word in model.model_fields, f"{path}: {'.'.join(words)}"
         model = parts(model)[word]
+
+
+def test_without_an_inventory_of_ours_the_same_is_watched() -> None:
+    """What modules and roles take where nobody says is what the parts say."""
+    assert system_namespaces() == module_util("pai_cluster_state").SYSTEM_NAMESPACES
+    assert set(module_util("pai_running").WATCHED) == set(watched_units())
+    told = [yaml.safe_load((ROLES / "cluster_verify/defaults/main.yml").read_text())["cluster_verify_namespaces"]]
+    for module in ("pai_facts", "pai_cluster_check"):
+        text = re.search(
+            r'DOCUMENTATION = r"""(.+?)"""', (PLAYBOOKS / "library" / f"{module}.py").read_text(), re.DOTALL
+        )
+        assert text is not None
+        told.append(yaml.safe_load(text[1])["options"]["namespaces"]["default"])
+    assert told == [list(system_namespaces())] * 3
+
+
+OBSERVE = {"name": "Observe the machine", "pai_facts": None, "when": "ansible_facts.pai is not defined"}
+
+
+@pytest.mark.parametrize("role", sorted(path.name for path in ROLES.iterdir()))
+def test_a_role_that_reads_facts_observes_the_machine_first_and_no_other_does(role: str) -> None:
+    """Each role can be used alone; where one before it in the play has observed the machine, it does not."""
+    observes = yaml.safe_load((ROLES / role / "tasks" / "main.yml").read_text())[0] == OBSERVE
+    paths = [path for path in (ROLES / role).rglob("*.*") if path.suffix in (".yml", ".j2")]
+    texts = [path.read_text() for path in paths if "molecule" not in path.parts]
+    assert observes == any(re.search(r"ansible_facts\.pai\b(?! is not defined)", text) for text in texts)

@@ -16,7 +16,7 @@ OWN = "installer/pai_install/ports.py"
 STANDS_IN = {
     ports.API_SERVER_PORT: {
         "installer/pai_install/cli/kubectl.py",  # in its help
-        "installer/pai_install/report/explain.py",  # in a message that it recognizes
+        "installer/pai_install/report/causes.py",  # in a message that it recognizes
         "playbooks/filter_plugins/pai_kubeadm.py",
         "playbooks/module_utils/pai_kubectl.py",
         "roles/api_proxy/templates/api-proxy.cfg.j2",

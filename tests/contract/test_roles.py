@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_install.parts.part import RoleVariables
-from pai_install.parts.registry import ROLE_MODELS
+from pai_install.parts.addon import AddonPart
+from pai_install.parts.part import Part, RoleVariables
+from pai_install.parts.registry import PARTS, ROLE_MODELS
 from tests.molecule.test_roles import ROLES as SCENARIOS
 
 # one makes nothing, the other keeps a record of each add-on
@@ -48,7 +49,7 @@ class TestRole:
         assert all(name.startswith(f"{model.role}_") for name in options(model.role))
 
     def test_the_model_gives_only_declared_variables(self, model: type[RoleVariables]) -> None:
-        given = {f"{model.role}_{name}" for name in model.model_fields}
+        given = {f"{model.role}_{name}" for name, info in model.model_fields.items() if not info.exclude}
         assert given <= set(options(model.role))
 
     def test_the_model_gives_every_required_variable(self, model: type[RoleVariables]) -> None:
@@ -89,3 +90,16 @@ class TestRole:
             for task in yaml.safe_load(path.read_text()):
                 if "pai_join_token" in task or "admin.conf" in str(task.get("ansible.builtin.slurp", "")):
                     assert task["no_log"] is True
+
+
+@pytest.mark.parametrize(
+    "part", [part for part in PARTS if not isinstance(part, AddonPart)], ids=lambda part: part.name
+)
+def test_a_part_names_the_units_that_its_role_restarts_and_stops(part: Part) -> None:
+    """Beside its own, which no machine has before, and such as come with a package of the role's."""
+    tasks = [task for path in (ROLES / part.role / "tasks").glob("*.yml") for task in yaml.safe_load(path.read_text())]
+    services = [task["pai_service"] for task in tasks if "pai_service" in task]
+    units = {unit["name"] for service in services for unit in service["units"]}
+    stopped = {name for service in services if isinstance(service.get("stopped"), list) for name in service["stopped"]}
+    assert set(part.restarts) == {name for name in units if not name.startswith("pai-")}
+    assert set(part.stops) == stopped

@@ -13,12 +13,12 @@ import yaml
 from pai_install.operations.install import Install
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
-from pai_install.plan.observed import Docker, Membership, Observed, RoleRecord
+from pai_install.plan.observed import DockerFacts, Membership, Observed, RoleRecord
 from pai_install.plan.phases import PHASES
+from pai_install.report.causes import cause_of
 from pai_install.report.console import show_outcome
 from pai_install.report.data import report_data
 from pai_install.report.diffs import ChangeCollector, FileChange, changes_text
-from pai_install.report.explain import explain
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import TaskFinished
 from pai_install.report.planned import plan_text
@@ -103,7 +103,7 @@ def _changed_by_hand(settings: Mapping[str, Mapping[str, str]]) -> Observed:
         roles=records,
         kubernetes=Membership(node=True, joined=True),
         services=("containerd.service", "docker.service"),
-        docker=Docker(containers=2),
+        docker=DockerFacts(containers=2),
     )
 
 
@@ -161,7 +161,7 @@ def _outcome() -> Outcome:
     """One machine whose package database is busy."""
     fine = HostResult(HostStatus.OK, Counts(ok=1, tasks=1))
     said = "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)"
-    known = explain(said)
+    known = cause_of(said)
     path, task = (
         task_file("container_runtime", "docker"),
         task_name("container_runtime", "docker", "ansible.builtin.apt"),

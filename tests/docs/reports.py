@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pai_install.report.explain import known_causes
+from pai_install.report.causes import known_causes
 from tests.docs.markdown import table
 
 

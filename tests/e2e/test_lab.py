@@ -157,7 +157,7 @@ def test_control_groups_are_writable(site: Site) -> None:
 def test_fault_is_felt_seen_and_healed(site: Site, fault: lab.Fault) -> None:
     site.inject(fault)
     assert site.machine().faults == (fault.value,)
-    assert not greets(site.spec.machines[0], patience_s=0.3)
+    assert not greets(site.spec.machines[0], timeout_s=0.3)
     assert site.heal() == (fault.value,)
     assert site.machine().faults == ()
     assert greets(site.spec.machines[0])

@@ -84,3 +84,12 @@ def test_nested_data_is_masked_with_its_keys() -> None:
 def test_no_secret_of_some_length_survives(secret: str, before: str, after: str) -> None:
     assume(secret.strip() and "*" not in secret)
     assert secret not in Redactor([secret]).text(before + secret + after)
+
+
+def test_more_values_make_another_one_only_where_there_are_more() -> None:
+    redactor = Redactor(["hunter22"])
+    assert redactor.also([]) is redactor
+    assert redactor.also(["hunter22"]) is redactor
+    more = redactor.also(["swordfish"])
+    assert more.text("hunter22 swordfish") == f"{MASK} {MASK}"
+    assert redactor.text("hunter22 swordfish") == f"{MASK} swordfish"

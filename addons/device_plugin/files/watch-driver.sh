@@ -1,5 +1,5 @@
-# The plugin looks for the driver once, when it starts. This ends it when the driver is not the same any more,
-# and the kubelet starts it anew; a container then gets the device files of that moment.
+# The plugin looks for the driver once, when it starts. This ends it when the driver has changed,
+# and the kubelet restarts it; a container then gets the device files of that moment.
 
 driver() {
   cat /sys/module/nvidia/version
@@ -21,7 +21,7 @@ while sleep 15; do
   now=$(driver)
   # an installation comes in steps: it is over when nothing has changed for a while
   if [ "$now" != "$known" ] && [ "$now" = "$before" ]; then
-    echo "the driver came, went or changed: the plugin is started anew"
+    echo "the driver came, went or changed: the plugin restarts"
     # shellcheck disable=SC2046 # one word per process
     kill $(plugin) && known=$now
   fi

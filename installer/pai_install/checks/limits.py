@@ -28,7 +28,7 @@ class Limits:
     skus: Mapping[str, Mapping[str, Limit]] = field(default_factory=dict)
 
     def get(self, name: str, *, sku: str = "", product: str = "") -> Limit | None:
-        """The threshold `name` for that hardware, or None when nobody gives one."""
+        """The threshold `name` for that hardware, or None without one."""
         for layer in (self.skus.get(sku, {}), self.site):
             if name in layer:
                 return layer[name]

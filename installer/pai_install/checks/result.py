@@ -38,7 +38,7 @@ def warned(
     action: Action | None = None,
     remedy: str = "",
 ) -> Result:
-    """A WARN: works, but somebody should look."""
+    """A WARN: works, but needs attention."""
     return Result(Verdict.WARN, message, str(value), str(expected), device, action or Action.NONE, remedy)
 
 

@@ -16,16 +16,16 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-# The gravest first, in every report and for every sum. UNKNOWN comes before WARN: nobody looked, so it may hide a FAIL,
+# The gravest first, in every report and for every sum. UNKNOWN comes before WARN: unseen, it may hide a FAIL,
 # while a WARN was seen and works. SKIP comes after PASS: a check that does not apply says nothing about its subject.
 GRAVITY = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN, Verdict.PASS, Verdict.SKIP)
-OPEN = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN)  # somebody should look
+OPEN = (Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN)  # needs attention
 CALM = (Verdict.PASS, Verdict.SKIP)
 _RANK = {verdict: rank for rank, verdict in enumerate(GRAVITY)}
 
 
 def gravest(verdicts: Iterable[Verdict]) -> Verdict:
-    """The first of GRAVITY among the verdicts; SKIP for none at all, as nothing was looked at."""
+    """The first of GRAVITY among the verdicts; SKIP for none at all, as nothing was judged."""
     return min(verdicts, key=_RANK.__getitem__, default=Verdict.SKIP)
 
 

@@ -50,7 +50,7 @@ def _options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | None, version: str) -> _Choice:
-    """What the site needs; with --source no site is read, and all of the catalogue is meant."""
+    """What the site needs; with --source no site is read: all of the catalogue."""
     needed = None
     if source is None:
         from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only

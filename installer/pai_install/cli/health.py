@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.checkup import Accepted, Checkup, Request
+from pai_install.health.checkup import Accepted, Checkup, CheckupRequest
 from pai_install.health.report import HealthReport, metrics, text
 from pai_install.report.console import progress
 from pai_install.run.state import StateFolder, open_state, state_of
@@ -88,8 +88,8 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
     return report.exit_code(strict=output.strict)
 
 
-def _request(options: dict[str, Any]) -> Request:
-    return Request(
+def _request(options: dict[str, Any]) -> CheckupRequest:
+    return CheckupRequest(
         options["limit"],
         options["source"],
         options["save"],
@@ -156,11 +156,11 @@ def _cordon(options: dict[str, Any], report: HealthReport) -> None:
     from pai_install.cli._shared.environment import environment_of  # noqa: PLC0415 - not needed for looking only
     from pai_install.operations.health_cordon import HealthCordon  # noqa: PLC0415
     from pai_install.run.pipeline import open_session, perform, prepare  # noqa: PLC0415
-    from pai_install.run.request import Request as RunRequest  # noqa: PLC0415
+    from pai_install.run.request import Request  # noqa: PLC0415
 
     share = options["max_cordoned"]
     operation = HealthCordon(max_cordoned=share, report=report)
-    request = RunRequest(options["site_dir"], operation, options["accept_new"])
+    request = Request(options["site_dir"], operation, options["accept_new"])
     environment = environment_of(click.get_current_context())
     with (
         progress(sys.stderr) as observer,

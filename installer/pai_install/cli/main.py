@@ -114,7 +114,7 @@ def _tell(error: BaseException, words: Sequence[str], *, debug: bool) -> int:  #
         case PaiError():
             failure.show(error, as_json=_as_json(words), debug=debug)
             return error.exit_code
-        case OSError() if lost(error):  # the terminal was closed, and there is nobody left to be told
+        case OSError() if lost(error):  # the terminal was closed: no reader is left
             return ExitCode.INTERRUPTED
         case OSError() if (refused := refused_by_box(error)) is not None:
             failure.show(refused, as_json=_as_json(words), debug=debug)

@@ -28,7 +28,7 @@ from pai_install.system.output import output_may_be_lost
 def command(*, request: Request, no_diff: bool, output_format: str, environment: Environment) -> int:
     """Show what apply would change, and why; changes nothing.
 
-    Exit code 0 also when there is something to do, 6 when a machine cannot be looked at, 5 when one did not
+    Exit code 0 also when there is something to do, 6 when a machine cannot be observed, 5 when one did not
     answer, 4 when preflight refuses one that was never touched before. The JSON form can be given to `apply --plan`.
     """
     return plan(request, environment, diff=not no_diff, as_json=output_format == "json")

@@ -1,4 +1,4 @@
-"""`pai-install preflight`: is anything in the way of an installation? Looks, and touches nothing."""
+"""`pai-install preflight`: find what would make an installation fail; changes nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def command(
 ) -> int:
     """Say what about the machines would make an installation fail; changes nothing.
 
-    Exit code 0 when nothing is in the way, 4 otherwise. The report is kept below SITE/.pai/runs.
+    Exit code 0 when no check fails, 4 otherwise. The report is kept below SITE/.pai/runs.
     """
     if list_checks:
         _list_checks(as_json=form == "json")

@@ -19,6 +19,7 @@ from pai_install.run.environment import Environment, component_requirements, sit
 from pai_install.run.request import Request
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir
+from pai_install.system.words import plural
 
 
 @click.command
@@ -82,8 +83,7 @@ def _say(line: str) -> None:
 
 
 def _count(site: Site) -> str:
-    count = len(site.present_machines)
-    return "1 machine is" if count == 1 else f"{count} machines are"
+    return plural(len(site.present_machines), "machine is", "machines are")
 
 
 def _summary(site: Site, folder: Path, seconds: float) -> str:

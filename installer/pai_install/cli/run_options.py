@@ -1,4 +1,4 @@
-"""The options that say which run is meant: the same for `apply` and `plan`."""
+"""The options that select a run: the same for `apply` and `plan`."""
 
 from __future__ import annotations
 

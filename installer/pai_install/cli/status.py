@@ -35,7 +35,7 @@ from pai_install.site.load import load_site
 def command(*, site_dir: Path, offline: bool, output_format: str, environment: Environment) -> int:
     """Show machines, cluster, what differs from the site, and the last run; changes nothing.
 
-    Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well or
+    Exit code 6 when a machine cannot be observed, 5 when one does not answer, 7 when the cluster is not well or
     not proven. While another run works on the site, only what the dev box knows is shown. Nothing is fetched: without
     the site's components on the dev box it does not look for what differs from the site.
     """

@@ -11,7 +11,7 @@ import click
 from pai_install.cli.options import format_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.site.annotate import annotate
-from pai_install.site.load import Reading, read_site
+from pai_install.site.load import SiteReading, read_site
 from pai_install.site.model import Site
 from pai_install.site.pending import pending
 from pai_install.site.problem import printable, text_lines
@@ -38,7 +38,7 @@ def command(*, site_dir: Path, output_format: str, annotated: bool) -> int:
     return ExitCode.OK if reading.site is not None else ExitCode.SITE_INVALID
 
 
-def _report(reading: Reading) -> dict[str, object]:
+def _report(reading: SiteReading) -> dict[str, object]:
     return {
         "schema_version": SCHEMA_VERSION,
         "ok": reading.site is not None,
@@ -48,7 +48,7 @@ def _report(reading: Reading) -> dict[str, object]:
     }
 
 
-def _text(reading: Reading, *, annotated: bool) -> Iterator[str]:
+def _text(reading: SiteReading, *, annotated: bool) -> Iterator[str]:
     if annotated:
         for document in reading.sources.values():
             yield from annotate(document)
@@ -62,7 +62,7 @@ def _text(reading: Reading, *, annotated: bool) -> Iterator[str]:
     yield _verdict(reading)
 
 
-def _verdict(reading: Reading) -> str:
+def _verdict(reading: SiteReading) -> str:
     errors = sum(problem.is_error for problem in reading.problems)
     warnings = len(reading.problems) - errors
     counts = f"{plural(errors, 'error')}, {plural(warnings, 'warning')}"

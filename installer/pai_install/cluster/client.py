@@ -45,7 +45,7 @@ class Patch:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class WatchEvent:
     """One event of a watch. type: ADDED, MODIFIED or DELETED."""
 
     type: str
@@ -113,7 +113,7 @@ class ClusterClient(Protocol):
         """The objects of each selection."""
         ...
 
-    def watch(self, select: Select) -> Iterator[Change]:
+    def watch(self, select: Select) -> Iterator[WatchEvent]:
         """What is there, as ADDED, then each change as it happens. Ends when the API server ends it; close it to stop.
 
         Of one kind only.

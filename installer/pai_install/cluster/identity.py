@@ -33,7 +33,7 @@ def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
 
 
 def identity_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
-    """Nodes that the layout does not have, and machines that were installed anew since they joined."""
+    """Nodes that the layout does not have, and machines that were reinstalled since they joined."""
     return (*_unknown_nodes(site, observed), *_reinstalled(site, observed))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from pai_install.cluster import calls
-from pai_install.cluster.client import Change, CommandOutput, Eviction, EvictionOutcome, Patch, Select
+from pai_install.cluster.client import CommandOutput, Eviction, EvictionOutcome, Patch, Select, WatchEvent
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject, child, rows, text
 from pai_install.cluster.refusal import reason_of, refusal
@@ -36,7 +36,7 @@ class KubectlClient:
         reply = self._run([calls.listing(select) for select in selects])
         return tuple(tuple(_objects(reply.host, answer)) for answer in reply.answers)
 
-    def watch(self, select: Select) -> Iterator[Change]:
+    def watch(self, select: Select) -> Iterator[WatchEvent]:
         """Each change as it happens."""
         document: list[str] = []
         for line in self._transport.lines(calls.watch(select)):
@@ -45,7 +45,7 @@ class KubectlClient:
                 event = _parse("the watch", "\n".join(document))
                 document = []
                 for row in event:
-                    yield Change(text(row.get("type")), child(row, "object"))
+                    yield WatchEvent(text(row.get("type")), child(row, "object"))
 
     def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
         """Server-side apply."""

@@ -167,7 +167,7 @@ class Pod:
 
     @property
     def finished(self) -> bool:
-        """Whether its containers have ended for good, well or not."""
+        """Whether its containers have ended permanently, well or not."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
@@ -177,7 +177,7 @@ class Pod:
 
 
 def controller(metadata: JsonObject) -> Owner | None:
-    """The owner that controls an object; None where nobody does."""
+    """The owner that controls an object; None where there is none."""
     owners = [row for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
     return Owner(text(owners[0].get("kind")), text(owners[0].get("name"))) if owners else None
 

@@ -16,7 +16,7 @@ _OTHER_REASONS = (
     (re.compile(r"timed out waiting for the condition"), "Timeout"),
     (re.compile(r"no answer within|context deadline exceeded|Client\.Timeout"), "Timeout"),
 )
-# The request may have been carried out although nobody answered.
+# The request may have been carried out although no answer came.
 _NO_ANSWER = re.compile(
     r"awaiting headers|context deadline exceeded|etcdserver: |unable to handle the request|unexpected EOF|http2: |"
     r"connection reset by peer|no answer within"

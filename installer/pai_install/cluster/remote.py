@@ -1,6 +1,6 @@
 """Runs kubectl on a control plane. over_ssh.py sends this file there; it stands alone and needs Python 3.9.
 
-Its input is a line BEGIN (what comes before belongs to sudo or nobody), then one line of JSON:
+Its input is a line BEGIN (what comes before is sudo's or noise), then one line of JSON:
 {"calls": [{"argv", "stdin", "may_fail", "timeout_s"}], "stream": bool}. For calls it prints BEGIN when it starts and
 their answers behind END, packed. A stream is kubectl's own output, until kubectl or this program's input ends.
 """
@@ -56,7 +56,7 @@ def answers(calls: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
 
 
 def stream(call: "dict[str, Any]") -> int:
-    """Lets kubectl write to our output; ends it when our input ends, because nobody listens any more."""
+    """Lets kubectl write to our output; ends kubectl when our input ends, because the reader is gone."""
     child = subprocess.Popen(KUBECTL + call["argv"], stdin=subprocess.DEVNULL)
     threading.Thread(target=end_with_input, args=(child,), daemon=True).start()
     return child.wait()
@@ -93,7 +93,7 @@ def read_request() -> "dict[str, Any]":
     while len(data) < size:
         part = os.read(0, min(size - len(data), 1 << 20))
         if not part:
-            raise SystemExit("the request was cut off")
+            raise SystemExit("the request was incomplete")
         data += part
     request: dict[str, Any] = json.loads(data)
     return request

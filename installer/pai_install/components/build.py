@@ -10,7 +10,7 @@ from pathlib import Path
 from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain, ManifestSpec
 from pai_install.components.golang import build_environment, go_command
 from pai_install.components.progress import Progress
-from pai_install.components.source import Workshop, box_architecture
+from pai_install.components.source import BuildContext, box_architecture
 from pai_install.components.userland import fetch_packages, unpack
 from pai_install.errors import PaiError
 from pai_install.system.proc import run, stream
@@ -39,21 +39,21 @@ class _Count:
 
 
 def build_go(
-    build: GoBuild, version: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop, out: Path
+    build: GoBuild, version: str, wrapper: Path, toolchain: GoToolchain, context: BuildContext, out: Path
 ) -> None:
     """Builds the programs of a wrapper module into `out`; its go.sum decides what is accepted.
 
     Raises PaiError with the Go client's words.
     """
     label = wrapper.name
-    go = go_command(toolchain, box_architecture(), workshop.store.root / "toolchains", workshop.progress)
-    module = _copy(wrapper, workshop.scratch)
-    workshop.progress(f"{label}: building {', '.join(_program_names(build))}")
+    go = go_command(toolchain, box_architecture(), context.store.root / "toolchains", context.progress)
+    module = _copy(wrapper, context.scratch)
+    context.progress(f"{label}: building {', '.join(_program_names(build))}")
     stream(
         [go, *go_arguments(build, version, out)],
-        _Count(label, workshop.progress),
+        _Count(label, context.progress),
         cwd=module,
-        env=build_environment(workshop.scratch, cgo=build.cgo),
+        env=build_environment(context.scratch, cgo=build.cgo),
     )
     for built, wanted in build.rename.items():
         (out / built).rename(out / wanted)
@@ -89,32 +89,36 @@ def _copy(wrapper: Path, scratch: Path) -> Path:
     return module
 
 
-def build_c(build: CBuild, version: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop, out: Path) -> None:
+def build_c(
+    build: CBuild, version: str, wrapper: Path, toolchain: GoToolchain, context: BuildContext, out: Path
+) -> None:
     """Compiles one C program whose source lies in a Go module, verified as any module is."""
-    folder = _module_folder(build.module, wrapper, toolchain, workshop)
+    folder = _module_folder(build.module, wrapper, toolchain, context)
     sources = [folder / source for source in build.sources]
     flags = [fill(flag, version) for flag in build.flags]
     run(["gcc", *flags, "-s", "-o", out / build.program, *sources])
 
 
-def module_files(spec: ManifestSpec, wrapper: Path, toolchain: GoToolchain, workshop: Workshop) -> Mapping[str, bytes]:
+def module_files(
+    spec: ManifestSpec, wrapper: Path, toolchain: GoToolchain, context: BuildContext
+) -> Mapping[str, bytes]:
     """The files of a manifest out of the archive of its Go module, which is verified as any module is."""
-    folder = _module_folder(spec.module, wrapper, toolchain, workshop)
+    folder = _module_folder(spec.module, wrapper, toolchain, context)
     return {name: (folder / name).read_bytes() for name in spec.files}
 
 
-def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, workshop: Workshop) -> Path:
-    go = go_command(toolchain, box_architecture(), workshop.store.root / "toolchains", workshop.progress)
-    module = _copy(wrapper, workshop.scratch)
-    environment = build_environment(workshop.scratch, cgo=False)
+def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, context: BuildContext) -> Path:
+    go = go_command(toolchain, box_architecture(), context.store.root / "toolchains", context.progress)
+    module = _copy(wrapper, context.scratch)
+    environment = build_environment(context.scratch, cgo=False)
     told = run([go, "mod", "download", "-modcacherw", "-json", name], cwd=module, env=environment)
     return Path(json.loads(told.stdout)["Dir"])
 
 
-def take_deb(build: DebBuild, workshop: Workshop, out: Path) -> None:
+def take_deb(build: DebBuild, context: BuildContext, out: Path) -> None:
     """Takes one program out of the Debian package that has it."""
-    folder = workshop.scratch / "deb"
-    packages = fetch_packages([build.package], folder, workshop.progress)
+    folder = context.scratch / "deb"
+    packages = fetch_packages([build.package], folder, context.progress)
     own = [path for path in packages if path.name.startswith(f"{build.package}_")]
     unpack(own, folder / "root")
     candidates = (folder / "root" / build.member, folder / "root/usr" / build.member)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.components.fetch import fetch
-from pai_install.components.model import Pick, Selection, SourceName
+from pai_install.components.model import PinnedComponent, Selection, SourceName
 from pai_install.components.progress import Progress, silent
-from pai_install.components.source import Source, Workshop
+from pai_install.components.source import BuildContext, Source
 from pai_install.components.store import Contents, Store, default_cache, read_contents
 from pai_install.errors import ExitCode, PaiError
 
@@ -57,8 +57,8 @@ class Bundle:
         """Raises PaiError (site invalid) when the file is not a bundle."""
         self._path = path
         self._index = _read_index(path)
-        self._keys: dict[Pick, str] = {
-            Pick(item["component"], item["version"]): item["key"] for item in self._index["picks"]
+        self._keys: dict[PinnedComponent, str] = {
+            PinnedComponent(item["component"], item["version"]): item["key"] for item in self._index["picks"]
         }
 
     @property
@@ -78,23 +78,23 @@ class Bundle:
             )
         return Selection(held, "bundle", tuple(self._keys))
 
-    def key(self, pick: Pick) -> str:
+    def key(self, pick: PinnedComponent) -> str:
         """The key it had where the bundle was made: the cache does not care where a result came from."""
         return self._keys[pick]
 
-    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+    def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         """None."""
         del pick
         return ()
 
-    def disk_mb(self, pick: Pick) -> int:
+    def disk_mb(self, pick: PinnedComponent) -> int:
         """At most what the whole file takes."""
         del pick
         return (self._path.stat().st_size >> 20) + 1
 
-    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+    def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Unpacks one entry and compares every file with its recorded sum; raises PaiError when one differs."""
-        workshop.progress(f"{pick.component} {pick.version}: unpacking from {self._path.name}")
+        context.progress(f"{pick.component} {pick.version}: unpacking from {self._path.name}")
         prefix = f"{self.key(pick)}/"
         with tarfile.open(self._path) as archive:
             for member in archive:

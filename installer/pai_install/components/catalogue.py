@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 
-from pai_install.components.model import Architecture, FileKind, Pick, Selection, SourceName
+from pai_install.components.model import Architecture, FileKind, PinnedComponent, Selection, SourceName
 from pai_install.errors import ExitCode, PaiError
 
 HERE = Path(__file__).parent
@@ -220,7 +220,7 @@ def resolve(
         raise _unknown(catalogue, wanted, family)
     pinned = {"kubernetes": exact, **chosen.with_}
     picks = tuple(
-        Pick(name, pinned.get(name) or component.default[family])
+        PinnedComponent(name, pinned.get(name) or component.default[family])
         for name, component in catalogue.components.items()
         if needed is None or name in needed
     )

@@ -20,7 +20,7 @@ CHUNK = 1 << 20
 
 
 def fetch_bytes(url: str, *, headers: Mapping[str, str] | None = None, limit: int = 16 << 20) -> bytes:
-    """A small document at a url; raises PaiError when it cannot be had or is longer than `limit` bytes."""
+    """A small document at a url; raises PaiError when it cannot be fetched or is longer than `limit` bytes."""
     with open_url(url, headers=headers) as response:
         data = response.read(limit + 1)
     if len(data) > limit:
@@ -64,7 +64,7 @@ def download(
     """Brings the file at `url` to `target`, verified; a file that is already there and right is kept.
 
     An interrupted download goes on where it stopped. Raises PaiError when the content has another sha256 (it is
-    deleted) or the file cannot be had after a few attempts.
+    deleted) or the file cannot be fetched after a few attempts.
     """
     if target.is_file() and sha256_of(target) == sha256:
         return target

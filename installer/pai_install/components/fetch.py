@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pai_install.components.catalogue import Catalogue
-from pai_install.components.model import ComponentSet, Pick, Selection, SourceName
+from pai_install.components.model import ComponentSet, PinnedComponent, Selection, SourceName
 from pai_install.components.modules import Modules
 from pai_install.components.progress import Progress, silent
 from pai_install.components.requirements import check_disk, missing
-from pai_install.components.source import Source, Workshop
-from pai_install.components.store import Entry, Store, default_cache
+from pai_install.components.source import BuildContext, Source
+from pai_install.components.store import CacheEntry, Store, default_cache
 from pai_install.components.upstream import Upstream
 from pai_install.errors import ExitCode, PaiError
 
@@ -35,7 +35,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
     return Upstream(catalogue, mirror_url if name == "mirror" else "")
 
 
-def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[Pick, Entry | None]:
+def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:
     """What of the selection is in the cache, verified; fetches nothing."""
     store = Store(cache or default_cache())
     return {pick: store.lookup(source.key(pick), silent) for pick in selection.picks}
@@ -51,7 +51,7 @@ def fetch(selection: Selection, source: Source, cache: Path | None = None, progr
     """Everything of the selection, verified. cache: a folder of ours, by default the user's.
 
     Idempotent; what was finished before an interruption is kept. Raises PaiError when the box lacks packages or
-    disk, or when something cannot be had or is not what is pinned (exit code: preflight failed).
+    disk, or when a component cannot be fetched or does not match its pin (exit code: preflight failed).
     """
     try:
         return _fetch(selection, source, Store(cache or default_cache()), progress)
@@ -69,8 +69,8 @@ def _fetch(selection: Selection, source: Source, store: Store, progress: Progres
         with store.exclusive(progress) as scratch:
             for number, pick in enumerate(wanted, 1):
                 label = f"[{number}/{len(wanted)}] "
-                workshop = Workshop(store, scratch, lambda line, label=label: progress(label + line))  # type: ignore[misc]
-                entries[pick] = _produce(pick, source, workshop)
+                context = BuildContext(store, scratch, lambda line, label=label: progress(label + line))  # type: ignore[misc]
+                entries[pick] = _produce(pick, source, context)
     found = [entry for entry in entries.values() if entry]
     return ComponentSet(
         files=tuple(file for entry in found for file in entry.files),
@@ -80,7 +80,7 @@ def _fetch(selection: Selection, source: Source, store: Store, progress: Progres
     )
 
 
-def _check_box(wanted: Sequence[Pick], source: Source, store: Store) -> None:
+def _check_box(wanted: Sequence[PinnedComponent], source: Source, store: Store) -> None:
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
@@ -91,16 +91,16 @@ def _check_box(wanted: Sequence[Pick], source: Source, store: Store) -> None:
     check_disk(store.root, max(source.disk_mb(pick) for pick in wanted))
 
 
-def _produce(pick: Pick, source: Source, workshop: Workshop) -> Entry:
+def _produce(pick: PinnedComponent, source: Source, context: BuildContext) -> CacheEntry:
     key = source.key(pick)
-    known = workshop.store.lookup(key, workshop.progress)  # another process may have made it meanwhile
+    known = context.store.lookup(key, context.progress)  # another process may have made it meanwhile
     if known:
         return known
     started = time.monotonic()
-    with workshop.store.staging(key) as staged:
-        contents = source.produce(pick, staged, workshop)
-        entry = workshop.store.publish(key, staged, contents)
+    with context.store.staging(key) as staged:
+        contents = source.produce(pick, staged, context)
+        entry = context.store.publish(key, staged, contents)
     took = time.monotonic() - started
     size = sum(path.stat().st_size for path in entry.folder.rglob("*") if path.is_file()) >> 20
-    workshop.progress(f"{pick.component} {pick.version}: ready, {took:.0f} s, {size} MB")
+    context.progress(f"{pick.component} {pick.version}: ready, {took:.0f} s, {size} MB")
     return entry

@@ -24,7 +24,7 @@ DEFAULT_PROXY = "https://proxy.golang.org"
 def go_command(wanted: GoToolchain, architecture: Architecture, folder: Path, progress: Progress) -> Path:
     """A go that is new enough: the one on PATH, or else the pinned toolchain, kept below `folder`.
 
-    Raises PaiError when neither can be had.
+    Raises PaiError when neither is available.
     """
     found = shutil.which("go")
     if found and go_version(Path(found)) >= _numbers(wanted.version):

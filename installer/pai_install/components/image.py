@@ -25,7 +25,7 @@ SEARCH_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class LayerEntry:
     """One path of a layer, without a leading slash: a file (content), a link (link), or else a folder."""
 
     path: str
@@ -71,7 +71,7 @@ class _Hashing:
         return f"sha256:{self.hash.hexdigest()}"
 
 
-def write_archive(nodes: Iterable[Node], target: Path, *, folders: bool = True) -> tuple[str, str]:
+def write_archive(nodes: Iterable[LayerEntry], target: Path, *, folders: bool = True) -> tuple[str, str]:
     """Writes a reproducible tar.gz; gives (digest of the file, digest of the tar).
 
     Owners are root, times 1970, order by path; parent folders are added unless `folders` is False.
@@ -87,7 +87,7 @@ def write_archive(nodes: Iterable[Node], target: Path, *, folders: bool = True) 
     return packed.digest, plain.digest
 
 
-def write_layer(nodes: Iterable[Node], folder: Path) -> Layer:
+def write_layer(nodes: Iterable[LayerEntry], folder: Path) -> Layer:
     """Writes a layer into `folder`, under the hex digits of its digest."""
     folder.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=folder)
@@ -177,16 +177,16 @@ def _json(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 
-def _ordered(nodes: Iterable[Node], *, folders: bool) -> list[Node]:
+def _ordered(nodes: Iterable[LayerEntry], *, folders: bool) -> list[LayerEntry]:
     known = {node.path: node for node in nodes}
     if folders:
         for path in list(known):
             for parent in list(PurePosixPath(path).parents)[:-1]:
-                known.setdefault(str(parent), Node(str(parent)))
+                known.setdefault(str(parent), LayerEntry(str(parent)))
     return [known[path] for path in sorted(known)]
 
 
-def _add(archive: tarfile.TarFile, node: Node) -> None:
+def _add(archive: tarfile.TarFile, node: LayerEntry) -> None:
     member = tarfile.TarInfo(node.path)
     member.mode = node.mode
     if node.link:

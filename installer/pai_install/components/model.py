@@ -90,7 +90,7 @@ class ComponentSet:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class PinnedComponent:
     """One component at the version chosen for it."""
 
     component: str
@@ -103,7 +103,7 @@ class Selection:
 
     kubernetes_version: str
     source: SourceName
-    picks: tuple[Pick, ...]
+    picks: tuple[PinnedComponent, ...]
 
     def version(self, component: str) -> str:
         """The version chosen for `component`; raises KeyError when it is not part of the selection."""

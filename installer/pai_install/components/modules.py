@@ -21,16 +21,16 @@ from pai_install.components.catalogue import (
 from pai_install.components.image import (
     ImageConfig,
     Layer,
-    Node,
+    LayerEntry,
     place,
     read_layer,
     write_archive,
     write_image,
     write_layer,
 )
-from pai_install.components.model import Architecture, Pick, SourceName
-from pai_install.components.source import Workshop, box_architecture, recipe_key
-from pai_install.components.store import Contents, Entry, StagedFile, StagedImage, StagedManifest
+from pai_install.components.model import Architecture, PinnedComponent, SourceName
+from pai_install.components.source import BuildContext, box_architecture, recipe_key
+from pai_install.components.store import CacheEntry, Contents, StagedFile, StagedImage, StagedManifest
 
 # Part of the key of everything assembled here: raise it when the same programs give other files or images.
 RECIPE = 1
@@ -54,7 +54,7 @@ class Modules:
         """The word for it in the site's configuration."""
         return "modules"
 
-    def key(self, pick: Pick) -> str:
+    def key(self, pick: PinnedComponent) -> str:
         """Over the programs' key and all that is put around them."""
         component = self._component(pick)
         images = component.images.values()
@@ -74,7 +74,7 @@ class Modules:
             },
         )
 
-    def programs_key(self, pick: Pick) -> str:
+    def programs_key(self, pick: PinnedComponent) -> str:
         """Over the build's description and the wrapper's go.mod and go.sum, not over the Go that builds."""
         component = self._component(pick)
         wrapper = self._wrapper(pick)
@@ -92,62 +92,62 @@ class Modules:
         }
         return recipe_key("userland", str(userland.RECIPE), recipe)
 
-    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+    def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         """What compiling and unpacking need."""
         component = self._component(pick)
         packaged = isinstance(component.build, DebBuild) or any(image.userland for image in component.images.values())
         return (*component.build.debian, *(("apt", "dpkg") if packaged else ()))
 
-    def disk_mb(self, pick: Pick) -> int:
+    def disk_mb(self, pick: PinnedComponent) -> int:
         """As measured, caches of the Go client included."""
         return self._component(pick).build.disk_mb
 
-    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+    def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Builds what is not in the cache yet, then assembles."""
         component = self._component(pick)
-        built = self._programs(pick, workshop)
+        built = self._programs(pick, context)
         programs = {artifact.name: artifact.path for artifact in built.files}
         files = [_file(name, pick.version, spec, programs, staged / "files") for name, spec in component.files.items()]
         images = [
-            self._image(name, pick.version, spec, programs, staged / "images", workshop)
+            self._image(name, pick.version, spec, programs, staged / "images", context)
             for name, spec in component.images.items()
         ]
-        return Contents(tuple(files), tuple(images), self._manifests(pick, staged / "manifests", workshop))
+        return Contents(tuple(files), tuple(images), self._manifests(pick, staged / "manifests", context))
 
-    def _manifests(self, pick: Pick, folder: Path, workshop: Workshop) -> tuple[StagedManifest, ...]:
+    def _manifests(self, pick: PinnedComponent, folder: Path, context: BuildContext) -> tuple[StagedManifest, ...]:
         component, wrapper, go = self._component(pick), self._wrapper(pick), self._catalogue.go
         return manifests.assemble(
-            component, pick.version, folder, lambda spec, _name: module_files(spec, wrapper, go, workshop)
+            component, pick.version, folder, lambda spec, _name: module_files(spec, wrapper, go, context)
         )
 
-    def _component(self, pick: Pick) -> Component:
+    def _component(self, pick: PinnedComponent) -> Component:
         return self._catalogue.components[pick.component]
 
-    def _wrapper(self, pick: Pick) -> Path:
+    def _wrapper(self, pick: PinnedComponent) -> Path:
         named = self._component(pick).versions[pick.version].wrapper
         return self._wrappers / (named or f"{pick.component}-{pick.version}")
 
-    def _programs(self, pick: Pick, workshop: Workshop) -> Entry:
+    def _programs(self, pick: PinnedComponent, context: BuildContext) -> CacheEntry:
         key = self.programs_key(pick)
-        known = workshop.store.lookup(key, workshop.progress)
+        known = context.store.lookup(key, context.progress)
         if known:
             return known
-        with workshop.store.staging(key) as staged:
-            self._build(pick, workshop, staged)
+        with context.store.staging(key) as staged:
+            self._build(pick, context, staged)
             programs = [StagedFile(path.name, pick.version, "binary", path) for path in sorted(staged.iterdir())]
-            return workshop.store.publish(key, staged, Contents(tuple(programs)))
+            return context.store.publish(key, staged, Contents(tuple(programs)))
 
-    def _build(self, pick: Pick, workshop: Workshop, out: Path) -> None:
+    def _build(self, pick: PinnedComponent, context: BuildContext, out: Path) -> None:
         build, wrapper, go = self._component(pick).build, self._wrapper(pick), self._catalogue.go
         try:
             if isinstance(build, GoBuild):
-                build_go(build, pick.version, wrapper, go, workshop, out)
+                build_go(build, pick.version, wrapper, go, context, out)
             elif isinstance(build, CBuild):
-                build_c(build, pick.version, wrapper, go, workshop, out)
+                build_c(build, pick.version, wrapper, go, context, out)
             else:
-                take_deb(build, workshop, out)
+                take_deb(build, context, out)
         finally:
-            _drop_caches(workshop.scratch)
+            _drop_caches(context.scratch)
 
     def _image(
         self,
@@ -156,31 +156,31 @@ class Modules:
         spec: ImageSpec,
         programs: Mapping[str, Path],
         folder: Path,
-        workshop: Workshop,
+        context: BuildContext,
     ) -> StagedImage:
         tag = fill(spec.tag, version)
-        workshop.progress(f"{name}:{tag}: assembling the image")
-        layers = [self._userland(workshop)] if spec.userland else []
-        own = write_layer([*_base(spec), *_program_nodes(spec, programs)], workshop.scratch / "layers")
+        context.progress(f"{name}:{tag}: assembling the image")
+        layers = [self._userland(context)] if spec.userland else []
+        own = write_layer([*_base(spec), *_program_nodes(spec, programs)], context.scratch / "layers")
         layout = folder / name
         config = ImageConfig((next(iter(spec.programs.values())),), spec.user)
         digest = write_image(layout, [*layers, own], config, tag, self._architecture)
         return StagedImage(name, tag, digest, layout)
 
-    def _userland(self, workshop: Workshop) -> Layer:
+    def _userland(self, context: BuildContext) -> Layer:
         key = self.userland_key()
-        known = workshop.store.lookup(key, workshop.progress)
+        known = context.store.lookup(key, context.progress)
         if known:
             return read_layer(known.path("layer"))
-        folder = workshop.scratch / "userland"
-        packages = userland.fetch_packages(self._catalogue.userland.packages, folder, workshop.progress)
+        folder = context.scratch / "userland"
+        packages = userland.fetch_packages(self._catalogue.userland.packages, folder, context.progress)
         userland.unpack(packages, folder / "root")
         nodes = [*userland.userland_nodes(folder / "root"), *userland.base_nodes()]
-        with workshop.store.staging(key) as staged:
+        with context.store.staging(key) as staged:
             layer = write_layer(nodes, folder)
             place(layer.path, staged / "layer.tar.gz")
             file = StagedFile("layer", str(userland.RECIPE), "tar.gz", staged / "layer.tar.gz")
-            entry = workshop.store.publish(key, staged, Contents((file,)))
+            entry = context.store.publish(key, staged, Contents((file,)))
         shutil.rmtree(folder)
         return read_layer(entry.path("layer"))
 
@@ -201,17 +201,19 @@ def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path],
         return StagedFile(name, version, "binary", target)
     target = folder / f"{name}.tar.gz"
     prefix = f"{spec.folder}/" if spec.folder else "./"
-    nodes = [Node(f"{prefix}{program}", 0o755, programs[program]) for program in spec.programs]
+    nodes = [LayerEntry(f"{prefix}{program}", 0o755, programs[program]) for program in spec.programs]
     write_archive(nodes, target, folders=False)
     return StagedFile(name, version, "tar.gz", target)
 
 
-def _base(spec: ImageSpec) -> list[Node]:
+def _base(spec: ImageSpec) -> list[LayerEntry]:
     return [] if spec.userland else userland.base_nodes()
 
 
-def _program_nodes(spec: ImageSpec, programs: Mapping[str, Path]) -> list[Node]:
-    nodes = [Node(place_.removeprefix("/"), 0o755, programs[program]) for program, place_ in spec.programs.items()]
+def _program_nodes(spec: ImageSpec, programs: Mapping[str, Path]) -> list[LayerEntry]:
+    nodes = [
+        LayerEntry(place_.removeprefix("/"), 0o755, programs[program]) for program, place_ in spec.programs.items()
+    ]
     program, first = next(iter(spec.programs.items()))
     folder = first.removeprefix("/").rpartition("/")[0]
-    return [*nodes, *(Node(f"{folder}/{applet}", link=program) for applet in spec.applets)]
+    return [*nodes, *(LayerEntry(f"{folder}/{applet}", link=program) for applet in spec.applets)]

@@ -9,7 +9,7 @@ Progress = Callable[[str], None]
 
 
 def silent(line: str) -> None:
-    """Tells nobody."""
+    """Reports nothing."""
     del line
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from pai_install.components.model import Architecture, Pick, SourceName
+from pai_install.components.model import Architecture, PinnedComponent, SourceName
 from pai_install.components.progress import Progress
 from pai_install.components.store import Contents, Store
 from pai_install.errors import PaiError
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class BuildContext:
     """Where a source works: the cache for parts worth keeping, a scratch folder that is emptied by itself."""
 
     store: Store
@@ -33,20 +33,20 @@ class Source(Protocol):
         """The word for it in the site's configuration."""
         ...
 
-    def key(self, pick: Pick) -> str:
+    def key(self, pick: PinnedComponent) -> str:
         """Names the result in the cache: changes whenever the result would be made differently."""
         ...
 
-    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+    def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         """Debian packages the dev box needs to make it."""
         ...
 
-    def disk_mb(self, pick: Pick) -> int:
+    def disk_mb(self, pick: PinnedComponent) -> int:
         """Free disk needed while making it."""
         ...
 
-    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
-        """Makes it in the empty folder `staged`; raises PaiError when it cannot be had or is not what is pinned."""
+    def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
+        """Makes it in the empty folder `staged`; raises PaiError when it is unavailable or does not match its pin."""
         ...
 
 

@@ -73,7 +73,7 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CacheEntry:
     """A finished result in the cache."""
 
     folder: Path
@@ -113,7 +113,7 @@ class Store:
             shutil.rmtree(scratch, ignore_errors=True)
             lock.release()
 
-    def lookup(self, key: str, progress: Progress) -> Entry | None:
+    def lookup(self, key: str, progress: Progress) -> CacheEntry | None:
         """The entry, its contents verified; one that was damaged is removed, named, and counts as missing."""
         folder = self.folder(key)
         try:
@@ -146,7 +146,7 @@ class Store:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def publish(self, key: str, staged: Path, contents: Contents) -> Entry:
+    def publish(self, key: str, staged: Path, contents: Contents) -> CacheEntry:
         """Makes a staged folder the entry of `key` in one step, replacing an older one."""
         paths = sorted(path for path in staged.rglob("*") if path.is_file() and path.name != "entry.json")
         record = {
@@ -214,7 +214,7 @@ def _verified(folder: Path, contents: dict[str, list[Any]]) -> dict[str, list[An
     return fresh
 
 
-def _entry(folder: Path, record: dict[str, Any]) -> Entry:
+def _entry(folder: Path, record: dict[str, Any]) -> CacheEntry:
     def file(item: dict[str, Any]) -> FileArtifact:
         digest, size, _ = record["contents"][item["path"]]
         return FileArtifact(item["name"], item["version"], item["kind"], folder / item["path"], digest, size)
@@ -227,4 +227,4 @@ def _entry(folder: Path, record: dict[str, Any]) -> Entry:
         return ManifestArtifact(item["name"], item["version"], folder / item["path"], digest)
 
     manifests = tuple(map(manifest, record.get("manifests", ())))  # entries of earlier versions have none
-    return Entry(folder, tuple(map(file, record["files"])), tuple(map(image, record["images"])), manifests)
+    return CacheEntry(folder, tuple(map(file, record["files"])), tuple(map(image, record["images"])), manifests)

@@ -10,10 +10,10 @@ from pathlib import Path
 from pai_install.components import manifests
 from pai_install.components.catalogue import Catalogue, Component, FileSpec, ManifestSpec, Release
 from pai_install.components.download import download
-from pai_install.components.image import Node, place, write_archive
-from pai_install.components.model import Architecture, Pick, SourceName
+from pai_install.components.image import LayerEntry, place, write_archive
+from pai_install.components.model import Architecture, PinnedComponent, SourceName
 from pai_install.components.registry_client import pull, reference
-from pai_install.components.source import Workshop, box_architecture, recipe_key
+from pai_install.components.source import BuildContext, box_architecture, recipe_key
 from pai_install.components.store import Contents, StagedFile, StagedImage
 from pai_install.components.userland import unpack
 from pai_install.errors import PaiError
@@ -40,7 +40,7 @@ class Upstream:
         """The word for it in the site's configuration."""
         return "mirror" if self._mirror_url else "upstream"
 
-    def key(self, pick: Pick) -> str:
+    def key(self, pick: PinnedComponent) -> str:
         """Over what is fetched, not over where from: a mirror's results are the same."""
         component, release = self._parts(pick)
         recipe = {
@@ -53,53 +53,59 @@ class Upstream:
         }
         return recipe_key(f"upstream-{pick.component}", pick.version, recipe)
 
-    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+    def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         """dpkg, where upstream publishes Debian packages only."""
         component, _ = self._parts(pick)
         return ("dpkg",) if any(spec.packages for spec in component.files.values()) else ()
 
-    def disk_mb(self, pick: Pick) -> int:
+    def disk_mb(self, pick: PinnedComponent) -> int:
         """The same for all: downloads are small beside builds."""
         del pick
         return DISK_MB
 
-    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+    def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Downloads and verifies; what was downloaded stays for the next attempt when this one fails."""
         component, _ = self._parts(pick)
-        downloads = workshop.store.root / "downloads"
+        downloads = context.store.root / "downloads"
         (staged / "files").mkdir()
-        files = [self._file(name, spec, pick, staged / "files", workshop) for name, spec in component.files.items()]
+        files = [self._file(name, spec, pick, staged / "files", context) for name, spec in component.files.items()]
         images = []
         for name, spec in component.images.items():
             tag = spec.tag.format(version=pick.version)
             wanted = reference(spec.from_, tag, self._mirror_url)
             layout = staged / "images" / name
-            digest = pull(wanted, self._architecture, layout, downloads, workshop.progress)
+            digest = pull(wanted, self._architecture, layout, downloads, context.progress)
             images.append(StagedImage(name, tag, digest, layout))
         objects = manifests.assemble(
-            component, pick.version, staged / "manifests", lambda spec, name: self._manifest(spec, name, pick, workshop)
+            component, pick.version, staged / "manifests", lambda spec, name: self._manifest(spec, name, pick, context)
         )
         shutil.rmtree(downloads, ignore_errors=True)
         return Contents(tuple(files), tuple(images), objects)
 
-    def _manifest(self, spec: ManifestSpec, name: str, pick: Pick, workshop: Workshop) -> Mapping[str, bytes]:
+    def _manifest(
+        self, spec: ManifestSpec, name: str, pick: PinnedComponent, context: BuildContext
+    ) -> Mapping[str, bytes]:
         sums = self._parts(pick)[1].manifests[name]
-        return {file: self._manifest_file(spec, file, sums[file], pick, workshop) for file in spec.files}
+        return {file: self._manifest_file(spec, file, sums[file], pick, context) for file in spec.files}
 
-    def _manifest_file(self, spec: ManifestSpec, file: str, sha256: str, pick: Pick, workshop: Workshop) -> bytes:
+    def _manifest_file(
+        self, spec: ManifestSpec, file: str, sha256: str, pick: PinnedComponent, context: BuildContext
+    ) -> bytes:
         url = mirrored(spec.url.format(version=pick.version, file=file), self._mirror_url)
-        workshop.progress(f"{pick.component} {pick.version}: downloading {url}")
-        return download(url, workshop.store.root / "downloads" / sha256, sha256, workshop.progress).read_bytes()
+        context.progress(f"{pick.component} {pick.version}: downloading {url}")
+        return download(url, context.store.root / "downloads" / sha256, sha256, context.progress).read_bytes()
 
-    def _parts(self, pick: Pick) -> tuple[Component, Release]:
+    def _parts(self, pick: PinnedComponent) -> tuple[Component, Release]:
         component = self._catalogue.components[pick.component]
         return component, component.versions[pick.version]
 
-    def _file(self, name: str, spec: FileSpec, pick: Pick, folder: Path, workshop: Workshop) -> StagedFile:
-        got = {key: self._download(key, template, pick, workshop) for key, template in spec.downloads(name).items()}
+    def _file(
+        self, name: str, spec: FileSpec, pick: PinnedComponent, folder: Path, context: BuildContext
+    ) -> StagedFile:
+        got = {key: self._download(key, template, pick, context) for key, template in spec.downloads(name).items()}
         target = folder / (name if spec.kind == "binary" else f"{name}.tar.gz")
         if spec.packages:
-            repack(got, spec, target, workshop.scratch / name)
+            repack(got, spec, target, context.scratch / name)
         elif spec.member:
             take_member(got[name], self._fill(spec.member, pick.version), target)
         else:
@@ -107,14 +113,14 @@ class Upstream:
         target.chmod(0o755 if spec.kind == "binary" else 0o644)
         return StagedFile(name, pick.version, spec.kind, target)
 
-    def _download(self, key: str, template: str, pick: Pick, workshop: Workshop) -> Path:
+    def _download(self, key: str, template: str, pick: PinnedComponent, context: BuildContext) -> Path:
         _, release = self._parts(pick)
         sha256 = release.sha256[key].get(self._architecture)
         if sha256 is None:
             raise PaiError(f"no checksum of {pick.component} {pick.version} for {self._architecture} is pinned")
         url = mirrored(self._fill(template, pick.version), self._mirror_url)
-        workshop.progress(f"{key} {pick.version}: downloading {url}")
-        return download(url, workshop.store.root / "downloads" / sha256, sha256, workshop.progress)
+        context.progress(f"{key} {pick.version}: downloading {url}")
+        return download(url, context.store.root / "downloads" / sha256, sha256, context.progress)
 
     def _fill(self, template: str, version: str) -> str:
         return template.format(version=version, arch=self._architecture)
@@ -135,7 +141,7 @@ def repack(packages: Mapping[str, Path], spec: FileSpec, target: Path, scratch: 
     """Puts the programs of Debian packages into the tar.gz form the machines unpack."""
     unpack(list(packages.values()), scratch)
     wanted = [program for program in spec.programs if program not in spec.not_upstream]
-    nodes = [Node(f"{spec.folder}/{program}", 0o755, scratch / "usr/bin" / program) for program in wanted]
+    nodes = [LayerEntry(f"{spec.folder}/{program}", 0o755, scratch / "usr/bin" / program) for program in wanted]
     for node in nodes:
         if not (isinstance(node.content, Path) and node.content.is_file()):
             raise PaiError(f"the packages {', '.join(packages)} hold no {node.path}")

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pai_install.components.image import Node
+from pai_install.components.image import LayerEntry
 from pai_install.components.progress import Progress
 from pai_install.errors import PaiError
 from pai_install.system.proc import run
@@ -24,14 +24,16 @@ IPTABLES_COMMANDS = tuple(
 )
 
 
-def base_nodes() -> list[Node]:
+def base_nodes() -> list[LayerEntry]:
     """What every image has: names of users and groups, and a folder for temporary files."""
     return [
-        Node("etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"),
-        Node("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n"),
-        Node("etc/nsswitch.conf", 0o644, b"hosts: files dns\n"),
-        Node("root", 0o700),
-        Node("tmp", 0o1777),
+        LayerEntry(
+            "etc/passwd", 0o644, b"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+        ),
+        LayerEntry("etc/group", 0o644, b"root:x:0:\nnogroup:x:65534:\n"),
+        LayerEntry("etc/nsswitch.conf", 0o644, b"hosts: files dns\n"),
+        LayerEntry("root", 0o700),
+        LayerEntry("tmp", 0o1777),
     ]
 
 
@@ -88,19 +90,19 @@ def unpack(packages: Sequence[Path], root: Path) -> None:
         run(["dpkg-deb", "--extract", package, root])
 
 
-def userland_nodes(root: Path) -> list[Node]:
+def userland_nodes(root: Path) -> list[LayerEntry]:
     """The paths of an unpacked root as a layer: /usr merged, documentation and the like left out."""
     nodes = {node.path: node for node in _walk(root)}
     for name in MERGED:
-        nodes[f"usr/{name}"] = Node(f"usr/{name}")
-        nodes[name] = Node(name, link=f"usr/{name}")
+        nodes[f"usr/{name}"] = LayerEntry(f"usr/{name}")
+        nodes[name] = LayerEntry(name, link=f"usr/{name}")
     if "usr/sbin/xtables-nft-multi" in nodes:
         for command in IPTABLES_COMMANDS:
-            nodes[f"usr/sbin/{command}"] = Node(f"usr/sbin/{command}", link="xtables-nft-multi")
+            nodes[f"usr/sbin/{command}"] = LayerEntry(f"usr/sbin/{command}", link="xtables-nft-multi")
     return list(nodes.values())
 
 
-def _walk(root: Path) -> Iterator[Node]:
+def _walk(root: Path) -> Iterator[LayerEntry]:
     for path in sorted(root.rglob("*")):
         relative = str(path.relative_to(root))
         if relative.split("/", maxsplit=1)[0] in MERGED:
@@ -108,6 +110,6 @@ def _walk(root: Path) -> Iterator[Node]:
         if relative.startswith(LEFT_OUT) or (path.is_dir() and not path.is_symlink()):
             continue  # folders come back as the parents of what is in them
         if path.is_symlink():
-            yield Node(relative, link=str(path.readlink()))
+            yield LayerEntry(relative, link=str(path.readlink()))
         elif path.is_file():
-            yield Node(relative, 0o755 if path.stat().st_mode & 0o111 else 0o644, path)
+            yield LayerEntry(relative, 0o755 if path.stat().st_mode & 0o111 else 0o644, path)

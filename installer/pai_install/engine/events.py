@@ -18,7 +18,7 @@ _STATS = ("failures", "dark", "rescued")
 def read_stream(raw_events: Iterable[RawEvent]) -> Iterator[Event]:
     """Yields an Event for each raw one that matters, as it comes, and DONE last.
 
-    A stream that ends without an exit line (it was cut off) yields no DONE.
+    A stream that ends without an exit line (it was truncated) yields no DONE.
     """
     stats: dict[str, Any] = {}
     for raw in raw_events:

@@ -20,7 +20,7 @@ _PROC = Path("/proc")
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class OwnerProcess:
     """A process that runs Ansible: its id, its start time, since ids are used again, and its namespace of ids.
 
     namespace: inode of /proc/PID/ns/pid. Containers on one box may share folders and see each other's processes;
@@ -44,12 +44,12 @@ class Owner:
         return not self.here or (_running(self.pid) and _start_time(self.pid) == self.started)
 
     @classmethod
-    def current(cls) -> Owner:
+    def current(cls) -> OwnerProcess:
         """This process."""
         return cls(os.getpid(), _start_time(os.getpid()) or 0, _namespace())
 
     @classmethod
-    def parse(cls, text: str) -> Owner | None:
+    def parse(cls, text: str) -> OwnerProcess | None:
         """Reads "PID.START.NAMESPACE", ignoring what follows a dash; None when it is not that."""
         numbers = text.partition("-")[0].split(".")
         if len(numbers) != len(fields(cls)) or not all(number.isdigit() for number in numbers):
@@ -57,7 +57,7 @@ class Owner:
         return cls(*map(int, numbers))
 
 
-def owned_by(owner: Owner) -> frozenset[int]:
+def owned_by(owner: OwnerProcess) -> frozenset[int]:
     """The process ids whose environment names `owner`, except the owner's own."""
     mark = f"{OWNER_VARIABLE}={owner}".encode()
     return frozenset(pid for pid in _pids() if pid != owner.pid and mark in _words(pid, "environ"))
@@ -69,7 +69,7 @@ def orphans() -> frozenset[int]:
     for pid in _pids():
         for word in _words(pid, "environ"):
             if word.startswith(f"{OWNER_VARIABLE}=".encode()):
-                owner = Owner.parse(word.decode(errors="replace").partition("=")[2])
+                owner = OwnerProcess.parse(word.decode(errors="replace").partition("=")[2])
                 if owner is not None and not owner.alive():
                     found.add(pid)
     return frozenset(found)
@@ -84,10 +84,10 @@ def with_word_in_command(word: str) -> frozenset[int]:
     )
 
 
-def end(pids: Iterable[int], *, patience_s: float = 3.0) -> None:
+def end(pids: Iterable[int], *, timeout_s: float = 3.0) -> None:
     """Asks the processes to end, waits, then kills those that are left."""
     left = _signal(pids, signal.SIGTERM)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while left and time.monotonic() < deadline:
         time.sleep(0.05)
         left = frozenset(pid for pid in left if _running(pid))
@@ -112,7 +112,7 @@ def _pids() -> Iterator[int]:
 def _words(pid: int, name: str) -> list[bytes]:
     try:
         return (_PROC / str(pid) / name).read_bytes().split(b"\0")
-    except OSError:  # it ended meanwhile, or belongs to somebody else
+    except OSError:  # it ended meanwhile, or belongs to another user
         return []
 
 

@@ -21,7 +21,7 @@ from pai_install.engine.base import Event, RunRequest
 from pai_install.engine.events import EXIT, RawEvent, read_stream
 from pai_install.engine.runlog import RunLog
 from pai_install.errors import PaiError
-from pai_install.redact import Redactor, secret_values
+from pai_install.redact import secret_values
 
 _Queue = queue.SimpleQueue[RawEvent | BaseException]
 
@@ -50,12 +50,12 @@ class RunnerEngine:
         self._log = log
         self._accept_new = accept_new_host_keys
         self._environ = dict(os.environ if environ is None else environ)
-        self._owner = processes.Owner.current()
+        self._owner = processes.OwnerProcess.current()
         self._stack = ExitStack()
         self._sockets: Path | None = None
 
     def __enter__(self) -> Self:
-        """Makes the folders and clears what a killed run left behind."""
+        """Creates the folders and removes leftovers of a killed run."""
         self._work_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._work_dir.chmod(0o700)
         processes.end(processes.orphans())
@@ -116,13 +116,7 @@ class RunnerEngine:
         return config
 
     def _stream(self, config: ansible_runner.RunnerConfig, request: RunRequest) -> Iterator[Event]:
-        redactor = Redactor(
-            [
-                *request.secrets,
-                *secret_values(request.inventory.as_ansible()),
-                *secret_values(request.extra_vars),
-            ]
-        )
+        redactor = request.inventory.redactor.also([*request.secrets, *secret_values(request.extra_vars)])
         received: _Queue = queue.SimpleQueue()
         stop = threading.Event()
         thread = threading.Thread(target=_drive, args=(config, received, stop), daemon=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.engine.base import RunRequest
-from pai_install.engine.processes import OWNER_VARIABLE, Owner
+from pai_install.engine.processes import OWNER_VARIABLE, OwnerProcess
 from pai_install.plan.literal import literal
 from pai_install.system.files import write_secret
 from pai_install.system.ssh import host_key_options, sharing_options
@@ -42,7 +42,7 @@ class RunFiles:
 
 
 @contextmanager
-def run_files(work_dir: Path, owner: Owner, request: RunRequest) -> Iterator[RunFiles]:
+def run_files(work_dir: Path, owner: OwnerProcess, request: RunRequest) -> Iterator[RunFiles]:
     """Writes the request's files (0600); at the end removes them and whatever the run left beside them."""
     folder = Path(tempfile.mkdtemp(prefix=f"{_RUN_PREFIX}{owner}-", dir=work_dir))  # mkdtemp makes it 0700
     try:
@@ -63,7 +63,7 @@ def _write(folder: Path, request: RunRequest) -> RunFiles:
 
 
 @contextmanager
-def control_dir(owner: Owner) -> Iterator[Path]:
+def control_dir(owner: OwnerProcess) -> Iterator[Path]:
     """A folder for ssh's control sockets, removed at the end.
 
     It lives in /tmp, not in the site: a socket's path is limited to 108 bytes.
@@ -84,7 +84,7 @@ def left_overs(work_dir: Path) -> tuple[Path, ...]:
         folder
         for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX))
         for folder in parent.glob(f"{prefix}*")
-        if (owner := Owner.parse(folder.name.removeprefix(prefix))) is not None
+        if (owner := OwnerProcess.parse(folder.name.removeprefix(prefix))) is not None
         and (not owner.alive() if owner.here else _age_s(folder) > _LONGEST_RUN_S)
     )
 
@@ -102,7 +102,7 @@ def remove(folder: Path) -> None:
 
 
 def environment(
-    environ: Mapping[str, str], *, content: Path, work_dir: Path, run_dir: Path, tools: Path, owner: Owner
+    environ: Mapping[str, str], *, content: Path, work_dir: Path, run_dir: Path, tools: Path, owner: OwnerProcess
 ) -> dict[str, str]:
     """The whole environment of ansible-playbook, without the ssh settings.
 

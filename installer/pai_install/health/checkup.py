@@ -38,7 +38,7 @@ OpenCluster = Callable[[], AbstractContextManager[ClusterClient]]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CheckupRequest:
     """What was asked for. limit: machines, empty for all. source: judge this file instead of asking machines."""
 
     limit: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Checkup:
         self._store = HealthStore(folder) if folder else None
         self._engine = engine
 
-    def run(self, request: Request) -> HealthReport:
+    def run(self, request: CheckupRequest) -> HealthReport:
         """Collects or reads evidence, judges it and remembers the result (not for evidence from a file).
 
         Raises PaiError for an unknown machine, an unreadable file, or when no engine can run.
@@ -94,7 +94,7 @@ class Checkup:
         """What was accepted so far."""
         return self._store.baselines() if self._store else {}
 
-    def accept(self, request: Request) -> Accepted:
+    def accept(self, request: CheckupRequest) -> Accepted:
         """Takes the machines' present hardware as their baseline; those that do not show it keep theirs."""
         if self._store is None:
             raise PaiError("a baseline belongs to a site", remedy="give --site DIR", exit_code=ExitCode.USAGE)
@@ -114,7 +114,7 @@ class Checkup:
             raise PaiError("no cluster to act on", remedy="give --site DIR", exit_code=ExitCode.USAGE)
         return self._cluster()
 
-    def _documents(self, request: Request) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
+    def _documents(self, request: CheckupRequest) -> tuple[Iterable[tuple[str, dict[str, Any]]], Mapping[str, str]]:
         if request.source is not None:
             return _limited(request.source, request.limit), {}
         if self._site is None or self._engine is None:
@@ -134,7 +134,7 @@ class Checkup:
             self._add_bandwidth(collection.documents, request.bandwidth_image)
         return list(collection.documents.items()), collection.missed
 
-    def _add_pods(self, documents: Mapping[str, dict[str, Any]], request: Request) -> None:
+    def _add_pods(self, documents: Mapping[str, dict[str, Any]], request: CheckupRequest) -> None:
         """Tries a pod on every GPU worker that answered, where the site has a cluster."""
         devices = self._gpu_workers(documents)
         if not (devices and _has_cluster(documents)):
@@ -191,7 +191,7 @@ def _expects_gpus(knowledge: Knowledge, machine: str) -> bool:
 
 
 def _limited(source: Path, limit: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The records of a file, one at a time; raises PaiError at its end for machines that it does not hold."""
+    """The records of a file, one at a time; raises PaiError after the last one for machines that it does not hold."""
     held: list[str] = []
     for machine, document in evidence_file.load(source):
         held.append(machine)

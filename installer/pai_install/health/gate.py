@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_install.checks.finding import Finding
 from pai_install.engine.base import Engine
-from pai_install.health.checkup import Checkup, Request
+from pai_install.health.checkup import Checkup, CheckupRequest
 from pai_install.site.model import Site
 
 
@@ -20,4 +20,4 @@ def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[
     run.
     """
     checkup = Checkup(site, folder, lambda: nullcontext(engine))
-    return lambda machines: checkup.run(Request(limit=tuple(machines))).as_findings()
+    return lambda machines: checkup.run(CheckupRequest(limit=tuple(machines))).as_findings()

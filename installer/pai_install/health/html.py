@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pai_install.checks.finding import Finding, counts, worst
-from pai_install.checks.report.html import Link, Machine, Page, parts, render
+from pai_install.checks.report.html import Link, Page, ReportMachine, parts, render
 from pai_install.checks.verdict import Verdict, gravest
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import UNREACHED, HealthReport, unreached
@@ -24,10 +24,10 @@ def html(report: HealthReport, *, title: str) -> str:
     findings = list(report.findings)
     data = json.dumps(_data(report), separators=(",", ":"))
     looked_at = (*report.missed, *(item.name for item in report.machines))
-    skus = {item.name: Machine(item.name, sku=item.sku) for item in report.machines}
+    skus = {item.name: ReportMachine(item.name, sku=item.sku) for item in report.machines}
     known = {machine.name: machine for machine in report.described}
-    shown = [known.get(name) or skus.get(name) or Machine(name) for name in looked_at]
-    page = Page(title, worst(findings), f"{plural(len(shown), 'machine')} looked at", shown, LINKS)
+    shown = [known.get(name) or skus.get(name) or ReportMachine(name) for name in looked_at]
+    page = Page(title, worst(findings), f"{plural(len(shown), 'machine')} checked", shown, LINKS)
     # "</script>" or "<!--" in a value would end the element or swallow the page; \u003c is the same letter in JSON
     escaped = data.replace("<", "\\u003c")
     return render("health.html", package="pai_install.health", page=page, data=escaped, **parts(page, findings))

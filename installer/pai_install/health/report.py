@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_install.checks.finding import Finding, counts
 from pai_install.checks.report import prometheus
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.checks.report.prometheus import Target
 from pai_install.checks.report.text import finding_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Action, Verdict
@@ -23,7 +23,7 @@ UNREACHED = "machine-reachable"
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """All machines of one run. missed: machine -> why it gave no evidence, a FAIL of its own.
+    """All machines of one run. missed: machine -> why it returned no evidence, a FAIL of its own.
 
     described: the site's machines with role and address, where there is a site.
     """
@@ -31,11 +31,11 @@ class HealthReport:
     machines: tuple[MachineReport, ...]
     missed: Mapping[str, str] = field(default_factory=dict)
     site: str = ""
-    described: tuple[Machine, ...] = ()
+    described: tuple[ReportMachine, ...] = ()
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """Every finding, machines that gave no evidence first."""
+        """Every finding, machines that returned no evidence first."""
         for machine, why in self.missed.items():
             yield unreached(machine, why)
         for report in self.machines:
@@ -90,12 +90,12 @@ def _unanswered(findings: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def unreached(machine: str, why: str) -> Finding:
-    """The finding for a machine that gave no evidence."""
+    """The finding for a machine that returned no evidence."""
     return Finding(
         UNREACHED,
         Verdict.FAIL,
         machine,
-        "the machine gave no evidence",
+        "the machine returned no evidence",
         value=why,
         expected="evidence",
         remedy="check power, network, login and Python on the machine",

@@ -20,7 +20,7 @@ _POCKETS = ("", "-updates", "-security")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AptSource:
     """One archive: its URI, the suites taken from it, the keyring that signs it, further one-line options."""
 
     uri: str
@@ -52,13 +52,13 @@ class AptAccess:
     certificates: file name -> PEM of an authority that the box trusts on top of the usual ones.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[AptSource, ...]
     options: str
     files: Mapping[str, bytes]
     certificates: Mapping[str, bytes]
 
     @property
-    def bootstrap(self) -> Source:
+    def bootstrap(self) -> AptSource:
         """The archive that holds the release itself."""
         return next(source for source in self.sources if source.suites[0] == SUITE)
 
@@ -67,20 +67,20 @@ class AptAccess:
         return "\n".join(source.stanza() for source in self.sources)
 
 
-def default_sources() -> tuple[Source, ...]:
+def default_sources() -> tuple[AptSource, ...]:
     """Debian's own archives: for a box without usable sources."""
     return (
-        Source(DEFAULT_URIS[0], (SUITE, f"{SUITE}-updates")),
-        Source(DEFAULT_URIS[1], (f"{SUITE}-security",)),
+        AptSource(DEFAULT_URIS[0], (SUITE, f"{SUITE}-updates")),
+        AptSource(DEFAULT_URIS[1], (f"{SUITE}-security",)),
     )
 
 
-def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str) -> tuple[Source, ...]:
+def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str) -> tuple[AptSource, ...]:
     """The box's sources, given as (file name, content), with suites replaced; the defaults when none is usable.
 
     Only Debian's own archives count: suites named after the box's release, component main.
     """
-    found: list[Source] = []
+    found: list[AptSource] = []
     for name, text in texts:
         entries = _deb822(text) if name.endswith(".sources") else _one_line(text)
         found += [source for entry in entries if (source := _rewritten(entry, codename)) is not None]
@@ -153,7 +153,7 @@ def _one_line(text: str) -> list[dict[str, str]]:
     return entries
 
 
-def _rewritten(entry: Mapping[str, str], codename: str) -> Source | None:
+def _rewritten(entry: Mapping[str, str], codename: str) -> AptSource | None:
     pockets = [pocket for pocket in _POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
     is_debian = re.search(r"debian", entry["uri"].rstrip("/").rsplit("/", 1)[-1]) is not None
     official = is_debian or "debian-archive" in entry.get("signed-by", "")
@@ -164,4 +164,4 @@ def _rewritten(entry: Mapping[str, str], codename: str) -> Source | None:
     if "PGP PUBLIC KEY" in signed_by:
         signed_by = DEFAULT_KEYRING  # a key inside the stanza is that of the box's release
     options = tuple((key.title(), entry[key]) for key in ("trusted", "check-valid-until", "check-date") if key in entry)
-    return Source(entry["uri"], tuple(f"{SUITE}{pocket}" for pocket in pockets), signed_by, options)
+    return AptSource(entry["uri"], tuple(f"{SUITE}{pocket}" for pocket in pockets), signed_by, options)

@@ -22,7 +22,7 @@ SETTINGS = {
     Path("/proc/sys/fs/inotify/max_user_instances"): 8192,
 }
 SETTINGS_BEFORE = LABS_DIR / "settings-before.json"
-LOCK_PATIENCE_S = 120
+LOCK_TIMEOUT_S = 120
 
 
 @contextmanager
@@ -31,7 +31,7 @@ def lab_lock() -> Iterator[None]:
     require_root()
     LABS_DIR.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(LABS_DIR / ".lock", timeout=LOCK_PATIENCE_S):
+        with FileLock(LABS_DIR / ".lock", timeout=LOCK_TIMEOUT_S):
             yield
     except Timeout as error:
         raise PaiError("another lab command runs on the dev box", remedy="wait for it to end") from error

@@ -138,9 +138,9 @@ def is_frozen(folder: Path) -> bool:
     )
 
 
-def remove(folder: Path, *, patience_s: float = 5.0) -> None:
+def remove(folder: Path, *, timeout_s: float = 5.0) -> None:
     """Removes a group and those below it, waiting for processes that are being reaped. Raises OSError."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while folder.is_dir():
         try:
             for path in sorted((path for path in folder.rglob("*") if path.is_dir()), reverse=True):

@@ -18,7 +18,7 @@ _HEAD = '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class GpuModel:
     """One model of GPU. memory_mib, watt: as its data sheet says. links: number and GB/s of its NVLinks."""
 
     name: str
@@ -41,12 +41,12 @@ class Product:
 
 
 PRODUCTS = (
-    Product("NVIDIA A100-SXM4-80GB", "Ampere", "20b2", 81920, 400, 4, (12, 25.0)),
-    Product("NVIDIA H100 80GB HBM3", "Hopper", "2330", 81559, 700, 5, (18, 26.562)),
-    Product("NVIDIA H200", "Hopper", "2335", 143771, 700, 5, (18, 26.562)),
-    Product("NVIDIA B200", "Blackwell", "2901", 183359, 1000, 5, (18, 53.125)),
-    Product("NVIDIA L40S", "Ada", "26b9", 46068, 350, 4),
-    Product("Tesla T4", "Turing", "1eb8", 15360, 70, 3),
+    GpuModel("NVIDIA A100-SXM4-80GB", "Ampere", "20b2", 81920, 400, 4, (12, 25.0)),
+    GpuModel("NVIDIA H100 80GB HBM3", "Hopper", "2330", 81559, 700, 5, (18, 26.562)),
+    GpuModel("NVIDIA H200", "Hopper", "2335", 143771, 700, 5, (18, 26.562)),
+    GpuModel("NVIDIA B200", "Blackwell", "2901", 183359, 1000, 5, (18, 53.125)),
+    GpuModel("NVIDIA L40S", "Ada", "26b9", 46068, 350, 4),
+    GpuModel("Tesla T4", "Turing", "1eb8", 15360, 70, 3),
 )
 
 
@@ -55,7 +55,7 @@ class StandInGpu:
     """One GPU that is not there."""
 
     index: int
-    product: Product
+    product: GpuModel
     uuid: str
 
     @property
@@ -69,13 +69,13 @@ class StandInGpu:
         return f"0000:{_FIRST_BUS + self.index:02x}:00.0"
 
 
-def product_of(model: str) -> Product:
+def product_of(model: str) -> GpuModel:
     """The product whose name holds the telling word of the layout's model; a plain one of that name for others."""
     word = model.lower().replace("nvidia", "").replace("tesla", "").strip(" -_").split("-")[0].split("_")[0]
     for product in PRODUCTS:
         if word and word in product.name.lower():
             return product
-    return Product(f"NVIDIA {model}", "Ampere", "20b2", 40960, 300, 4)
+    return GpuModel(f"NVIDIA {model}", "Ampere", "20b2", 40960, 300, 4)
 
 
 def gpus_of(machine: LabMachine) -> tuple[StandInGpu, ...]:

@@ -108,13 +108,13 @@ def is_running(groups: cgroups.MachineCgroups) -> bool:
     return bool(_alive(path.parent for path in groups.machine))
 
 
-def kill(keepers: Iterable[Process], folders: Iterable[Path], *, patience_s: float = 10.0) -> None:
+def kill(keepers: Iterable[Process], folders: Iterable[Path], *, timeout_s: float = 10.0) -> None:
     """Ends keepers and everything in the control groups, hard. Raises TimeoutError."""
     groups = list(folders)
     for process in keepers:
         if process.alive:
             _signal(process.pid)
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while alive := _alive(groups):
         for folder in groups:
             cgroups.thaw(folder)

@@ -1,4 +1,4 @@
-"""The record of a lab before anything of it is made. Refuses names and subnets that are somebody else's."""
+"""The record of a lab before anything of it is made. Refuses names and subnets that are in use already."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, network
 from pai_install.lab.box import box_hierarchies
 from pai_install.lab.names import lab_names, machine_names
-from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, read_record
 from pai_install.lab.spec import LabSpec
 
 
@@ -48,14 +48,14 @@ def open_ledger(spec: LabSpec) -> Ledger:
                 f"already on the dev box, but not of this lab: {', '.join(taken)}",
                 remedy="remove them, or give the site addresses of another /24",
             )
-        record = Record(names.lab, str(spec.state_dir))
+        record = LabRecord(names.lab, str(spec.state_dir))
     check_owner(record, spec)
     ledger = Ledger(names.record, record)
     ledger.add(planned)
     return ledger
 
 
-def check_owner(record: Record, spec: LabSpec) -> None:
+def check_owner(record: LabRecord, spec: LabSpec) -> None:
     """Raises PaiError when the record is that of another site."""
     if record.site != str(spec.state_dir):
         raise PaiError(

@@ -12,15 +12,15 @@ from pai_install.lab.names import machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.proc import run
 
-BOOT_PATIENCE_S = 180.0
-# --wait sees only the end of a start that it saw going on: one that ends as it is asked would be waited for for ever
+BOOT_TIMEOUT_S = 180.0
+# --wait hangs if startup finishes in between
 _ASK_AGAIN_S = 15.0
 _CONSOLE_TAIL = 3000
 
 
-def wait_ready(spec: LabSpec, machine: LabMachine, patience_s: float = BOOT_PATIENCE_S) -> None:
+def wait_ready(spec: LabSpec, machine: LabMachine, timeout_s: float = BOOT_TIMEOUT_S) -> None:
     """Returns when the machine can be worked on. Raises PaiError, with its console's end, when it does not come up."""
-    deadline = time.monotonic() + patience_s
+    deadline = time.monotonic() + timeout_s
     while not greets(machine):
         if time.monotonic() > deadline:
             raise _not_up(spec, machine, "sshd does not answer")
@@ -44,10 +44,10 @@ def _answer(question: Sequence[str]) -> str:
     return asked.stdout.strip() or asked.stderr.strip()
 
 
-def greets(machine: LabMachine, *, patience_s: float = 2) -> bool:
+def greets(machine: LabMachine, *, timeout_s: float = 2) -> bool:
     """Whether an sshd answers at the machine's address."""
     try:
-        with socket.create_connection((str(machine.address), machine.port), timeout=patience_s) as connection:
+        with socket.create_connection((str(machine.address), machine.port), timeout=timeout_s) as connection:
             return connection.recv(4) == b"SSH-"
     except OSError:
         return False

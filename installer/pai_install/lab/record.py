@@ -41,7 +41,7 @@ class Resource:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LabRecord:
     """Contents of a lab's record file."""
 
     lab: str
@@ -59,7 +59,7 @@ class Record:
         return json.dumps(document, indent=1) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> Record:
+    def from_json(cls, text: str) -> LabRecord:
         """Raises ValueError or KeyError when the text is not a record."""
         document = json.loads(text)
         if document["schema_version"] != SCHEMA_VERSION:
@@ -71,13 +71,13 @@ class Record:
 class Ledger:
     """The record file of one lab. Every change is on disk when the method returns; safe in threads."""
 
-    def __init__(self, path: Path, record: Record) -> None:
+    def __init__(self, path: Path, record: LabRecord) -> None:
         self._path = path
         self._record = record
         self._lock = threading.Lock()
 
     @property
-    def record(self) -> Record:
+    def record(self) -> LabRecord:
         """What is written at this moment."""
         return self._record
 
@@ -90,14 +90,14 @@ class Ledger:
 
     def _write(self, resources: tuple[Resource, ...]) -> None:
         if resources != self._record.resources or not self._path.exists():
-            self._record = Record(self._record.lab, self._record.site, resources)
+            self._record = LabRecord(self._record.lab, self._record.site, resources)
             write_atomic(self._path, self._record.to_json(), mode=0o600)
 
 
-def read_record(path: Path) -> Record | None:
+def read_record(path: Path) -> LabRecord | None:
     """The record at `path`, None when there is none. Raises PaiError when it cannot be read."""
     try:
-        return Record.from_json(path.read_text())
+        return LabRecord.from_json(path.read_text())
     except FileNotFoundError:
         return None
     except PermissionError as error:

@@ -1,4 +1,4 @@
-"""What the lab needs from the dev box: everything is looked at before anything is made, all gaps are named at once."""
+"""What the lab needs from the dev box: all is checked before anything is made; all gaps are named at once."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, keys, machine, network
 from pai_install.lab.box import lab_lock, restore_settings
 from pai_install.lab.names import LABS_DIR, RECORD_NAME
-from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, read_record
 from pai_install.lab.spec import LabSpec
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
@@ -41,13 +41,13 @@ def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line
     return tuple(removed)
 
 
-def labs_of(state_dir: Path) -> tuple[tuple[Path, Record], ...]:
+def labs_of(state_dir: Path) -> tuple[tuple[Path, LabRecord], ...]:
     """Record files, with their contents, of the labs made for a site. Raises PaiError when one cannot be read."""
     found = [(path, read_record(path)) for path in sorted(LABS_DIR.glob(f"*/{RECORD_NAME}"))]
     return tuple((path, record) for path, record in found if record is not None and record.site == str(state_dir))
 
 
-def removal_order(record: Record) -> tuple[Resource, ...]:
+def removal_order(record: LabRecord) -> tuple[Resource, ...]:
     """Recorded resources in the order in which they can go: users first, what they use after.
 
     Within a kind the last one made goes first: a machine's root lies over its disk.
@@ -75,7 +75,7 @@ def remove_all(ledger: Ledger, say: Callable[[str], None]) -> tuple[str, ...]:
     return tuple(removed)
 
 
-def _end_processes(record: Record) -> None:
+def _end_processes(record: LabRecord) -> None:
     # also finds a machine that was started but not written down before a crash
     groups = [Path(resource.name) for resource in record.of(Kind.CGROUP)]
     keepers = [machine.Process.parse(resource.detail) for resource in record.of(Kind.PROCESS)]

@@ -69,7 +69,7 @@ class Install(Operation):
         return proof(site, observation, "some machines are not proven", limit) if left else ()
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
-        """How the cluster stands where nothing is to be done; where something is, the run proves it at its end.
+        """How the cluster stands where nothing is to be done; where something is, the run proves it afterwards.
 
         Nodes that are not the layout's machines are named in any case.
         """

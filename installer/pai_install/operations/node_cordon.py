@@ -61,7 +61,7 @@ def cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
     if not hosts:
         return ()
     calls, back = (ClusterCalls(tuple(scheduling(one.host, stop=stop) for one in hosts)) for stop in (True, False))
-    return (Step("cordon", "Take nodes out of scheduling", hosts, calls, undo=back),)
+    return (Step("cordon", "Take nodes out of scheduling", hosts, calls, undo=back, undo_verb="node uncordon"),)
 
 
 def _effect(node: Node) -> str:

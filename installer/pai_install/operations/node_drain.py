@@ -16,6 +16,7 @@ from pai_install.operations.node_cordon import ASKED, NodeOperation, cordoning
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.words import plural, shortened
 
 _GPU = "nvidia.com/"
 
@@ -50,7 +51,7 @@ class NodeDrain(NodeOperation):
         }
         self._require_owners(pods)
         hosts = tuple(
-            HostStep(name, (_reason(found),), tuple(_effects(found)), tuple(self._remarks(found, budgets)))
+            HostStep(name, (_reason(found),), tuple(_effects(found)), tuple(self._impact(found, budgets)))
             for name, found in pods.items()
             if found
         )
@@ -73,7 +74,7 @@ class NodeDrain(NodeOperation):
         how = {"node": name, "grace_s": self.grace, "timeout_s": self.timeout, "force": self.force}
         return ClusterCall(name, "Evict the pods", "drain", how)
 
-    def _remarks(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> Iterator[str]:
+    def _impact(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> Iterator[str]:
         local = [pod for pod in pods if pod.local_storage]
         if local:
             yield f"the emptyDir volumes of {len(local)} of them are lost"
@@ -88,7 +89,7 @@ class NodeDrain(NodeOperation):
 
 
 def _reason(pods: Sequence[Pod]) -> str:
-    return f"{ASKED}; {len(pods)} {'pod' if len(pods) == 1 else 'pods'} to move"
+    return f"{ASKED}; {plural(len(pods), 'pod')} to move"
 
 
 def _effects(pods: Sequence[Pod]) -> Iterator[str]:
@@ -104,7 +105,7 @@ def _effects(pods: Sequence[Pod]) -> Iterator[str]:
         yield f"{what}{f' on {gpus:g} GPUs' if gpus else ''}"
     going = [pod for pod in pods if moves(pod)]
     if going:
-        yield f"starts elsewhere: {', '.join(map(_name, going[:5]))}{' and more' if len(going) > 5 else ''}"
+        yield f"starts elsewhere: {shortened(list(map(_name, going)))}"
 
 
 def _name(pod: Pod) -> str:

@@ -25,12 +25,13 @@ class NodeUncordon(NodeOperation):
         nothing = f"{', '.join(self.nodes)}: in scheduling already"
         if not out:
             return Plan((), observation.inventory, nothing=nothing)
-        hosts = tuple(HostStep(node.name, (ASKED,), ("pods start there again",), _remarks(node)) for node in out)
+        hosts = tuple(HostStep(node.name, (ASKED,), ("pods start there again",), _impact(node)) for node in out)
         calls, back = (ClusterCalls(tuple(scheduling(node.name, stop=stop) for node in out)) for stop in (False, True))
-        step = Step("uncordon", "Put nodes back into scheduling", hosts, calls, undo=back)
+        title = "Put nodes back into scheduling"
+        step = Step("uncordon", title, hosts, calls, undo=back, undo_verb="node cordon")
         return Plan((step,), observation.inventory, nothing=nothing)
 
 
-def _remarks(node: Node) -> tuple[str, ...]:
+def _impact(node: Node) -> tuple[str, ...]:
     check = node.labels.get(CORDONED_BY_HEALTH)
     return (f"health cordoned the node because of {check}",) if check else ()

@@ -13,6 +13,7 @@ from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
+from pai_install.system.words import plural
 
 
 class Operation(BaseModel):
@@ -65,8 +66,4 @@ class Operation(BaseModel):
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """What the user is asked before the plan runs on `hosts`, those that preflight lets in; without '?'."""
-        return f"run {_count(len(plan.steps), 'step')} on {_count(len(hosts), 'machine')}"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+        return f"run {plural(len(plan.steps), 'step')} on {plural(len(hosts), 'machine')}"

@@ -23,7 +23,7 @@ class _Data(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Condition(_Data):
+class When(_Data):
     """When something is wanted; all that is given must hold, and nothing given always holds.
 
     setting: a key of config.yaml that must have the value `equals`. device: the type of some present machine's
@@ -52,14 +52,14 @@ class AddonPort(_Data):
     protocol: Literal["tcp", "udp"] = "tcp"
     programs: tuple[str, ...] = ()
     clients: Clients = "machines"
-    when: Condition = Condition()
+    when: When = When()
 
 
 class AddonModule(_Data):
     """A kernel module that its pods need."""
 
     name: str
-    when: Condition = Condition()
+    when: When = When()
 
 
 class Definition(_Data):
@@ -73,12 +73,12 @@ class Definition(_Data):
 
     summary: str
     phase: Literal["network", "addons"] = "addons"
-    when: Condition = Condition()
+    when: When = When()
     components: tuple[str, ...] = ()
     images: Mapping[str, str] = Field(default_factory=dict)
     manifests: tuple[str, ...] = ()
     settings: Mapping[str, str] = Field(default_factory=dict)
-    flags: Mapping[str, Condition] = Field(default_factory=dict)
+    flags: Mapping[str, When] = Field(default_factory=dict)
     namespaces: tuple[str, ...] = ()
     ports: tuple[AddonPort, ...] = ()
     kernel_modules: tuple[AddonModule, ...] = ()

@@ -31,7 +31,7 @@ class ContainerRuntimeVariables(RoleVariables):
     live_restore: Annotated[bool, _DOCKER]
     docker_mirrors: Annotated[tuple[str, ...], _DOCKER]
     insecure_registries: Annotated[tuple[str, ...], _DOCKER]
-    # containerd reads its hosts.toml files anew for every pull
+    # containerd reads its hosts.toml files for every pull
     registry_hosts: Annotated[dict[str, tuple[str, ...]], restarts()]
     sandbox_image: Annotated[str, _CONTAINERD]
     nvidia: Annotated[bool, _BOTH]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pai_install.parts.context import API_NAME, REGISTRY_HOST, Artifact, Context
-from pai_install.parts.part import Part, Port, RoleVariables, Space
+from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
 from pai_install.ports import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT
 from pai_install.site import Machine, Site
 
@@ -32,7 +32,7 @@ class ControlPlaneVariables(RoleVariables):
     service_cidr: str
     node_prefix: int
     dns_apart: bool
-    kubelet_config: dict[str, Any]
+    kubelet_config: Annotated[dict[str, Any], restarts("kubelet.service")]
     leader: str
     kubeconfig_dest: str
 
@@ -47,6 +47,7 @@ class ControlPlane(Part):
     namespaces = ("kube-system",)
     # where the administrator's kubeconfig is written on the dev box
     not_settings = frozenset({"control_plane_kubeconfig_dest"})
+    given_to_others = frozenset({"control_plane_kubelet_config"})
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """The control planes."""

@@ -21,7 +21,7 @@ class NodeLabelsVariables(RoleVariables):
 
 
 class NodeLabels(Part):
-    """The machines that have any; a machine that has none any more loses those that were set."""
+    """The machines that have any; a machine that no longer has any loses those that were set."""
 
     name = "node_labels"
     phase = "labels"

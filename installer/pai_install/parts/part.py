@@ -88,10 +88,11 @@ class Part:
 
     name: of its record on a machine, and in plans. phase: a name of plan.phases.TITLES.
     model: its role's variables. after: parts that must have succeeded before, on any machine that has them.
-    restarts, stops: units that the role restarts, or stops for good, on a machine where they run already.
+    restarts, stops: units that the role restarts, or stops permanently, on a machine where they run already.
     namespaces: where its pods run.
-    not_settings: role variables that say nothing about the machine. removable: whether the role takes away what it
-    made where the part is no longer wanted: it is then run with the role's defaults.
+    not_settings: role variables that say nothing about the machine. given_to_others: settings that machines without
+    the part take from one with it, so that a change comes there first, also with --limit. removable: whether the role
+    takes away what it made where the part is no longer wanted: it is then run with the role's defaults.
     """
 
     name: str
@@ -102,6 +103,7 @@ class Part:
     stops: tuple[str, ...] = ()
     namespaces: tuple[str, ...] = ()
     not_settings: frozenset[str] = frozenset()
+    given_to_others: frozenset[str] = frozenset()
     removable: bool = False
 
     @property

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
+from pydantic import Field
+
 from pai_install.parts.context import Context
-from pai_install.parts.part import Part, RoleVariables
+from pai_install.parts.part import Part, RoleVariables, restarts
 from pai_install.site import Machine, Site
 
 
 class WorkerVariables(RoleVariables):
-    """leader: the control plane that makes the join token."""
+    """leader: the control plane that makes the join token.
+
+    kubelet_config: no variable of the role, which reads it from the cluster, where the control planes wrote it.
+    """
 
     role = "worker"
     node_name: str
     endpoint: str
     leader: str
+    kubelet_config: Annotated[dict[str, Any], restarts("kubelet.service")] = Field(exclude=True)
+
+    def settings(self) -> dict[str, Any]:
+        """With what the role reads from the cluster."""
+        return {**self.variables(), f"{self.role}_kubelet_config": self.kubelet_config}
 
 
 class Worker(Part):
@@ -31,5 +43,9 @@ class Worker(Part):
 
     def variables(self, context: Context, machine: Machine) -> WorkerVariables:
         """What a join needs."""
-        leader = context.leader.hostname
-        return WorkerVariables(node_name=machine.hostname, endpoint=context.endpoint, leader=leader)
+        return WorkerVariables(
+            node_name=machine.hostname,
+            endpoint=context.endpoint,
+            leader=context.leader.hostname,
+            kubelet_config=dict(context.site.settings.kubelet_config),
+        )

@@ -140,7 +140,7 @@ def _address(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedCh
     ):
         remedy = (
             f"write hostip: {runs} and give the machine that address again: etcd and certificates carry it; or take the"
-            " control plane out of the cluster and let it join anew"
+            " control plane out of the cluster and let it join again"
         )
         path = ("machine-list", index, "hostip")
         yield RefusedChange(LAYOUT, path, "hostip", machine.hostname, runs, machine.hostip, remedy)

@@ -38,7 +38,7 @@ def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[s
         yield from (f"may restart {unit}" for unit in record.readers if unit not in (*sure, *record.restarts))
 
 
-def remarks(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> tuple[str, ...]:
+def impact(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> tuple[str, ...]:
     """What that means for Docker's running containers; variables: those of the roles on this machine."""
     if not seen.docker.containers or not any(word.endswith(f" {DOCKER}") for word in found):
         return ()

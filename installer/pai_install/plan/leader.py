@@ -18,7 +18,7 @@ LEADER_VARIABLES = frozenset(name for part in PARTS for name in part.leader_vari
 def leader_of(site: Site, observed: Mapping[str, Observed]) -> str:
     """The host name of the first control plane that answered and is in a cluster; without one, the site's first.
 
-    So a cluster is joined through whoever is there, and a first control plane that was installed anew joins the
+    So a cluster is joined through whoever is there, and a first control plane that was reinstalled joins the
     cluster that it once made.
     """
     for machine in site.control_planes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,13 +18,13 @@ class HostStep:
     """One host of a step, and why the step runs there.
 
     reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
-    effects: what it does to what runs there, e.g. "restarts docker.service". remarks: what that means for others.
+    effects: what it does to what runs there, e.g. "restarts docker.service". impact: what that means for others.
     """
 
     host: str
     reasons: tuple[str, ...]
     effects: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
+    impact: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,9 @@ class Step:
     """One step of an operation, such as a phase of an installation; `hosts`, on which it has work, is never empty.
 
     needs: names of earlier steps that must have succeeded on at least one of the machines that they have work on; a
-    step that is not in the plan is already done. undo: what takes it back. proves: it changes nothing that lasts, it
-    shows that what the other steps made works; there is nothing to show in check mode.
+    step that is not in the plan is already done. undo: what takes it back; undo_verb: the verb of this program that
+    does so on the machines named after it, e.g. "node uncordon". proves: it changes nothing that lasts, it shows that
+    what the other steps made works; there is nothing to show in check mode.
     """
 
     name: str
@@ -81,12 +82,17 @@ class Step:
     action: Action
     needs: tuple[str, ...] = ()
     undo: Action | None = None
+    undo_verb: str = ""
     proves: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
         """Its hosts' names."""
         return tuple(step.host for step in self.hosts)
+
+    def undo_command(self, hosts: Sequence[str]) -> str:
+        """The command that takes the step back on these of its hosts; empty where there is none."""
+        return f"pai-install {self.undo_verb} {' '.join(hosts)}" if self.undo_verb and hosts else ""
 
     @property
     def previewed(self) -> bool:
@@ -150,7 +156,7 @@ class Plan:
     def redactor(self) -> Redactor:
         """Masks every secret of the inventory and of the steps' own variables."""
         own = secret_values([_variables(action) for step in self.steps for action in (step.action, step.undo)])
-        return Redactor({*secret_values(self.inventory.as_ansible()), *own}) if own else self.inventory.redactor
+        return self.inventory.redactor.also(own)
 
 
 def _variables(action: Action | None) -> Vars:

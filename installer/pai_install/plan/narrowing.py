@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pai_install.plan.model import HostStep, Step
+from pai_install.system.words import shortened
 
 Question = Callable[[str, str], bool]
 _SHOWN = 3
@@ -53,9 +54,6 @@ def _kept(step: Step, limit: Collection[str], origins: dict[tuple[str, str], dic
         if host.host in limit:
             yield host
         elif (step.name, host.host) in origins:
-            yield replace(host, reasons=(f"needed by {_names(list(origins[step.name, host.host]))}", *host.reasons))
-
-
-def _names(hosts: list[str]) -> str:
-    more = f" and {len(hosts) - _SHOWN} more" if len(hosts) > _SHOWN else ""
-    return f"{', '.join(hosts[:_SHOWN])}{more}"
+            yield replace(
+                host, reasons=(f"needed by {shortened(origins[step.name, host.host], _SHOWN)}", *host.reasons)
+            )

@@ -11,7 +11,7 @@ from pai_install.errors import ExitCode, PaiError
 
 
 class RoleRecord(BaseModel):
-    """What a role left behind on a machine. settings: variable -> digest; drift: one sentence each.
+    """The record of a role on a machine. settings: variable -> digest; drift: one sentence each.
 
     readers: units that restart when the role changes a file of theirs; restarts: those whose files have drifted.
     """
@@ -48,7 +48,7 @@ class Certificate(BaseModel):
     problem: str = ""
 
 
-class Docker(BaseModel):
+class DockerFacts(BaseModel):
     """Docker as it is in use. version: of dockerd, empty without one. containers: how many run.
 
     data_root, log_driver: of daemon.json, or Docker's default.
@@ -102,7 +102,7 @@ class Observed(BaseModel):
     kubernetes: Membership = Membership()
     certificates: tuple[Certificate, ...] = ()
     services: tuple[str, ...] = ()
-    docker: Docker = Docker()
+    docker: DockerFacts = DockerFacts()
     roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
     cluster: Mapping[str, Any] | None = None
 

@@ -57,7 +57,7 @@ class Phase:
     def records(self, seen: Collection[str]) -> tuple[str, ...]:
         """Names of the records that say whether there is work; seen: the records that a machine has.
 
-        Among them those of add-ons that this version does not know any more.
+        Among them those of add-ons that this version no longer knows.
         """
         own = [part.name for part in self.parts]
         if self.name != "addons":

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pai_install.plan.effects import effects, remarks
+from pai_install.plan.effects import effects, impact
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.narrowing import narrowed
-from pai_install.plan.observed import Observed
+from pai_install.plan.observed import Observed, RoleRecord
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.site import Site
 
@@ -63,15 +63,25 @@ def _narrowed(
 def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
     """Whether others can use what the phase made there: all is installed and as it was left.
 
-    Changed settings can wait, but for the store: what it serves by other settings is what others ask it for.
+    Changed settings can wait, but for what others take from there: all of the store's, and those that a part gives.
     """
     records = [seen.roles.get(name) for name in phase.records(seen.roles) if name in wanted]
     if phase.name == STORE:
         return not reasons(phase, wanted, seen)
-    return all(record is not None and not record.drift for record in records)
+    return all(record is not None and not record.drift for record in records) and not _gives_other(phase, wanted, seen)
 
 
-def newcomers(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
+def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
+    """Whether others would take settings there that have changed."""
+    return any(
+        name in had and had[name] != wanted[part.name].get(name)
+        for part in phase.parts
+        if part.name in wanted and (had := seen.roles.get(part.name, RoleRecord()).settings)
+        for name in part.given_to_others
+    )
+
+
+def new_machines(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
     """The hosts that a playbook would touch and on which no role has ever come to its end."""
     touched = dict.fromkeys(host for step in plan.steps if isinstance(step.action, Playbook) for host in step.names)
     return tuple(host for host in touched if host in observed and not observed[host].roles)
@@ -97,7 +107,7 @@ def _planned(
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
             touched = effects(phase.records(observed[host].roles), wanted, observed[host])
-            steps.append(HostStep(host, found, touched, remarks(touched, variables, observed[host])))
+            steps.append(HostStep(host, found, touched, impact(touched, variables, observed[host])))
     if not steps:
         return None
     return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)

@@ -1,4 +1,4 @@
-"""Machines that gave no evidence: which check says so, and why; pure."""
+"""Machines that returned no evidence: which check says so, and why; pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pai_install.checks.check import Check
 from pai_install.checks.finding import Finding
 from pai_install.checks.result import failed
 from pai_install.preflight.rules import CHECKS
-from pai_install.report.explain import explain
+from pai_install.report.causes import cause_of
 
 _SSH = "messages of SSH and Ansible"
 REACHABLE = Check(
@@ -34,7 +34,7 @@ _LOGIN = Check(
     remedy="try `ssh USER@MACHINE` with the same key; correct username, password or key-file in the site",
 )
 CONTACT_CHECKS = {check.id: check for check in (REACHABLE, _HOST_KEY, _LOGIN)}
-# cause, as report.explain names it -> the check that says so
+# cause, as report.causes names it -> the check that says so
 _CAUSES = {
     "host-key-changed": "host-key",
     "host-key-unknown": "host-key",
@@ -48,8 +48,8 @@ _CHECKS = {**CONTACT_CHECKS, **{check.id: check for check in CHECKS}}
 
 
 def no_contact(name: str, words: str) -> Finding:
-    """The finding for a machine that gave no evidence, with the cause in plain words."""
-    cause = explain(words, unreachable=True)
+    """The finding for a machine that returned no evidence, with the cause in plain words."""
+    cause = cause_of(words, unreachable=True)
     assert cause is not None  # noqa: S101 - there is always an explanation for an unreachable machine
     check = _CHECKS[_CAUSES.get(cause.id, REACHABLE.id)]
     value = " ".join(words.split())[:500]

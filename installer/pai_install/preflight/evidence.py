@@ -58,7 +58,7 @@ class Hardware(_Part):
     nouveau: bool = False
 
 
-class Mount(_Part):
+class FileSystem(_Part):
     """The file system that `path` is or would be on. inodes: 0 where a file system has no fixed number."""
 
     path: str
@@ -83,7 +83,7 @@ class Swap(_Part):
 
 
 class Timekeeping(_Part):
-    """Time services that run. chrony: its leap status; synchronised: None when nobody says."""
+    """Time services that run. chrony: its leap status; synchronised: None when unknown."""
 
     services: tuple[str, ...] = ()
     synchronised: bool | None = None
@@ -91,7 +91,7 @@ class Timekeeping(_Part):
 
 
 class KernelModules(_Part):
-    """Of the wanted modules those that can be had. tree: modules of the running kernel are installed at all."""
+    """Of the wanted modules those that are available. tree: modules of the running kernel are installed at all."""
 
     there: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
@@ -243,8 +243,8 @@ class Clock(_Part):
     answered: float | None = None
 
 
-class Evidence(_Part):
-    """One machine. problems: part -> why it is missing. sudo_problem: why it was looked at without root.
+class PreflightEvidence(_Part):
+    """One machine. problems: part -> why it is missing. sudo_problem: why its evidence was collected without root.
 
     Reading a part that is missing raises NotObservedError: no check can take it for a good sign.
     """
@@ -252,7 +252,7 @@ class Evidence(_Part):
     identity: Identity
     system: System
     hardware: Hardware
-    mounts: tuple[Mount, ...]
+    mounts: tuple[FileSystem, ...]
     swap: Swap
     time: Timekeeping
     modules: KernelModules
@@ -290,7 +290,7 @@ class Evidence(_Part):
 
     @property
     def container(self) -> str:
-        """The kind of container that it is; empty when it is none or nobody knows, which is the harsher case."""
+        """The kind of container that it is; empty for none and for unknown, which is the stricter case."""
         return peek(self).identity.container if self.has("identity") else ""
 
     @property
@@ -306,12 +306,12 @@ class Evidence(_Part):
 
 _PARTS = {
     name: TypeAdapter[Any](field.annotation or object)
-    for name, field in Evidence.model_fields.items()
+    for name, field in PreflightEvidence.model_fields.items()
     if name not in ("problems", "sudo_problem")
 }
 
 
-def parse_evidence(raw: Mapping[str, Any]) -> Evidence:
+def parse_evidence(raw: Mapping[str, Any]) -> PreflightEvidence:
     """The evidence in a module's result; a part that does not look as it should is left out, with the reason.
 
     Never raises: what a machine says must not stop the judgement of the others.
@@ -327,4 +327,4 @@ def parse_evidence(raw: Mapping[str, Any]) -> Evidence:
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, (name, *first["loc"])))
             problems[name] = f"unexpected evidence: {where}: {first['msg']}"
-    return Evidence.model_construct(**good, problems=problems, sudo_problem="")
+    return PreflightEvidence.model_construct(**good, problems=problems, sudo_problem="")

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.plan.inventory import connection, groups
 from pai_install.plan.model import Inventory
-from pai_install.preflight.evidence import Evidence, parse_evidence
+from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from pai_install.preflight.needs import questions
+from pai_install.redact import Redactor
 from pai_install.site import Site
 
 PLAYBOOK = "preflight.yml"
@@ -19,10 +20,11 @@ _MOST_FORKS = 50
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """evidence: machine -> what was seen. unreachable: machine -> the words of what failed."""
+    """evidence: machine -> what was seen. unreachable: machine -> the words of what failed. redactor: of the logins."""
 
-    evidence: Mapping[str, Evidence]
+    evidence: Mapping[str, PreflightEvidence]
     unreachable: Mapping[str, str]
+    redactor: Redactor
 
 
 @dataclass
@@ -30,7 +32,7 @@ class _Receiver:
     """Keeps what the events say, until all of them are there."""
 
     now: Callable[[], float]
-    evidence: dict[str, Evidence] = field(default_factory=dict)
+    evidence: dict[str, PreflightEvidence] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
     def take(self, event: Event) -> None:
@@ -44,7 +46,7 @@ class _Receiver:
         elif isinstance(event.result.get("evidence"), Mapping):
             self.evidence[event.host] = self._timed(parse_evidence(event.result["evidence"]), event.duration_s)
 
-    def _timed(self, evidence: Evidence, duration_s: float) -> Evidence:
+    def _timed(self, evidence: PreflightEvidence, duration_s: float) -> PreflightEvidence:
         if not evidence.has("clock"):
             return evidence
         answered = self.now()
@@ -61,7 +63,8 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
     wanted = tuple(hosts)
     receiver = _Receiver(now)
     forks = min(max(len(wanted), 1), _MOST_FORKS)
-    for event in engine.run(RunRequest(PLAYBOOK, preflight_inventory(site), limit=wanted, forks=forks)):
+    inventory = preflight_inventory(site)
+    for event in engine.run(RunRequest(PLAYBOOK, inventory, limit=wanted, forks=forks)):
         receiver.take(event)
     failed = {
         host: receiver.failures.get(host, "no answer from the machine")
@@ -72,7 +75,7 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
         host: evidence.model_copy(update={"sudo_problem": receiver.failures.get(host, "")})
         for host, evidence in receiver.evidence.items()
     }
-    return Gathered(seen, failed)
+    return Gathered(seen, failed, inventory.redactor)
 
 
 def preflight_inventory(site: Site) -> Inventory:

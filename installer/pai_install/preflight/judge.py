@@ -8,15 +8,15 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.result import passed
 from pai_install.checks.runner import run_checks
 from pai_install.preflight.contact import REACHABLE, no_contact
-from pai_install.preflight.evidence import Evidence
-from pai_install.preflight.model import Fleet, case_of
+from pai_install.preflight.evidence import PreflightEvidence
+from pai_install.preflight.model import PreflightFleet, case_of
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
 
 
 def judge(
     site: Site,
-    evidence: Mapping[str, Evidence],
+    evidence: Mapping[str, PreflightEvidence],
     unreachable: Mapping[str, str],
     *,
     hosts: Collection[str] | None = None,
@@ -27,12 +27,12 @@ def judge(
     unreachable: machine -> the words of what failed. hosts: only these are judged, the others are only compared
     with; None: all. architecture: the dev box's, by the kernel's name for it; empty: any will do.
     """
-    fleet = Fleet(site, evidence, architecture)
+    fleet = PreflightFleet(site, evidence, architecture)
     names = [machine.hostname for machine in site.present_machines if hosts is None or machine.hostname in hosts]
     return tuple(finding for name in names for finding in _machine(fleet, name, unreachable))
 
 
-def _machine(fleet: Fleet, name: str, unreachable: Mapping[str, str]) -> Iterator[Finding]:
+def _machine(fleet: PreflightFleet, name: str, unreachable: Mapping[str, str]) -> Iterator[Finding]:
     if name not in fleet.evidence:
         if name in unreachable:
             yield no_contact(name, unreachable[name])

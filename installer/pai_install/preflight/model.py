@@ -11,7 +11,7 @@ from typing import Unpack
 from pai_install.checks.check import Check, Words, check
 from pai_install.checks.evidence import Record, viewed
 from pai_install.checks.result import Result
-from pai_install.preflight.evidence import Evidence, Identity, Interface
+from pai_install.preflight.evidence import Identity, Interface, PreflightEvidence
 from pai_install.preflight.limits import LIMITS
 from pai_install.site import Machine, Site
 
@@ -22,14 +22,14 @@ _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virb
 
 
 @dataclass(frozen=True)
-class Fleet:
+class PreflightFleet:
     """All machines that gave evidence: what one machine's verdict needs of the others.
 
     architecture: the dev box's, by the kernel's name for it; empty when it does not matter.
     """
 
     site: Site
-    evidence: Mapping[str, Evidence]
+    evidence: Mapping[str, PreflightEvidence]
     architecture: str = ""
 
     @cached_property
@@ -97,8 +97,8 @@ class Case:
 
     site: Site
     machine: Machine
-    evidence: Evidence
-    fleet: Fleet
+    evidence: PreflightEvidence
+    fleet: PreflightFleet
     record: Record
 
     @property
@@ -113,7 +113,7 @@ class Case:
         return found.value
 
 
-def case_of(fleet: Fleet, name: str) -> Case:
+def case_of(fleet: PreflightFleet, name: str) -> Case:
     """The case of one machine that gave evidence."""
     record = Record()
     return Case(fleet.site, fleet.machines[name], viewed(fleet.evidence[name], record), fleet, record)
@@ -127,7 +127,7 @@ def machine_check(**words: Unpack[Words]) -> Callable[[MachineJudge], Check[Mach
     return check(**words)
 
 
-def own_interfaces(machine: Machine, evidence: Evidence) -> list[Interface]:
+def own_interfaces(machine: Machine, evidence: PreflightEvidence) -> list[Interface]:
     """The interface that has the machine's address in the site, as a list of one; empty when none has."""
     return [
         interface

@@ -22,7 +22,7 @@ def space(site: Site, machine: Machine) -> dict[str, tuple[int, int]]:
 def peers(site: Site) -> dict[str, dict[str, tuple[int, ...]]]:
     """Machine -> the machines that it must reach -> TCP ports there: the control planes and a few neighbours.
 
-    The neighbours are the next ones in machine-list, so that every machine is somebody's neighbour and the
+    The neighbours are the next ones in machine-list, so that every machine is a neighbour of another and the
     number of connections grows with the number of machines only.
     """
     present, masters = site.present_machines, site.control_planes

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.checks.finding import Finding, counts, worst
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.checks.report.text import by_subject, finding_lines, subject_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Verdict
 from pai_install.errors import ExitCode
@@ -27,7 +27,7 @@ class PreflightReport:
     findings: tuple[Finding, ...]
     forced: tuple[str, ...] = ()
     duration_s: float = 0.0
-    machines: tuple[Machine, ...] = ()
+    machines: tuple[ReportMachine, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -82,7 +82,7 @@ def text(report: PreflightReport, *, everything: bool = False) -> str:
 def last_line(report: PreflightReport) -> str:
     """The sentence that says whether the machines are ready."""
     machines = [name for name in report.subjects if name != BOX]
-    checked = f"{plural(len(machines), 'machine')} looked at in {report.duration_s:.0f} s"
+    checked = f"{plural(len(machines), 'machine')} checked in {report.duration_s:.0f} s"
     if report.ok:
         return f"ready to install: {checked}, {plural(report.warnings, 'warning')}"
     failing = [finding.id for finding in report.findings if finding.verdict is Verdict.FAIL]

@@ -13,7 +13,7 @@ from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.gather import gather
 from pai_install.preflight.judge import judge
 from pai_install.preflight.report import PreflightReport
-from pai_install.redact import Redactor, secret_values
+from pai_install.redact import Redactor
 from pai_install.report.machines import machines_of
 from pai_install.site import Site
 from pai_install.site.selection import require_present, watched
@@ -30,7 +30,7 @@ def run(
 ) -> PreflightReport:
     """Looks at the machines and judges them; changes nothing there.
 
-    hosts: the machines to judge (empty: all present ones); the control planes are looked at in any case, as the
+    hosts: the machines to judge (empty: all present ones); the control planes are probed in any case, as the
     others are compared with them. forced: ids of checks that must not stop anything. more: findings about other
     things than machines, for the report.
     Raises PaiError for an unknown machine or check, and when Ansible cannot run at all.
@@ -41,16 +41,12 @@ def run(
     gathered = gather(engine, site, watched(site, hosts))
     judged = judge(site, gathered.evidence, gathered.unreachable, hosts=hosts or None, architecture=platform.machine())
     findings = (*more, *judged)
-    masked = _masked(force(findings, forced), site)
+    masked = _masked(force(findings, forced), gathered.redactor)
     return PreflightReport(
         site.directory.name, masked, tuple(dict.fromkeys(forced)), clock() - began, machines_of(site)
     )
 
 
-def _masked(findings: Collection[Finding], site: Site) -> tuple[Finding, ...]:
+def _masked(findings: Collection[Finding], redactor: Redactor) -> tuple[Finding, ...]:
     """The findings with the site's passwords masked: what failed may have repeated one."""
-    logins = [
-        {"password": machine.ssh.password.get_secret_value()} for machine in site.machines if machine.ssh.password
-    ]
-    redactor = Redactor(secret_values(logins))
     return tuple(parse_finding(redactor.mapping(finding.as_json())) for finding in findings)

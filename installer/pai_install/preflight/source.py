@@ -16,7 +16,7 @@ from pai_install.checks.result import failed, passed
 from pai_install.components.catalogue import Catalogue, load_catalogue
 from pai_install.components.fetch import cached
 from pai_install.components.golang import proxies
-from pai_install.components.model import Pick
+from pai_install.components.model import PinnedComponent
 from pai_install.components.requirements import check_disk, missing
 from pai_install.components.source import Source
 from pai_install.components.store import default_cache
@@ -71,7 +71,7 @@ def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answ
     return _reachable(site, catalogue, wanted, probe)
 
 
-def _require_means(wanted: Sequence[Pick], source: Source, cache: Path | None) -> None:
+def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Path | None) -> None:
     """Raises PaiError when the dev box lacks the packages or the disk to make what is not in the cache."""
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
@@ -82,7 +82,7 @@ def _require_means(wanted: Sequence[Pick], source: Source, cache: Path | None) -
     check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))
 
 
-def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[Pick], probe: Probe) -> Finding:
+def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[PinnedComponent], probe: Probe) -> Finding:
     servers = sorted(set(_servers(site, catalogue, wanted)))
     with ThreadPoolExecutor(max_workers=8) as pool:
         problems = {server: why for server, why in zip(servers, pool.map(probe, servers), strict=True) if why}
@@ -93,7 +93,7 @@ def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[Pick], probe: 
     return COMPONENT_SOURCE.finding(BOX, failed("the component source does not answer", value, missing_words))
 
 
-def _servers(site: Site, catalogue: Catalogue, wanted: Iterable[Pick]) -> Iterable[str]:
+def _servers(site: Site, catalogue: Catalogue, wanted: Iterable[PinnedComponent]) -> Iterable[str]:
     """The servers that the missing components come from, as SCHEME://HOST/."""
     settings = site.settings
     if settings.component_source == "bundle":

@@ -24,6 +24,7 @@ from pai_install.report.notices import (
     TaskStarted,
 )
 from pai_install.report.words import headline, host_word, phase_line, took
+from pai_install.system.words import plural
 
 _STYLES = {
     HostStatus.OK: "green",
@@ -62,7 +63,7 @@ class LineProgress:
         """Writes the lines of a notice."""
         match notice:
             case PhaseStarted():
-                self._line(f"[{notice.number}/{notice.total}] {notice.title} ({_machines(len(notice.hosts))})")
+                self._line(f"[{notice.number}/{notice.total}] {notice.title} ({plural(len(notice.hosts), 'machine')})")
             case TaskFinished(outcome="failed" | "unreachable"):
                 self._line(f"      {notice.host}: {notice.outcome}: {notice.task}")
             case PhaseFinished(phase=phase):
@@ -154,6 +155,8 @@ def show_outcome(outcome: Outcome, stream: TextIO) -> None:
                 console.print(f"  what to do: {finding.remedy}", markup=False)
     for host, titles in outcome.left.items():
         console.print(f"{host}: still to do: {', '.join(titles)}", markup=False)
+    for command in outcome.undo:
+        console.print(f"undo: {command}", markup=False)
     console.print(headline(outcome), markup=False, style="bold green" if outcome.ok else "bold red")
 
 
@@ -182,7 +185,3 @@ def _show_failure(console: Console, failure: Failure) -> None:
     if failure.evidence and not failure.cause:
         last = failure.evidence.splitlines()[-8:]
         console.print("\n".join(f"    | {line}" for line in last), markup=False)
-
-
-def _machines(count: int) -> str:
-    return "1 machine" if count == 1 else f"{count} machines"

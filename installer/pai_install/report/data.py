@@ -32,6 +32,7 @@ def _phase(phase: PhaseResult) -> dict[str, Any]:
         "duration_s": phase.duration_s,
         "hosts": {host: _host(result) for host, result in phase.hosts.items()},
         "failure": asdict(phase.failure) if phase.failure else None,
+        "undo": phase.undo,
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pai_install.checks.report.html import Link, Machine, Page, parts, render
+from pai_install.checks.report.html import Link, Page, ReportMachine, parts, render
 from pai_install.checks.verdict import Verdict
 from pai_install.report.model import Counts, Failure, HostStatus, Outcome, TaskRecord
 from pai_install.report.words import headline, host_word, took
@@ -35,12 +35,12 @@ LINKS = (
 class RunRow(NamedTuple):
     """One machine in the table of steps. word: its gravest status."""
 
-    machine: Machine
+    machine: ReportMachine
     word: str
     counts: Counts
 
 
-def html(outcome: Outcome, *, title: str, machines: Sequence[Machine] = (), links: Sequence[Link] = LINKS) -> str:
+def html(outcome: Outcome, *, title: str, machines: Sequence[ReportMachine] = (), links: Sequence[Link] = LINKS) -> str:
     """The whole page; `title` names the site and the time of the run. machines: those of the site, in its order."""
     verdict = Verdict.PASS if outcome.ok else Verdict.FAIL
     page = Page(title, verdict, f"{headline(outcome)} (exit code {int(outcome.exit_code)})", machines, links)
@@ -61,9 +61,9 @@ def html(outcome: Outcome, *, title: str, machines: Sequence[Machine] = (), link
     )
 
 
-def _rows(outcome: Outcome, machines: Mapping[str, Machine]) -> list[RunRow]:
+def _rows(outcome: Outcome, machines: Mapping[str, ReportMachine]) -> list[RunRow]:
     return [
-        RunRow(machines.get(host, Machine(host)), host_word(outcome, host).value, counts)
+        RunRow(machines.get(host, ReportMachine(host)), host_word(outcome, host).value, counts)
         for host, counts in outcome.counts.items()
     ]
 

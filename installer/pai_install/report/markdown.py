@@ -28,6 +28,8 @@ def _lines(outcome: Outcome, title: str) -> Iterator[str]:
         yield from ("## Still to do", "")
         yield from (f"- {_cell(host)}: {', '.join(titles)}" for host, titles in outcome.left.items())
         yield ""
+    if outcome.undo:
+        yield from ("## Undo", "", *(f"- `{command}`" for command in outcome.undo), "")
 
 
 def _machines(outcome: Outcome) -> Iterator[str]:

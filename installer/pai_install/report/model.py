@@ -22,7 +22,7 @@ class HostStatus(StrEnum):
     CHANGED = "changed"
     FAILED = "failed"
     UNREACHABLE = "unreachable"
-    REFUSED = "refused"  # preflight found something in the way; nothing was touched
+    REFUSED = "refused"  # a preflight check failed; nothing was changed
     LEFT = "left"  # not run; the next apply does it
     INTERRUPTED = "interrupted"
 
@@ -86,13 +86,17 @@ class HostResult:
 
 @dataclass(frozen=True, slots=True)
 class PhaseResult:
-    """One phase: every host that it was planned for is in `hosts`. failure: Ansible itself could not run it."""
+    """One phase: every host that it was planned for is in `hosts`.
+
+    failure: Ansible itself could not run it. undo: the command that takes back what it changed; empty without one.
+    """
 
     name: str
     title: str
     duration_s: float
     hosts: Mapping[str, HostResult]
     failure: Failure | None = None
+    undo: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,11 @@ class Outcome:
             for failure in (*(result.failure for result in phase.hosts.values()), phase.failure)
             if failure is not None
         )
+
+    @property
+    def undo(self) -> tuple[str, ...]:
+        """The commands that take back what was changed, the last change first."""
+        return tuple(phase.undo for phase in reversed(self.phases) if phase.undo)
 
     @property
     def left(self) -> dict[str, tuple[str, ...]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.checks.verdict import OPEN
-from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook
+from pai_install.plan.model import Action, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.redact import Redactor
 from pai_install.report.diffs import FileChange
 from pai_install.system.words import shortened
@@ -22,7 +22,7 @@ def plan_data(
 ) -> dict[str, Any]:
     """The published form of a plan; it holds no secret. A phase is a step of the operation.
 
-    changes: what would change; None where nobody looked. refused: machine -> why preflight keeps it out.
+    changes: what would change; None where no diff was made. refused: machine -> why preflight keeps it out.
     inventory_digest: tells whether what Ansible would be given is still the same.
     """
     return {
@@ -35,7 +35,7 @@ def plan_data(
                 "name": step.name,
                 "title": step.title,
                 "action": _action(step.action, plan.redactor),
-                "undo": _action(step.undo, plan.redactor) if step.undo else None,
+                "undo": _undo(step, plan.redactor),
                 "needs": list(step.needs),
                 "hosts": [_host(host) for host in step.hosts],
             }
@@ -48,6 +48,10 @@ def plan_data(
         "previewed": changes is not None,
         "changes": [change.as_json() for change in changes or ()],
     }
+
+
+def _undo(step: Step, redactor: Redactor) -> dict[str, Any] | None:
+    return {**_action(step.undo, redactor), "command": step.undo_command(step.names)} if step.undo else None
 
 
 def _action(action: Action, redactor: Redactor) -> dict[str, Any]:
@@ -74,7 +78,7 @@ def _host(step: HostStep) -> dict[str, Any]:
         "host": step.host,
         "reasons": list(step.reasons),
         "effects": list(step.effects),
-        "remarks": list(step.remarks),
+        "remarks": list(step.impact),
     }
 
 
@@ -83,7 +87,7 @@ def plan_text(plan: Plan) -> str:
     return "\n".join(_lines(plan)) + "\n"
 
 
-def moved(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
+def plan_changes(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
     """What is different between a saved plan and the present one, as sentences; empty when nothing is."""
     present = plan_data(plan)
     before, after = _steps(saved), _steps(present)
@@ -118,7 +122,7 @@ def _other_actions(before: Mapping[str, Any], after: Mapping[str, Any]) -> Itera
     known = {step["name"]: step["action"] for step in before.get("phases", ())}
     for step in after["phases"]:
         if known.get(step["name"], step["action"]) != step["action"]:
-            yield f"{step['name']}would do something else"
+            yield f"{step['name']} would do something else"
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -133,16 +137,18 @@ def _lines(plan: Plan) -> Iterator[str]:
         return
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title} ({step.name})"
-        for (reasons, effects, remarks), hosts in _alike(step.hosts).items():
+        for (reasons, effects, impact), hosts in _alike(step.hosts).items():
             yield f"   {_names(hosts)}: {'; '.join(reasons) or 'always'}"
             if effects:
-                yield f"      {'; '.join((*effects, *remarks))}"
+                yield f"      {'; '.join((*effects, *impact))}"
+        if command := step.undo_command(step.names):
+            yield f"   undo: {command}"
 
 
 def _alike(steps: tuple[HostStep, ...]) -> dict[tuple[tuple[str, ...], ...], list[str]]:
     groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for step in steps:
-        groups.setdefault((step.reasons, step.effects, step.remarks), []).append(step.host)
+        groups.setdefault((step.reasons, step.effects, step.impact), []).append(step.host)
     return groups
 
 

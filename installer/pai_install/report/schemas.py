@@ -59,7 +59,7 @@ def _report() -> _Schema:
         why=_TEXT,
     )
     phase = closed_object(
-        name=_TEXT, title=_TEXT, duration_s=_SECONDS, hosts=_by_host(host), failure=_or_null(_failure())
+        name=_TEXT, title=_TEXT, duration_s=_SECONDS, hosts=_by_host(host), failure=_or_null(_failure()), undo=_TEXT
     )
     return closed_object(
         schema_version={"const": SCHEMA_VERSION},
@@ -72,14 +72,14 @@ def _report() -> _Schema:
     )
 
 
-def _action() -> _Schema:
+def _action(**more: _Schema) -> _Schema:
     anything: _Schema = {"type": "object"}
     call = closed_object(host=_TEXT, title=_TEXT, verb=_TEXT, arguments=anything)
     return {
         "anyOf": [
-            closed_object(kind={"const": "playbook"}, playbook=_TEXT, variables=anything),
-            closed_object(kind={"const": "cluster-calls"}, calls=_list(call)),
-            closed_object(kind={"const": "local-work"}, name=_TEXT, arguments=anything),
+            closed_object(kind={"const": "playbook"}, playbook=_TEXT, variables=anything, **more),
+            closed_object(kind={"const": "cluster-calls"}, calls=_list(call), **more),
+            closed_object(kind={"const": "local-work"}, name=_TEXT, arguments=anything, **more),
         ]
     }
 
@@ -90,7 +90,7 @@ def _plan() -> _Schema:
         name=_TEXT,
         title=_TEXT,
         action=_action(),
-        undo=_or_null(_action()),
+        undo=_or_null(_action(command=_TEXT)),
         needs=_list(_TEXT),
         hosts=_list(step),
     )

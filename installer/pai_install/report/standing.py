@@ -28,7 +28,7 @@ class LastRun:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Everything that `status` tells. plan and findings are None when the machines were not looked at.
+    """Everything that `status` tells. plan and findings are None when the machines were not observed.
 
     running: who works on the site now. interrupted: the name of a run that never ended.
     versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
@@ -64,7 +64,7 @@ class Standing:
 
     @property
     def drift(self) -> dict[str, tuple[str, ...]]:
-        """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not looked at."""
+        """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not observed."""
         found: dict[str, list[str]] = {}
         for step in self.plan.steps if self.plan else ():
             for host in () if step.proves else step.hosts:
@@ -122,7 +122,7 @@ def status_text(standing: Standing) -> str:
 
 
 def state_of(machine: Machine, standing: Standing) -> str:
-    """A machine in a word or two: absent, not looked at, not reached, or what its checks say.
+    """A machine in a word or two: absent, not observed, not reached, or what its checks say.
 
     Trouble hides the good news, but never until when certificates are valid.
     """

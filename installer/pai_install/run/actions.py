@@ -17,7 +17,7 @@ from pai_install.redact import Redactor
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, PhaseResult, TaskRecord
 from pai_install.report.notices import HostFinished, Notice, Observer, TaskFinished, TaskStarted
 from pai_install.run.cluster_calls import make_call
-from pai_install.run.tally import Tally
+from pai_install.run.host_results import HostResults
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,17 @@ class StepEnd:
 
 def run_playbook(step: Step, request: RunRequest, stage: Stage) -> StepEnd:
     """Runs the playbook on the hosts in `request.limit`; a Ctrl-C ends it and is reported, not raised."""
-    tally = Tally(request.limit, stage.redactor)
+    collected = HostResults(request.limit, stage.redactor)
     began = stage.clock()
     interrupted, problem = False, None
     try:
-        _consume(step, request, stage, tally)
+        _consume(step, request, stage, collected)
     except KeyboardInterrupt:
         interrupted = True
     except PaiError as error:
         problem = error
-    hosts = tally.results(complete=not interrupted and problem is None)
-    return StepEnd(_ended(step, hosts, began, stage), tuple(tally.findings), interrupted, problem)
+    hosts = collected.results(complete=not interrupted and problem is None)
+    return StepEnd(_ended(step, hosts, began, stage), tuple(collected.findings), interrupted, problem)
 
 
 def run_calls(step: Step, action: ClusterCalls, hosts: Sequence[str], stage: Stage, cluster: ClusterClient) -> StepEnd:
@@ -129,10 +129,10 @@ def _ended(step: Step, hosts: Mapping[str, HostResult], began: float, stage: Sta
     return PhaseResult(step.name, step.title, round(stage.clock() - began, 3), dict(hosts))
 
 
-def _consume(step: Step, request: RunRequest, stage: Stage, tally: Tally) -> None:
+def _consume(step: Step, request: RunRequest, stage: Stage, collected: HostResults) -> None:
     with closing(stage.engine.run(request)) as events:
         for event in events:
-            tally.add(event)
+            collected.add(event)
             if stage.keep is not None:
                 stage.keep(event)
             if event.kind is EventKind.TASK_START:

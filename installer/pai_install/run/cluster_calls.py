@@ -12,6 +12,7 @@ from pai_install.cluster.drain import to_evict, unmanaged
 from pai_install.cluster.model import Ref
 from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall
+from pai_install.system.words import plural
 
 _POLL_S = 2.0
 Arguments = Mapping[str, Any]
@@ -48,12 +49,12 @@ def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
         if time.monotonic() >= deadline:
             raise _left(node, left)
         time.sleep(_POLL_S)
-    return f"{len(evicted)} pods evicted from {node}"
+    return f"{plural(len(evicted), 'pod')} evicted from {node}"
 
 
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     return PaiError(
-        f"{len(left)} {'pod is' if len(left) == 1 else 'pods are'} still on {node}",
+        f"{plural(len(left), 'pod is', 'pods are')} still on {node}",
         details="\n".join(f"{ref}: {why}" for ref, why in left.items()),
         remedy="the node stays cordoned; resolve the reasons above and drain again, or run `node uncordon`",
     )

@@ -28,7 +28,7 @@ class Environment(ABC):
     def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
         """The site's inventory with the settings of every role; fetches the components that it names.
 
-        Raises PaiError when a component cannot be had.
+        Raises PaiError when a component is unavailable.
         """
 
     @abstractmethod
@@ -56,7 +56,7 @@ class Environment(ABC):
         """Name of work on the dev box -> what does it."""
 
 
-class Product(Environment):
+class ProductEnvironment(Environment):
     """The real one. It imports most things only when they are asked for: `--help` must not load Ansible."""
 
     def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
@@ -66,7 +66,7 @@ class Product(Environment):
         from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
 
         for machine in site.present_machines:
-            connection(machine)  # a password that cannot be had is told before anything is fetched
+            connection(machine)  # an unavailable password is an error before anything is fetched
         context = make_context(site, site_components(site, say), state.path)
         return build_inventory(context, part_digests(content_dir()))
 
@@ -122,7 +122,7 @@ class Product(Environment):
 def site_components(site: Site, say: Say) -> ComponentSet:
     """Everything the site's machines are made of, verified; fetched where it is not in the cache yet.
 
-    Raises PaiError when a component cannot be had.
+    Raises PaiError when a component is unavailable.
     """
     from pai_install.components.fetch import fetch  # noqa: PLC0415
 

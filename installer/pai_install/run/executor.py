@@ -152,7 +152,8 @@ class _Run:
             for host in step.names
             if host not in ran
         }
-        result = PhaseResult(step.name, step.title, duration_s, {**ran, **left}, failure)
+        undo = step.undo_command([host for host, result in ran.items() if result.changes])
+        result = PhaseResult(step.name, step.title, duration_s, {**ran, **left}, failure, undo)
         self.phases.append(result)
         self.stage.tell(PhaseFinished(result))
 

@@ -105,7 +105,7 @@ class Journal:
 
 
 def _make_room(path: Path) -> bool:
-    """Puts a journal that has grown long aside; says whether the last line was cut off by a crash."""
+    """Puts a journal that has grown long aside; says whether a crash truncated the last line."""
     if not path.exists() or not (size := path.stat().st_size):
         return False
     if size > _LONGEST_BYTES:
@@ -119,7 +119,7 @@ def _make_room(path: Path) -> bool:
 def interrupted_run(path: Path) -> Interrupted | None:
     """The last run in the journal if it never ended; None when it did, or there is none.
 
-    A line that was cut off by a crash, or that no run wrote, is passed over.
+    A line that a crash truncated, or that no run wrote, is ignored.
     """
     state: Interrupted | None = None
     for line in _lines(path):

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import filelock
 
-from pai_install.engine.processes import Owner
+from pai_install.engine.processes import OwnerProcess
 from pai_install.errors import ExitCode, PaiError
 from pai_install.system.files import write_atomic
 
-_PATIENCE_S = 1.0
+_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,13 @@ class Holder:
 
 
 def holder(state_dir: Path) -> Holder | None:
-    """Who runs on the site now; None when nobody does, or has not said so yet. Never in the way of a run."""
+    """The holder of the site's lock; None without one, or before it has written its card. Never blocks a run."""
     found = _read(state_dir / "lock.json")
     if found is None:
         return None
     if found.host != socket.gethostname():
         return found  # nothing here tells whether it is gone
-    owner = Owner.parse(found.owner)
+    owner = OwnerProcess.parse(found.owner)
     if owner is not None and owner.here:
         return found if owner.alive() else None
     return found if _locked(state_dir) else None
@@ -60,7 +60,7 @@ def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
 
     Raises PaiError, naming the holder, when another run has it.
     """
-    lock = filelock.FileLock(state_dir / "lock", timeout=_PATIENCE_S, mode=0o600)
+    lock = filelock.FileLock(state_dir / "lock", timeout=_TIMEOUT_S, mode=0o600)
     card = state_dir / "lock.json"
     try:
         lock.acquire()
@@ -78,7 +78,7 @@ def site_lock(state_dir: Path, verb: str) -> Iterator[None]:
 
 
 def _locked(state_dir: Path) -> bool:
-    """Whether somebody holds the lock, found out by trying: only where there is no other way."""
+    """Probe the lock by trying to take it; only where the holder cannot be read otherwise."""
     try:
         with filelock.FileLock(state_dir / "lock", timeout=0, mode=0o600):
             return False
@@ -88,7 +88,7 @@ def _locked(state_dir: Path) -> bool:
 
 def _myself(verb: str) -> Holder:
     since = datetime.now(UTC).isoformat(timespec="seconds")
-    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since, str(Owner.current()))
+    return Holder(os.getpid(), _user(), socket.gethostname(), verb, since, str(OwnerProcess.current()))
 
 
 def _user() -> str:

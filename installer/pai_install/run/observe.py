@@ -14,7 +14,7 @@ from pai_install.run.actions import Stage, run_playbook
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ObserveResult:
     """What was seen. results: host -> the result of the fact module; hosts without one are in `missed`.
 
     missed: host -> why.
@@ -25,7 +25,7 @@ class Look:
 
     @property
     def missed(self) -> dict[str, str]:
-        """The hosts that could not be looked at, and why."""
+        """The hosts that could not be observed, and why."""
         return {
             host: result.failure.message if result.failure else "the machine returned no facts"
             for host, result in self.phase.hosts.items()
@@ -33,7 +33,7 @@ class Look:
         }
 
 
-def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Look:
+def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> ObserveResult:
     """Runs observe.yml on the hosts.
 
     Raises PaiError when Ansible cannot run it at all, KeyboardInterrupt on Ctrl-C.
@@ -53,4 +53,4 @@ def observe(inventory: Inventory, hosts: Sequence[str], stage: Stage) -> Look:
         raise KeyboardInterrupt
     if end.problem is not None:
         raise end.problem
-    return Look(end.result, results)
+    return ObserveResult(end.result, results)

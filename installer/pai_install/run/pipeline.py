@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pai_install.checks.finding import Finding
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
@@ -21,7 +21,7 @@ from pai_install.plan.changes import refusal
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_observed
-from pai_install.plan.planner import newcomers
+from pai_install.plan.planner import new_machines
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.data import report_data
 from pai_install.report.diffs import ChangeCollector, FileChange
@@ -32,13 +32,13 @@ from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
 from pai_install.run.actions import Stage
-from pai_install.run.admission import TITLE, Admission, admission, against_all
 from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
 from pai_install.run.executor import Means, execute
 from pai_install.run.journal import Interrupted, Journal, interrupted_run
 from pai_install.run.lock import site_lock
 from pai_install.run.observe import observe
+from pai_install.run.preflight_gate import TITLE, PreflightGate, against_all, preflight_gate
 from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
 from pai_install.run.signals import ending_like_ctrl_c, finishing
@@ -83,19 +83,19 @@ class Prepared:
     """The plan and the observation that it was made from.
 
     look: how observing the machines went, where any was. preflight: what it says of the machines that were never
-    touched before, and admission which of them may be; both None where there are none.
+    touched before, and gate which of them may be; both None where there are none.
     """
 
     plan: Plan
     observation: Observation
     look: PhaseResult | None = None
     preflight: PreflightReport | None = None
-    admission: Admission | None = None
+    gate: PreflightGate | None = None
 
     @property
     def looked(self) -> tuple[PhaseResult, ...]:
         """The phases that have only looked so far."""
-        return (*((self.look,) if self.look else ()), *((self.admission.phase,) if self.admission else ()))
+        return (*((self.look,) if self.look else ()), *((self.gate.phase,) if self.gate else ()))
 
     @property
     def exit_code(self) -> ExitCode:
@@ -107,7 +107,7 @@ class Prepared:
     @property
     def refused(self) -> dict[str, str]:
         """Machine -> why preflight refuses it."""
-        return self.admission.refused if self.admission else {}
+        return self.gate.refused if self.gate else {}
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -185,22 +185,22 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
-    """Looks for what is in the way on machines that a run would touch for the first time; changes nothing there.
+    """Runs preflight on machines that a run would change for the first time; changes nothing there.
 
     Writes preflight.json into the run's folder. Raises PaiError for an unknown check, KeyboardInterrupt on Ctrl-C.
     """
     machines = prepared.observation.machines
-    looked_at = newcomers(prepared.plan, machines)
+    looked_at = new_machines(prepared.plan, machines)
     if not looked_at:
         return prepared
     stage = Stage(session.engine, session.observers)
     stage.tell(PhaseStarted(PREFLIGHT, TITLE, looked_at, 1, 1))
     report = session.environment.preflight(session.engine, session.site, looked_at, session.request.forced_checks)
     report = against_all(report, looked_at, machines)
-    found = admission(report, looked_at=looked_at, planned=prepared.plan.hosts, leader=prepared.plan.leader)
+    found = preflight_gate(report, looked_at=looked_at, planned=prepared.plan.hosts, leader=prepared.plan.leader)
     stage.tell(PhaseFinished(found.phase))
     write_atomic(session.run.path / "preflight.json", json.dumps(report.as_json(), indent=2) + "\n", mode=0o600)
-    return replace(prepared, preflight=report, admission=found)
+    return replace(prepared, preflight=report, gate=found)
 
 
 def preview(session: Session, prepared: Prepared, *, log: bool = True) -> tuple[Outcome, tuple[FileChange, ...]]:
@@ -251,7 +251,7 @@ def _means(session: Session) -> Means:
 
 def _known(prepared: Prepared) -> tuple[Finding, ...]:
     """Findings known before the run: what the operation says of the observation, and why machines were refused."""
-    return (*prepared.plan.findings, *(prepared.admission.findings if prepared.admission else ()))
+    return (*prepared.plan.findings, *(prepared.gate.findings if prepared.gate else ()))
 
 
 def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | None = None) -> None:
@@ -259,7 +259,7 @@ def save_plan(session: Session, plan: Plan, changes: tuple[FileChange, ...] | No
     write_atomic(session.run.plan, json.dumps(plan_data(plan, changes), indent=2) + "\n", mode=0o600)
 
 
-def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[Machine] = ()) -> None:
+def write_reports(run: RunFolder, outcome: Outcome, *, title: str, machines: Sequence[ReportMachine] = ()) -> None:
     """Writes report.json, report.md and report.html into the run's folder, for the owner only."""
     write_atomic(run.report("json"), json.dumps(report_data(outcome), indent=2) + "\n", mode=0o600)
     write_atomic(run.report("md"), markdown(outcome, title=title), mode=0o600)

@@ -15,7 +15,7 @@ from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
 
 
-class Operation(Protocol):
+class RunnableOperation(Protocol):
     """What a run needs to know of any operation; `operations.operation.Operation` says what each means."""
 
     @property
@@ -48,6 +48,6 @@ class Request:
     """What was asked for. forced_checks: ids of preflight checks that must not stop anything."""
 
     site_dir: Path
-    operation: Operation
+    operation: RunnableOperation
     accept_new_host_keys: bool = False
     forced_checks: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A plan that was looked at and kept: only that one may be applied."""
+"""A saved plan: `--plan FILE` applies this one or nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.model import Plan
 from pai_install.report.diffs import FileChange, other_changes
-from pai_install.report.planned import PLAN_SCHEMA_VERSION, moved
+from pai_install.report.planned import PLAN_SCHEMA_VERSION, plan_changes
 
 _ANEW = "make one with `pai-install plan --format json > FILE`"
 
@@ -31,7 +31,7 @@ class SavedPlan:
         """Raises PaiError, naming each difference, when the plan is not the one that was saved."""
         try:
             self._require_operation(plan)
-            self._refuse(moved(self.data, plan))
+            self._refuse(plan_changes(self.data, plan))
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise _no_plan(self.path, error) from error
 

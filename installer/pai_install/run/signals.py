@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from types import FrameType
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 
 class _Listener:
-    """Interrupts at the first signal, and at another only when the end takes longer than the patience."""
+    """Interrupts at the first signal, and at another only when the end takes longer than the timeout."""
 
     def __init__(self, *, ending: bool) -> None:
-        self._deaf_until = time.monotonic() + _PATIENCE_S if ending else 0.0
+        self._ignore_until = time.monotonic() + _TIMEOUT_S if ending else 0.0
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         del number, frame
         now = time.monotonic()
-        if now < self._deaf_until:
+        if now < self._ignore_until:
             return
-        self._deaf_until = now + _PATIENCE_S
+        self._ignore_until = now + _TIMEOUT_S
         raise KeyboardInterrupt
 
 

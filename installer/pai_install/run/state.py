@@ -56,7 +56,7 @@ class RunFolder:
 
     @property
     def finished(self) -> bool:
-        """Whether nobody is at work there any more."""
+        """Whether the process that worked there has ended."""
         if not self._mark.exists():
             return True
         try:

@@ -32,7 +32,7 @@ class LoadedSite:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class SiteReading:
     """Everything that was found out about a folder, valid or not; `site` is None when it has errors."""
 
     site: Site | None
@@ -48,7 +48,7 @@ def load_site(directory: Path) -> LoadedSite:
     return LoadedSite(reading.site, reading.problems, reading.sources)
 
 
-def read_site(directory: Path) -> Reading:
+def read_site(directory: Path) -> SiteReading:
     """Reads and checks the site in `directory`; never raises for anything that is wrong with it."""
     layout_source = read_document(directory / LAYOUT)
     config_source = read_document(directory / CONFIG)
@@ -65,8 +65,8 @@ def read_site(directory: Path) -> Reading:
     services = _services(directory, sources)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
-        return Reading(None, problems, sources)
-    return Reading(_site(directory, layout, settings, services), problems, sources)
+        return SiteReading(None, problems, sources)
+    return SiteReading(_site(directory, layout, settings, services), problems, sources)
 
 
 def _place(problem: Problem) -> tuple[int, int]:

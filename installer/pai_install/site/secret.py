@@ -1,6 +1,6 @@
 """Secrets of a site: written in the file, sealed by ansible-vault, or kept in a file or the environment.
 
-A secret that cannot be had now (no vault password, variable not set) does not stop reading the site: it is a
+A secret that is unavailable now (no vault password, variable not set) does not stop reading the site: it is a
 warning, and an error with the same sentence for whoever asks for its value.
 """
 
@@ -24,7 +24,7 @@ _MAX_SECRET_BYTES = 64 * 1024
 
 
 class MissingSecret(SecretStr):
-    """A secret whose value cannot be had here; asking for it raises PaiError (exit code: site invalid)."""
+    """A secret whose value is unavailable here; asking for it raises PaiError (exit code: site invalid)."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__("")

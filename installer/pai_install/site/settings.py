@@ -89,7 +89,7 @@ _REGISTRIES = restarts("docker.service", note="containerd reads them with the ne
 _DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
 _KERNEL = live("one that is removed keeps its value until the machine restarts")
 _STORE_PORT = restarts("pai-component-store.service", "docker.service")
-_KUBELET_CONFIG = restarts("kubelet.service", note="of control planes; workers take it when they join")
+_KUBELET_CONFIG = restarts("kubelet.service")
 _VERSION = fixed("an upgrade is not set up by this version, and a lower one is never possible")
 _NETWORK = fixed("it is built into every machine and every service; make a new cluster")
 _BACKEND = fixed("flannel reads it when a machine joins, and machines must agree; make a new cluster")

@@ -47,7 +47,7 @@ def wrong_keys(config: Document) -> frozenset[str]:
 
 
 def check_login(layout: Document, config: Document, settings: Settings) -> None:
-    """Adds an error when there is a machine that nobody can log in to."""
+    """Adds an error when there is a machine that has no login."""
     if settings.password is not None or settings.ssh_key_file_path is not None:
         return
     if wrong_keys(config) & {"password", "ssh_key_file_path"}:

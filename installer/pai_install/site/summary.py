@@ -20,7 +20,7 @@ _HIDDEN = "********"
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """One thing the site decides. default: nobody wrote it, it is ours (or OpenPAI's) default."""
+    """One thing the site decides. default: not written in the site; our default, or OpenPAI's."""
 
     topic: str
     value: str

@@ -14,7 +14,7 @@ _LOST = (errno.EPIPE, errno.EIO)
 
 
 class _Losing(io.FileIO):
-    """Writes to a file descriptor until nobody reads there any more, and from then on nowhere."""
+    """Writes to a file descriptor until its reader is gone, and from then on nowhere."""
 
     def write(self, data: object) -> int:
         try:
@@ -27,9 +27,9 @@ class _Losing(io.FileIO):
 
 @contextmanager
 def output_may_be_lost() -> Iterator[None]:
-    """Inside the block, output that nobody reads any more is dropped without an error.
+    """Inside the block, output whose reader is gone is dropped without an error.
 
-    For work that must reach its end whether somebody watches or not. Streams that are no files stay as they are.
+    For work that must finish with or without a reader. Streams that are not files stay as they are.
     """
     before = sys.stdout, sys.stderr
     made = [_enduring(stream) for stream in before]
@@ -51,7 +51,7 @@ def forget(stream: TextIO) -> None:
 
 
 def lost(error: OSError) -> bool:
-    """Whether the error says that nobody reads the output any more."""
+    """Whether the error says that the reader of the output is gone."""
     return error.errno in _LOST and error.filename is None  # a file's EIO is a broken disk
 
 

@@ -13,7 +13,7 @@ from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.document import CommandResult, HealthEvidence
 from pai_install.health.evidence.fields import Field
 from pai_install.health.evidence.parse import nvidia
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
@@ -91,9 +91,9 @@ def files(name: str) -> dict[str, str]:
     return {"/var/log/fabricmanager.log": read(name)} if name.startswith("fabricmanager") else {}
 
 
-def evidence(name: str) -> Evidence:
+def evidence(name: str) -> HealthEvidence:
     facts: dict[str, object] = {"files_infiniband": {}, "gpu_processes": {}}
-    return Evidence("node", NOW, "boot", commands=commands(name), files=files(name), facts=facts)
+    return HealthEvidence("node", NOW, "boot", commands=commands(name), files=files(name), facts=facts)
 
 
 def loud(name: str) -> list[Finding]:
@@ -143,7 +143,7 @@ CHANGES = [
 def test_one_change_to_a_healthy_recording_fails_for_its_reason(old: str, new: str, check: str, action: str) -> None:
     text = read("h100x8-driver580-healthy.xml")
     assert old in text
-    changed = Evidence("node", NOW, "boot", commands={"nvidia_smi_xml": ok(text.replace(old, new, 1))})
+    changed = HealthEvidence("node", NOW, "boot", commands={"nvidia_smi_xml": ok(text.replace(old, new, 1))})
     failed = [item for item in evaluate([changed], KNOWLEDGE)[0].findings if item.verdict is Verdict.FAIL]
     assert (check, action) in {(item.id, item.action.value) for item in failed}
     assert {item.id for item in failed} <= {check, "gpu-readable"}

@@ -11,7 +11,7 @@ import pytest
 from pai_install.components.catalogue import Catalogue, Component, load_catalogue
 from pai_install.components.fetch import fetch, open_source
 from pai_install.components.golang import go_version
-from pai_install.components.model import Pick, Selection
+from pai_install.components.model import PinnedComponent, Selection
 
 PACKAGE = "github.com/containernetworking/plugins/plugins/main/loopback"
 
@@ -32,7 +32,7 @@ def small() -> Catalogue:
 
 def test_a_program_is_built_from_verified_modules_and_runs(small: Catalogue, tmp_path: Path) -> None:
     told: list[str] = []
-    selection = Selection("1.36.3", "modules", (Pick("cni-plugins", "1.9.1"),))
+    selection = Selection("1.36.3", "modules", (PinnedComponent("cni-plugins", "1.9.1"),))
     cache = tmp_path / "cache"
     result = fetch(selection, open_source(small, "modules"), cache, told.append)
     with tarfile.open(result.file("cni-plugins").path) as archive:

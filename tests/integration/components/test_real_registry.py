@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
-from pai_install.components.image import ImageConfig, Node, write_image, write_layer
+from pai_install.components.image import ImageConfig, LayerEntry, write_image, write_layer
 from pai_install.components.progress import silent
 from pai_install.components.registry_client import Reference, pull
 
@@ -35,8 +35,8 @@ def push(layout: Path, url: str, repository: str, tag: str) -> None:
 def test_an_image_survives_the_way_through_a_registry(serve: Callable[..., str], tmp_path: Path) -> None:
     registry = serve(readonly=False)
     layers = [
-        write_layer([Node("etc/passwd", 0o644, b"root:x:0:0::/:\n")], tmp_path / "layers"),
-        write_layer([Node("bin/program", 0o755, b"\x7fELF" * 100_000)], tmp_path / "layers"),
+        write_layer([LayerEntry("etc/passwd", 0o644, b"root:x:0:0::/:\n")], tmp_path / "layers"),
+        write_layer([LayerEntry("bin/program", 0o755, b"\x7fELF" * 100_000)], tmp_path / "layers"),
     ]
     digest = write_image(tmp_path / "made", layers, ImageConfig(("/bin/program",)), "v1", "amd64")
     push(tmp_path / "made", registry, "pai/program", "v1")

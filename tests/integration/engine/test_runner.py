@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 
 from pai_install.engine.base import EventKind, RunRequest
-from pai_install.engine.processes import Owner, owned_by
+from pai_install.engine.processes import OwnerProcess, owned_by
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
 from pai_install.redact import Redactor
-from pai_install.run.tally import Tally
+from pai_install.run.host_results import HostResults
 
 
 def plain(bench: Any) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def test_secrets_are_in_no_command_line(engine: RunnerEngine, bench: Any) -> Non
         next(events)  # the task has begun
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline and not any("sleep 120" in line for line in lines):
-            for pid in owned_by(Owner.current()):
+            for pid in owned_by(OwnerProcess.current()):
                 try:
                     lines.add(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
                 except OSError:
@@ -119,7 +119,7 @@ def test_engine_outside_its_context_is_a_bug(bench: Any) -> None:
 def wait_for_sleep() -> None:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        for pid in owned_by(Owner.current()):
+        for pid in owned_by(OwnerProcess.current()):
             try:
                 if b"sleep\x00120" in Path(f"/proc/{pid}/cmdline").read_bytes():
                     return
@@ -136,7 +136,7 @@ def test_closing_the_stream_ends_every_process(engine: RunnerEngine, bench: Any)
     began = time.monotonic()
     events.close()
     assert time.monotonic() - began < 8
-    assert owned_by(Owner.current()) == frozenset()
+    assert owned_by(OwnerProcess.current()) == frozenset()
     assert not list((bench.folder / "work").glob("run-*"))
 
 
@@ -153,7 +153,7 @@ def test_ctrl_c_ends_every_process(bench: Any) -> None:
         with pytest.raises(KeyboardInterrupt):
             list(engine.run(RunRequest("slow.yml", bench.inventory("a"))))
     fingers.join()
-    assert owned_by(Owner.current()) == frozenset()
+    assert owned_by(OwnerProcess.current()) == frozenset()
 
 
 KILLED = """
@@ -180,7 +180,7 @@ def test_what_a_killed_run_left_is_cleared_by_the_next(bench: Any) -> None:
     assert child.stdout is not None
     assert child.stdout.readline() == "task_start\n"
     stat = Path(f"/proc/{child.pid}/stat").read_text()
-    owner = replace(Owner.current(), pid=child.pid, started=int(stat[stat.rfind(")") + 2 :].split()[19]))
+    owner = replace(OwnerProcess.current(), pid=child.pid, started=int(stat[stat.rfind(")") + 2 :].split()[19]))
     deadline = time.monotonic() + 20
     while len(owned_by(owner)) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -201,10 +201,10 @@ def test_a_machine_at_its_own_pace_waits_for_no_other(bench: Any) -> None:
     ends = [(event.host, event.task) for event in events if event.host and event.kind is not EventKind.TASK_START]
     assert ends.index(("quick", "End")) < ends.index(("slow", "Take a while"))
     assert ("slow", "End") in ends
-    tally = Tally(("slow", "broken", "quick"), Redactor(()))
+    collected = HostResults(("slow", "broken", "quick"), Redactor(()))
     for event in events:
-        tally.add(event)
-    results = tally.results(complete=True)
+        collected.add(event)
+    results = collected.results(complete=True)
     assert {host: result.status.value for host, result in results.items()} == {
         "slow": "ok",
         "broken": "failed",

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.report.groups import groups
-from pai_install.checks.report.html import Link, Machine, Page, findings_page
+from pai_install.checks.report.html import Link, Page, ReportMachine, findings_page
 from pai_install.checks.report.junit import junit
 from pai_install.checks.report.prometheus import Target, metrics
 from pai_install.checks.report.text import finding_lines, subject_lines
@@ -19,10 +19,10 @@ BLIND = tuple(Finding(check, Verdict.UNKNOWN, "one", "no driver\ndetails") for c
 SLOW = Finding("clock", Verdict.WARN, "two", "it is off", "2 s", "< 1 s", "set it")
 FINE = tuple(Finding("swap", Verdict.PASS, name, "swap is off", "none") for name in ("one", "two", "three"))
 ALL = (*FINE, SLOW, *BLIND, FULL, CARD)
-MACHINES = (Machine("one", ("worker",), "a100-8", "10.0.0.1"), Machine("four", (), "cpu", "10.0.0.4"))
+MACHINES = (ReportMachine("one", ("worker",), "a100-8", "10.0.0.1"), ReportMachine("four", (), "cpu", "10.0.0.4"))
 
 
-def page(findings: tuple[Finding, ...] = ALL, title: str = "x", machines: tuple[Machine, ...] = MACHINES) -> str:
+def page(findings: tuple[Finding, ...] = ALL, title: str = "x", machines: tuple[ReportMachine, ...] = MACHINES) -> str:
     links = (Link("all runs", "../"), Link("pai-install health"))
     return findings_page(Page(title, Verdict.FAIL, "not ready", machines, links), findings)
 

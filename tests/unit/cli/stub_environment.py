@@ -18,7 +18,7 @@ from pai_install.plan.model import Inventory, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import LocalWorker
-from pai_install.run.environment import Environment, Product
+from pai_install.run.environment import Environment, ProductEnvironment
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
 from tests.unit.cluster.fake import FakeCluster
@@ -48,7 +48,7 @@ def facts(name: str, *, touched: bool = True) -> dict[str, Any]:
 class World(Environment):
     """What the machines are like in a test. phases: what there is to do; script: playbook -> events.
 
-    stocked_up: whether all components are on the dev box. newcomers: machines that no role was ever on;
+    stocked_up: whether all components are on the dev box. new_machines: machines that no role was ever on;
     in_the_way: what preflight finds there. api: the Kubernetes API.
     """
 
@@ -56,7 +56,7 @@ class World(Environment):
     script: dict[str, Sequence[Event | BaseException]] = field(default_factory=dict)
     standing: tuple[Finding, ...] = ()
     stocked_up: bool = True
-    newcomers: tuple[str, ...] = ()
+    new_machines: tuple[str, ...] = ()
     in_the_way: tuple[Finding, ...] = ()
     sick: tuple[Finding, ...] = ()
     api: FakeCluster = field(default_factory=FakeCluster)
@@ -65,7 +65,7 @@ class World(Environment):
 
     def __post_init__(self) -> None:
         answers = (
-            event("ok", name, "Observe", ansible_facts=facts(name, touched=name not in self.newcomers))
+            event("ok", name, "Observe", ansible_facts=facts(name, touched=name not in self.new_machines))
             for name in NAMES
         )
         self.script.setdefault("observe.yml", done(*answers))
@@ -98,7 +98,7 @@ class World(Environment):
 
     def connections(self, site: Site) -> Inventory:
         """The product's."""
-        return Product().connections(site)
+        return ProductEnvironment().connections(site)
 
     def stocked(self, site: Site) -> bool:
         """As the test says."""

@@ -105,7 +105,7 @@ LOST = Finding("reachable", Verdict.FAIL, "one", "it did not answer")
 
 
 def test_refused_machine_is_left_as_it_is_and_the_others_are_done(site: Path, in_world: Any, capsys: Any) -> None:
-    world = in_world(World(WORK, dict(FINE), newcomers=("one", "two"), in_the_way=(SWAP, LOST)))
+    world = in_world(World(WORK, dict(FINE), new_machines=("one", "two"), in_the_way=(SWAP, LOST)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
     touched = {host for request in world.ansible.requests[1:] for host in request.limit}
     assert "two" not in touched
@@ -118,16 +118,16 @@ def test_refused_machine_is_left_as_it_is_and_the_others_are_done(site: Path, in
 
 
 def test_forced_check_lets_the_machine_in(site: Path, in_world: Any, capsys: Any) -> None:
-    world = in_world(World(WORK, dict(FINE), newcomers=("two",), in_the_way=(SWAP,)))
+    world = in_world(World(WORK, dict(FINE), new_machines=("two",), in_the_way=(SWAP,)))
     assert run(["apply", "--site", str(site), "--yes", "--force-check", "swap"]) == ExitCode.OK
     assert {"preflight": ("two",), "forced": ("swap",)} in world.asked
-    assert "ready to install: 1 machine looked at in 1 s, 1 warning;" in capsys.readouterr().err
+    assert "ready to install: 1 machine checked in 1 s, 1 warning;" in capsys.readouterr().err
     assert run(["apply", "--site", str(site), "--yes", "--force-check", "swop"]) == ExitCode.USAGE
 
 
 def test_refused_leader_refuses_everybody(site: Path, in_world: Any, capsys: Any) -> None:
     swap = SWAP._replace(subject="master")
-    world = in_world(World(WORK, dict(FINE), newcomers=("master", "one"), in_the_way=(swap,)))
+    world = in_world(World(WORK, dict(FINE), new_machines=("master", "one"), in_the_way=(swap,)))
     assert run(["apply", "--site", str(site), "--yes"]) == ExitCode.PREFLIGHT_FAILED
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
     assert "preflight refused master, which the other machines need" in (last_run(site) / "report.json").read_text()
@@ -135,7 +135,7 @@ def test_refused_leader_refuses_everybody(site: Path, in_world: Any, capsys: Any
 
 
 def test_plan_says_who_is_refused(site: Path, in_world: Any, capsys: Any) -> None:
-    in_world(World(WORK, dict(FINE), newcomers=("two",), in_the_way=(SWAP,)))
+    in_world(World(WORK, dict(FINE), new_machines=("two",), in_the_way=(SWAP,)))
     assert run(["plan", "--site", str(site), "--no-diff", "--format", "json"]) == ExitCode.PREFLIGHT_FAILED
     assert json.loads(capsys.readouterr().out)["refused"] == {"two": "swap is on [swap]"}
     assert run(["plan", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED

@@ -14,7 +14,7 @@ from pai_install.cli import lab as verb
 from pai_install.cli.main import run
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import Fault, GpuState, LabSpec, LabStatus, MachineStatus, UpReport
-from pai_install.lab.record import Record
+from pai_install.lab.record import LabRecord
 
 LAYOUT = """
 machine-sku:
@@ -117,7 +117,7 @@ def downs(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return ("bridge b",)
 
     monkeypatch.setattr(verb, "down_site", down_site)
-    monkeypatch.setattr(verb, "labs_of", lambda _state: ((Path("/x"), Record("172-30-79-0", "/s")),))
+    monkeypatch.setattr(verb, "labs_of", lambda _state: ((Path("/x"), LabRecord("172-30-79-0", "/s")),))
     return asked
 
 

@@ -39,12 +39,18 @@ def test_cordon_goes_the_way_of_every_verb_that_acts(site: Path, world: World, c
     assert world.ansible.requests == [], "the API is enough"
     out, err = capsys.readouterr()
     assert "1. Take nodes out of scheduling (cordon)\n   one, two: asked for\n      no new pods start there" in err
+    assert "\n   undo: pai-install node uncordon one two\n" in err
+    assert "\nundo: pai-install node uncordon one two\n" in out
     assert "done in" in out
     assert "2 changes" in out
     state = open_state(site)
     begun = json.loads(state.journal.read_text().splitlines()[0])
     assert (begun["operation"], begun["phases"]) == ("node cordon", ["cordon"])
     report = json.loads(state.reports()[0].read_text())
+    assert report["phases"][0]["undo"] == "pai-install node uncordon one two"
+    kept = state.reports()[0]
+    assert "<code>pai-install node uncordon one two</code>" in kept.with_suffix(".html").read_text()
+    assert "- `pai-install node uncordon one two`" in kept.with_suffix(".md").read_text()
     assert report["phases"][0]["hosts"]["one"]["changes"][0]["task"] == "Cordon the node"
     assert run(words) == ExitCode.OK
     assert "nothing to do: one, two: out of scheduling already" in capsys.readouterr().err

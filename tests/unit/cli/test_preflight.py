@@ -51,7 +51,7 @@ def test_ready(site: Path, in_world: Any, capsys: Any) -> None:
     in_world(*answers())
     assert run(["preflight", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out
-    assert out.splitlines()[-1].startswith("ready to install: 3 machines looked at")
+    assert out.splitlines()[-1].startswith("ready to install: 3 machines checked")
     assert "PASS " not in out.split("\n\n", 1)[1]
 
 

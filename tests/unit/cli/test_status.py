@@ -11,7 +11,7 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.run.environment import Product
+from pai_install.run.environment import ProductEnvironment
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from pai_install.site.load import load_site
@@ -118,12 +118,12 @@ def test_without_components_nothing_is_fetched_or_compared(site: Path, in_world:
 
 
 def test_connections_need_no_components(site: Path) -> None:
-    inventory = Product().connections(load_site(site).site)
+    inventory = ProductEnvironment().connections(load_site(site).site)
     assert inventory.host_vars["one"]["ansible_host"] == "10.0.0.2"
     assert inventory.shared_vars["control_plane_version"].startswith("1.36.")
 
 
 def test_an_empty_cache_is_seen_without_filling_it(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert not Product().stocked(load_site(site).site)
+    assert not ProductEnvironment().stocked(load_site(site).site)
     assert not (tmp_path / "cache").exists()

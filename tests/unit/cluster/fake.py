@@ -9,13 +9,13 @@ from typing import Any
 
 from pai_install.cluster.client import (
     ApiError,
-    Change,
     CommandOutput,
     Eviction,
     EvictionOutcome,
     Patch,
     PatchKind,
     Select,
+    WatchEvent,
 )
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject
@@ -55,7 +55,7 @@ class FakeCluster:
     calls: list[tuple[str, Any]] = field(default_factory=list)
     output: CommandOutput = field(default_factory=lambda: CommandOutput(0, "", ""))
     logged: dict[str, str] = field(default_factory=dict)
-    changes: list[Change] = field(default_factory=list)
+    changes: list[WatchEvent] = field(default_factory=list)
     waits: bool = True
     makes: Callable[[JsonObject], Sequence[JsonObject]] = lambda item: (item,)
     refuses: PaiError | None = None
@@ -73,7 +73,7 @@ class FakeCluster:
         self.calls.append(("list", selects))
         return tuple(tuple(self._selected(select)) for select in selects)
 
-    def watch(self, select: Select) -> Iterator[Change]:
+    def watch(self, select: Select) -> Iterator[WatchEvent]:
         self.calls.append(("watch", select))
         yield from self.changes
 

@@ -8,7 +8,7 @@ import pytest
 from pai_install.components.build import build_c, build_go, fill, go_arguments, programs_of, take_deb
 from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain
 from pai_install.components.progress import silent
-from pai_install.components.source import Workshop
+from pai_install.components.source import BuildContext
 from pai_install.components.store import Store
 from pai_install.errors import PaiError
 
@@ -16,10 +16,10 @@ TOOLCHAIN = GoToolchain(version="1.0", toolchain={})
 
 
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
+def context(tmp_path: Path) -> BuildContext:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    return Workshop(Store(tmp_path / "cache"), scratch, silent)
+    return BuildContext(Store(tmp_path / "cache"), scratch, silent)
 
 
 @pytest.fixture
@@ -101,15 +101,15 @@ esac
 
 
 def test_a_wrapper_is_built_and_programs_renamed(
-    tmp_path: Path, workshop: Workshop, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, context: BuildContext, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_program(tmp_path / "bin", "go", FAKE_GO, monkeypatch)
     build = go_build(packages=["go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3"], rename={"server": "etcd"})
     told: list[str] = []
-    build_go(build, "3.6.8", wrapper, TOOLCHAIN, Workshop(workshop.store, workshop.scratch, told.append), out)
+    build_go(build, "3.6.8", wrapper, TOOLCHAIN, BuildContext(context.store, context.scratch, told.append), out)
     assert list(programs_of(out)) == ["etcd", "etcdctl"]
     assert (tmp_path / "go.sum").read_text() == "sums\n"
-    assert f"GOMODCACHE={workshop.scratch}/mod" in (tmp_path / "env").read_text()
+    assert f"GOMODCACHE={context.scratch}/mod" in (tmp_path / "env").read_text()
     assert told == [
         "etcd-3.6.8: building etcd, etcdctl",
         "etcd-3.6.8: 100 packages compiled",
@@ -118,26 +118,26 @@ def test_a_wrapper_is_built_and_programs_renamed(
 
 
 def test_the_wrapper_itself_is_never_written_to(
-    tmp_path: Path, workshop: Workshop, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, context: BuildContext, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_program(tmp_path / "bin", "go", FAKE_GO, monkeypatch)
     before = {path.name: path.stat().st_mtime_ns for path in wrapper.iterdir()}
-    build_go(go_build(), "3.6.8", wrapper, TOOLCHAIN, workshop, out)
+    build_go(go_build(), "3.6.8", wrapper, TOOLCHAIN, context, out)
     assert {path.name: path.stat().st_mtime_ns for path in wrapper.iterdir()} == before
 
 
 def test_a_failed_build_shows_the_last_lines_of_go(
-    tmp_path: Path, workshop: Workshop, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, context: BuildContext, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_program(tmp_path / "bin", "go", FAKE_GO, monkeypatch)
     monkeypatch.setenv("GO_EXIT", "1")
     with pytest.raises(PaiError, match="failed with exit status 1") as failed:
-        build_go(go_build(), "3.6.8", wrapper, TOOLCHAIN, workshop, out)
+        build_go(go_build(), "3.6.8", wrapper, TOOLCHAIN, context, out)
     assert "package/249" in failed.value.details
 
 
 def test_a_c_program_is_compiled_from_its_module(
-    tmp_path: Path, workshop: Workshop, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, context: BuildContext, wrapper: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fake_program(tmp_path / "bin", "go", FAKE_GO, monkeypatch)
     fake_program(tmp_path / "bin", "gcc", f'echo "$@" > {tmp_path}/gcc-words', monkeypatch)
@@ -150,13 +150,13 @@ def test_a_c_program_is_compiled_from_its_module(
         program="pause",
         disk_mb=1,
     )
-    build_c(build, "3.10.2", wrapper, TOOLCHAIN, workshop, out)
+    build_c(build, "3.10.2", wrapper, TOOLCHAIN, context, out)
     words = (tmp_path / "gcc-words").read_text().split()
     assert words == ["-static", "-DVERSION=v3.10.2", "-s", "-o", str(out / "pause"), f"{tmp_path}/k8s/build/pause.c"]
 
 
 def test_a_program_is_taken_out_of_a_debian_package(
-    workshop: Workshop, out: Path, monkeypatch: pytest.MonkeyPatch
+    context: BuildContext, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -172,16 +172,16 @@ def test_a_program_is_taken_out_of_a_debian_package(
     monkeypatch.setattr("pai_install.components.build.fetch_packages", fetched)
     monkeypatch.setattr("pai_install.components.build.unpack", unpacked)
     build = DebBuild(kind="deb", package="busybox-static", member="bin/busybox", program="busybox", disk_mb=1)
-    take_deb(build, workshop, out)
+    take_deb(build, context, out)
     assert asked == ["busybox-static"]
     assert (out / "busybox").read_bytes() == b"shell"
 
 
 def test_a_debian_package_without_the_program_is_an_error(
-    workshop: Workshop, out: Path, monkeypatch: pytest.MonkeyPatch
+    context: BuildContext, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pai_install.components.build.fetch_packages", lambda *_: [])
     monkeypatch.setattr("pai_install.components.build.unpack", lambda *_: None)
     build = DebBuild(kind="deb", package="busybox-static", member="bin/busybox", program="busybox", disk_mb=1)
     with pytest.raises(PaiError, match="busybox-static does not contain bin/busybox"):
-        take_deb(build, workshop, out)
+        take_deb(build, context, out)

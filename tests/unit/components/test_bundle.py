@@ -10,12 +10,12 @@ from pai_install.components.bundle import Bundle, write_bundle
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.choose import choose
 from pai_install.components.fetch import fetch, open_source
-from pai_install.components.model import ComponentSet, Pick, Selection, SourceName
-from pai_install.components.source import Workshop
+from pai_install.components.model import ComponentSet, PinnedComponent, Selection, SourceName
+from pai_install.components.source import BuildContext
 from pai_install.components.store import Contents, StagedFile, StagedImage
 from pai_install.errors import ExitCode, PaiError
 
-PICKS = (Pick("runc", "1.4.3"), Pick("pause", "3.10.2"))
+PICKS = (PinnedComponent("runc", "1.4.3"), PinnedComponent("pause", "3.10.2"))
 SELECTION = Selection("1.36.3", "modules", PICKS)
 
 
@@ -24,24 +24,24 @@ class Source:
 
     name: SourceName = "modules"
 
-    def key(self, pick: Pick) -> str:
+    def key(self, pick: PinnedComponent) -> str:
         return f"{pick.component}-{pick.version}-0123456789abcdef"
 
-    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+    def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         del pick
         return ()
 
-    def disk_mb(self, pick: Pick) -> int:
+    def disk_mb(self, pick: PinnedComponent) -> int:
         del pick
         return 1
 
-    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+    def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         program, layout = staged / "files" / pick.component, staged / "images" / pick.component
         program.parent.mkdir()
         program.write_bytes(f"{pick.component} program".encode())
         program.chmod(0o755)
         layout.mkdir(parents=True)
-        shared = workshop.store.root / "shared-layer"
+        shared = context.store.root / "shared-layer"
         shared.write_bytes(b"layer") if not shared.exists() else None
         (layout / "layer").hardlink_to(shared)
         return Contents(

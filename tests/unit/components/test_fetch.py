@@ -7,12 +7,12 @@ import pytest
 
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.fetch import cached, fetch, open_source, requirements
-from pai_install.components.model import Pick, Selection, SourceName
-from pai_install.components.source import Workshop, box_architecture, recipe_key
+from pai_install.components.model import PinnedComponent, Selection, SourceName
+from pai_install.components.source import BuildContext, box_architecture, recipe_key
 from pai_install.components.store import Contents, StagedFile
 from pai_install.errors import ExitCode, PaiError
 
-ONE, TWO = Pick("runc", "1.4.3"), Pick("etcd", "3.6.8")
+ONE, TWO = PinnedComponent("runc", "1.4.3"), PinnedComponent("etcd", "3.6.8")
 BOTH = Selection("1.36.3", "modules", (ONE, TWO))
 
 
@@ -21,27 +21,27 @@ class Source:
 
     def __init__(self, *failing: str, debian: Sequence[str] = (), disk_mb: int = 1) -> None:
         self.failing, self.debian, self.needed = failing, debian, disk_mb
-        self.made: list[Pick] = []
+        self.made: list[PinnedComponent] = []
 
     @property
     def name(self) -> SourceName:
         return "modules"
 
-    def key(self, pick: Pick) -> str:
+    def key(self, pick: PinnedComponent) -> str:
         return f"{pick.component}-{pick.version}"
 
-    def debian_packages(self, pick: Pick) -> tuple[str, ...]:
+    def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         return tuple(self.debian) if pick == ONE else ()
 
-    def disk_mb(self, pick: Pick) -> int:
+    def disk_mb(self, pick: PinnedComponent) -> int:
         del pick
         return self.needed
 
-    def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
+    def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         if pick.component in self.failing:
             raise PaiError("no network")
         self.made.append(pick)
-        workshop.progress(f"{pick.component}: working")
+        context.progress(f"{pick.component}: working")
         (staged / pick.component).write_text(pick.version)
         return Contents((StagedFile(pick.component, pick.version, "binary", staged / pick.component),))
 
@@ -71,7 +71,7 @@ def test_what_was_finished_before_a_failure_is_kept(tmp_path: Path) -> None:
 def test_progress_counts_what_is_left_to_do(tmp_path: Path) -> None:
     fetch(Selection("1.36.3", "modules", (TWO,)), Source(), tmp_path)
     told: list[str] = []
-    fetch(Selection("1.36.3", "modules", (TWO, ONE, Pick("cni", "1"))), Source(), tmp_path, told.append)
+    fetch(Selection("1.36.3", "modules", (TWO, ONE, PinnedComponent("cni", "1"))), Source(), tmp_path, told.append)
     assert told[0] == "[1/2] runc: working"
     assert told[1].startswith("[1/2] runc 1.4.3: ready, ")
     assert told[2] == "[2/2] cni: working"

@@ -14,7 +14,7 @@ import pytest
 from pai_install.components import image
 from pai_install.components.image import (
     ImageConfig,
-    Node,
+    LayerEntry,
     place,
     read_layer,
     write_archive,
@@ -34,12 +34,12 @@ def blob(layout: Path, digest: str) -> bytes:
     return data
 
 
-def nodes(program: Path) -> list[Node]:
+def nodes(program: Path) -> list[LayerEntry]:
     return [
-        Node("usr/local/bin/etcd", 0o755, program),
-        Node("etc/passwd", 0o644, b"root:x:0:0::/:\n"),
-        Node("bin", link="usr/bin"),
-        Node("tmp", 0o1777),
+        LayerEntry("usr/local/bin/etcd", 0o755, program),
+        LayerEntry("etc/passwd", 0o644, b"root:x:0:0::/:\n"),
+        LayerEntry("bin", link="usr/bin"),
+        LayerEntry("tmp", 0o1777),
     ]
 
 
@@ -96,12 +96,12 @@ def test_the_digests_are_of_the_file_and_of_the_tar_in_it(tmp_path: Path, progra
 
 
 def test_folders_can_be_left_out(tmp_path: Path) -> None:
-    write_archive([Node("./bridge", 0o755, b"x")], tmp_path / "a", folders=False)
+    write_archive([LayerEntry("./bridge", 0o755, b"x")], tmp_path / "a", folders=False)
     assert list(members(tmp_path / "a")) == ["./bridge"]
 
 
 def test_the_last_of_two_equal_paths_wins(tmp_path: Path) -> None:
-    write_archive([Node("a", 0o644, b"first"), Node("a", 0o644, b"second!")], tmp_path / "a")
+    write_archive([LayerEntry("a", 0o644, b"first"), LayerEntry("a", 0o644, b"second!")], tmp_path / "a")
     assert members(tmp_path / "a")["a"].size == 7
 
 
@@ -115,8 +115,8 @@ def test_a_layer_is_named_by_its_digest_and_read_back_the_same(tmp_path: Path, p
 
 def make_image(folder: Path, program: Path) -> tuple[Path, str]:
     layers = [
-        write_layer([Node("etc/passwd", 0o644, b"root:x:0:0::/:\n")], folder / "layers"),
-        write_layer([Node("etcd", 0o755, program)], folder / "layers"),
+        write_layer([LayerEntry("etc/passwd", 0o644, b"root:x:0:0::/:\n")], folder / "layers"),
+        write_layer([LayerEntry("etcd", 0o755, program)], folder / "layers"),
     ]
     layout = folder / "layout"
     return layout, write_image(layout, layers, ImageConfig(("/etcd",), "65535:65535"), "3.6.8-0", "amd64")
@@ -163,7 +163,7 @@ def test_the_same_image_twice_is_the_same(tmp_path: Path, program: Path) -> None
 
 
 def test_layouts_share_a_layer_on_disk(tmp_path: Path, program: Path) -> None:
-    layer = write_layer([Node("etcd", 0o755, program)], tmp_path / "layers")
+    layer = write_layer([LayerEntry("etcd", 0o755, program)], tmp_path / "layers")
     for name in ("a", "b"):
         write_image(tmp_path / name, [layer], ImageConfig(("/etcd",)), "1", "amd64")
     name = layer.digest.removeprefix("sha256:")
@@ -190,10 +190,10 @@ def test_a_docker_archive_reader_accepts_the_layers(tmp_path: Path, program: Pat
 
 def test_long_paths_survive(tmp_path: Path) -> None:
     path = "/".join(["folder" * 5] * 8)
-    write_archive([Node(path, 0o644, b"x")], tmp_path / "a")
+    write_archive([LayerEntry(path, 0o644, b"x")], tmp_path / "a")
     assert path in members(tmp_path / "a")
 
 
 def test_an_empty_file_is_not_a_folder(tmp_path: Path) -> None:
-    write_archive([Node("empty", 0o644, b"")], tmp_path / "a")
+    write_archive([LayerEntry("empty", 0o644, b"")], tmp_path / "a")
     assert members(tmp_path / "a")["empty"].isfile()

@@ -11,9 +11,9 @@ import pytest
 from pai_install.components import modules as module
 from pai_install.components.catalogue import Catalogue, GoBuild
 from pai_install.components.fetch import fetch
-from pai_install.components.model import ComponentSet, ImageArtifact, Pick, Selection
+from pai_install.components.model import ComponentSet, ImageArtifact, PinnedComponent, Selection
 from pai_install.components.modules import Modules
-from pai_install.components.source import Workshop
+from pai_install.components.source import BuildContext
 
 COMPONENTS: dict[str, Any] = {
     "kubernetes": {
@@ -53,7 +53,7 @@ COMPONENTS: dict[str, Any] = {
         "versions": {"1.2.3": {"modules": True}},
     },
 }
-PICK = Pick("kubernetes", "1.2.3")
+PICK = PinnedComponent("kubernetes", "1.2.3")
 
 
 def catalogue(change: Callable[[dict[str, Any]], None] = lambda _: None) -> Catalogue:
@@ -87,13 +87,13 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Replaces the Go client and apt; the list names what was made, in order."""
     made: list[str] = []
 
-    def build_go(build: GoBuild, version: str, wrapper: Path, _go: object, workshop: Workshop, out: Path) -> None:
+    def build_go(build: GoBuild, version: str, wrapper: Path, _go: object, context: BuildContext, out: Path) -> None:
         made.append(wrapper.name)
-        assert not (workshop.scratch / "mod").exists()
-        made.append("compiled packages") if (workshop.scratch / "cache").exists() else None
+        assert not (context.scratch / "mod").exists()
+        made.append("compiled packages") if (context.scratch / "cache").exists() else None
         for name in ("cache", "mod"):
-            (workshop.scratch / name).mkdir(exist_ok=True)
-            (workshop.scratch / name / "large").write_bytes(b"x" * 1000)
+            (context.scratch / name).mkdir(exist_ok=True)
+            (context.scratch / name / "large").write_bytes(b"x" * 1000)
         for package in build.packages:
             (out / package.rpartition("/")[2]).write_bytes(f"{package} {version}".encode())
 
@@ -110,7 +110,7 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def bring(source: Modules, cache: Path, *names: str) -> ComponentSet:
-    picks = tuple(Pick(name, "1.2.3") for name in names or ("kubernetes",))
+    picks = tuple(PinnedComponent(name, "1.2.3") for name in names or ("kubernetes",))
     return fetch(Selection("1.2.3", "modules", picks), source, cache)
 
 

@@ -7,7 +7,7 @@ import pytest
 from pai_install.components import requirements
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.fetch import open_source
-from pai_install.components.model import Pick
+from pai_install.components.model import PinnedComponent
 from pai_install.components.requirements import PROBES, check_disk, install, missing
 from pai_install.errors import PaiError
 
@@ -25,7 +25,7 @@ def test_every_package_the_catalogue_names_can_be_probed() -> None:
         source = open_source(catalogue, name)
         for component, description in catalogue.components.items():
             for version in description.versions:
-                assert set(source.debian_packages(Pick(component, version))) <= set(PROBES)
+                assert set(source.debian_packages(PinnedComponent(component, version))) <= set(PROBES)
 
 
 def test_enough_disk_passes_also_for_a_folder_to_be_made(tmp_path: Path) -> None:

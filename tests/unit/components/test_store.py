@@ -10,8 +10,8 @@ import pytest
 from pai_install.components.model import ComponentSet
 from pai_install.components.progress import silent
 from pai_install.components.store import (
+    CacheEntry,
     Contents,
-    Entry,
     StagedFile,
     StagedImage,
     Store,
@@ -20,7 +20,7 @@ from pai_install.components.store import (
 )
 
 
-def publish(store: Store, key: str = "runc-1", content: bytes = b"program") -> Entry:
+def publish(store: Store, key: str = "runc-1", content: bytes = b"program") -> CacheEntry:
     with store.staging(key) as staged:
         (staged / "files").mkdir()
         (staged / "files/runc").write_bytes(content)

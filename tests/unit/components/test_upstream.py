@@ -11,7 +11,7 @@ import pytest
 
 from pai_install.components.catalogue import Catalogue
 from pai_install.components.fetch import fetch
-from pai_install.components.model import ComponentSet, Pick, Selection
+from pai_install.components.model import ComponentSet, PinnedComponent, Selection
 from pai_install.components.upstream import Upstream, mirrored, take_member
 from pai_install.errors import PaiError
 
@@ -66,7 +66,7 @@ def sums(**contents: bytes) -> dict[str, Any]:
 
 
 def bring(source: Upstream, name: str, cache: Path) -> ComponentSet:
-    return fetch(Selection("1.36.4", "upstream", (Pick(name, "1.2.3"),)), source, cache)
+    return fetch(Selection("1.36.4", "upstream", (PinnedComponent(name, "1.2.3"),)), source, cache)
 
 
 def served(web: WebServer, path: str) -> str:
@@ -170,7 +170,7 @@ def test_debian_packages_become_an_archive_of_programs(web: WebServer, tmp_path:
     hook = deb_of(tmp_path, "hook", "nvidia-container-runtime")
     web.pages |= {"/base_1.2.3_amd64.deb": base, "/hook_1.2.3_amd64.deb": hook}
     source = Upstream(catalogue("toolkit", debian_component(web, base=base, hook=hook)), architecture="amd64")
-    assert source.debian_packages(Pick("toolkit", "1.2.3")) == ("dpkg",)
+    assert source.debian_packages(PinnedComponent("toolkit", "1.2.3")) == ("dpkg",)
     (file,) = bring(source, "toolkit", tmp_path / "cache").files
     with tarfile.open(file.path) as archive:
         assert archive.getnames() == ["bin/nvidia-container-runtime", "bin/nvidia-ctk"]
@@ -221,14 +221,14 @@ def test_a_mirror_serves_files_and_images(web: WebServer, tmp_path: Path) -> Non
 
 def test_what_a_mirror_brought_serves_upstream_too(web: WebServer) -> None:
     description = catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM))
-    pick = Pick("runc", "1.2.3")
+    pick = PinnedComponent("runc", "1.2.3")
     plain, mirror = Upstream(description, "", "amd64"), Upstream(description, "https://m.example", "amd64")
     assert plain.key(pick) == mirror.key(pick)
     assert (plain.name, mirror.name) == ("upstream", "mirror")
 
 
 def test_another_sum_is_another_result(web: WebServer) -> None:
-    pick = Pick("runc", "1.2.3")
+    pick = PinnedComponent("runc", "1.2.3")
     keys = {
         Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=body)), "", "amd64").key(pick)
         for body in (PROGRAM, b"other")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.components.image import Node, write_archive
+from pai_install.components.image import LayerEntry, write_archive
 from pai_install.components.progress import silent
 from pai_install.components.userland import base_nodes, fetch_packages, userland_nodes
 from pai_install.errors import PaiError
@@ -41,7 +41,7 @@ def tree(root: Path, *files: str) -> None:
         (root / name).write_bytes(name.encode())
 
 
-def paths(nodes: list[Node]) -> dict[str, Node]:
+def paths(nodes: list[LayerEntry]) -> dict[str, LayerEntry]:
     return {node.path: node for node in nodes}
 
 

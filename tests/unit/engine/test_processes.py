@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.engine.processes import OWNER_VARIABLE, Owner, end, orphans, owned_by, with_word_in_command
+from pai_install.engine.processes import OWNER_VARIABLE, OwnerProcess, end, orphans, owned_by, with_word_in_command
 
-NAMESPACE = Owner.current().namespace
+NAMESPACE = OwnerProcess.current().namespace
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
 
 
@@ -42,28 +42,28 @@ def start(children: list[subprocess.Popen[str]], mark: str, code: str = "import 
     return child.pid
 
 
-def dead_owner() -> Owner:
+def dead_owner() -> OwnerProcess:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    return Owner(gone.pid, 1, NAMESPACE)
+    return OwnerProcess(gone.pid, 1, NAMESPACE)
 
 
 def test_this_process_is_alive_and_reads_back_as_text() -> None:
-    owner = Owner.current()
+    owner = OwnerProcess.current()
     assert owner.alive()
     assert owner.pid == os.getpid()
-    assert Owner.parse(f"{owner}-abc123") == owner
+    assert OwnerProcess.parse(f"{owner}-abc123") == owner
 
 
 def test_id_that_was_given_to_another_process_is_not_the_owner() -> None:
-    assert not Owner(os.getpid(), 1, NAMESPACE).alive()
+    assert not OwnerProcess(os.getpid(), 1, NAMESPACE).alive()
 
 
 def test_zombie_is_not_alive() -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     try:
         stat = open(f"/proc/{child.pid}/stat").read()  # noqa: PTH123, SIM115 - one read
-        owner = Owner(child.pid, int(stat[stat.rfind(")") + 2 :].split()[19]), NAMESPACE)
+        owner = OwnerProcess(child.pid, int(stat[stat.rfind(")") + 2 :].split()[19]), NAMESPACE)
         assert owner.alive()
         child.send_signal(signal.SIGKILL)
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # ended, not yet collected
@@ -75,11 +75,11 @@ def test_zombie_is_not_alive() -> None:
 
 @pytest.mark.parametrize("text", ["", "abc", "12", "12.x.1", "x.12.1", "-12.3.1", "12.3", "1.2.3.4"])
 def test_other_text_is_no_owner(text: str) -> None:
-    assert Owner.parse(text) is None
+    assert OwnerProcess.parse(text) is None
 
 
 def test_marked_processes_are_found_also_outside_the_group(children: list[subprocess.Popen[str]]) -> None:
-    owner = Owner.current()
+    owner = OwnerProcess.current()
     mine = start(children, str(owner))
     other = start(children, "1.1.1")
     found = owned_by(owner)
@@ -90,7 +90,7 @@ def test_marked_processes_are_found_also_outside_the_group(children: list[subpro
 
 def test_orphans_are_those_whose_owner_is_gone(children: list[subprocess.Popen[str]]) -> None:
     orphan = start(children, str(dead_owner()))
-    kept = start(children, str(Owner.current()))
+    kept = start(children, str(OwnerProcess.current()))
     found = orphans()
     assert orphan in found
     assert kept not in found
@@ -107,7 +107,7 @@ def test_end_kills_what_does_not_listen(children: list[subprocess.Popen[str]]) -
     stubborn = start(children, "x", STUBBORN)
     polite = start(children, "x")
     began = time.monotonic()
-    end([stubborn, polite], patience_s=0.3)
+    end([stubborn, polite], timeout_s=0.3)
     assert [child.wait(timeout=5) for child in children] == [-signal.SIGKILL, -signal.SIGTERM]
     assert time.monotonic() - began < 5
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.engine.base import RunRequest
-from pai_install.engine.processes import OWNER_VARIABLE, Owner
+from pai_install.engine.processes import OWNER_VARIABLE, OwnerProcess
 from pai_install.engine.workdir import (
     control_dir,
     environment,
@@ -23,7 +23,7 @@ from pai_install.engine.workdir import (
 )
 from pai_install.plan.model import Inventory
 
-OWNER = Owner.current()
+OWNER = OwnerProcess.current()
 INVENTORY = Inventory(
     {"workers": ("b",)},
     {"ansible_user": "ops"},

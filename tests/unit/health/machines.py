@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.document import CommandResult, HealthEvidence
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.judge.expectation import Expectation
@@ -221,7 +221,7 @@ def ran(stdout: str = "", **values: object) -> CommandResult:
 class Box:
     """A machine to be judged, with what is known of it; every change gives a new one."""
 
-    evidence: Evidence
+    evidence: HealthEvidence
     expected: Expectation
     knowledge: Knowledge
 
@@ -374,7 +374,7 @@ def _commands(count: int) -> dict[str, CommandResult]:
 
 def healthy(count: int = 2, name: str = "gpu-01") -> Box:
     """A machine of which every check that applies passes."""
-    evidence = Evidence(
+    evidence = HealthEvidence(
         machine=name,
         collected_at=NOW,
         boot_id=BOOT,

@@ -54,7 +54,7 @@ def test_text_says_what_is_sick_why_and_what_to_do() -> None:
     assert told in shown
     assert "  sick 0000:18:00.0: yes (expected: no)" in shown
     assert "what to do: run the field diagnostic and replace the card [rma]" in shown
-    assert "FAIL the machine gave no evidence [machine-reachable]" in shown
+    assert "FAIL the machine returned no evidence [machine-reachable]" in shown
     assert re.search(r"^WARN .*\[gpu-persistence\]$", shown, re.MULTILINE)
     assert shown.index(told) < shown.index("[gpu-persistence]")
     assert shown.splitlines()[-1].startswith("4 machines: 2 FAIL, 1 WARN")

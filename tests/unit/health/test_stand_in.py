@@ -19,7 +19,7 @@ from pai_install.health.evidence.document import parse_evidence
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.rules import GPU_CHECKS
-from pai_install.lab.gpu import PRODUCTS, STAND_IN_DIR, Product, gpu_xml, gpus_of
+from pai_install.lab.gpu import PRODUCTS, STAND_IN_DIR, GpuModel, gpu_xml, gpus_of
 from pai_install.lab.gpu import smi_xml as lab_smi_xml
 from pai_install.lab.gpu_stand_in import FOLDER, entries
 from pai_install.lab.spec import LabGpus, LabMachine
@@ -95,7 +95,7 @@ def test_driver_and_library_that_do_not_match(play: Play) -> None:
 
 
 @pytest.mark.parametrize("product", PRODUCTS, ids=lambda product: product.generation)
-def test_the_labs_answers_leave_nothing_open(product: Product) -> None:
+def test_the_labs_answers_leave_nothing_open(product: GpuModel) -> None:
     machine = LabMachine("gpu-01", IPv4Address("10.0.0.1"), gpus=LabGpus(product.name, 2))
     box = healthy().output("nvidia_smi_xml", lab_smi_xml(gpu_xml(gpu) for gpu in gpus_of(machine)))
     own = {check.id for check in GPU_CHECKS} - {"gpu-model"}  # the model is the test machine's

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pai_install.lab import apt
-from pai_install.lab.apt import AptAccess, Source, default_sources, kept_options, read_box, rewritten_sources
+from pai_install.lab.apt import AptAccess, AptSource, default_sources, kept_options, read_box, rewritten_sources
 
 BOOKWORM = """
 Types: deb
@@ -47,7 +47,7 @@ def test_one_line_form_with_options() -> None:
         "deb-src http://corp.example/debian bookworm main\n"
     )
     found = rewritten_sources([("sources.list", text)], "bookworm")
-    assert found == (Source("http://corp.example/debian", ("trixie",), "/etc/apt/keyrings/corp.gpg"),)
+    assert found == (AptSource("http://corp.example/debian", ("trixie",), "/etc/apt/keyrings/corp.gpg"),)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_key_written_into_the_stanza_is_that_of_the_boxs_release() -> None:
 
 
 def test_stanza_and_line_of_a_source() -> None:
-    source = Source("http://x.example/debian", ("trixie", "trixie-updates"), "/k.gpg")
+    source = AptSource("http://x.example/debian", ("trixie", "trixie-updates"), "/k.gpg")
     assert source.stanza() == (
         "Types: deb\nURIs: http://x.example/debian\nSuites: trixie trixie-updates\n"
         "Components: main\nSigned-By: /k.gpg\n"

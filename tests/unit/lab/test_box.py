@@ -59,7 +59,7 @@ def test_settings_stay_while_a_lab_is_left(labs: Path) -> None:
 
 
 def test_one_command_at_a_time(labs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(box, "LOCK_PATIENCE_S", 0.1)
+    monkeypatch.setattr(box, "LOCK_TIMEOUT_S", 0.1)
     with FileLock(labs / ".lock"), pytest.raises(PaiError, match="another lab command"), box.lab_lock():
         pytest.fail("entered")
 

@@ -165,14 +165,14 @@ def test_removing_waits_for_a_group_that_is_still_busy(tmp_path: Path) -> None:
     (lab / "m").mkdir(parents=True)
     (lab / "m/busy").touch()  # a folder with a file in it refuses rmdir as a group with processes does
     threading.Timer(0.2, (lab / "m/busy").unlink).start()
-    cgroups.remove(lab, patience_s=5)
+    cgroups.remove(lab, timeout_s=5)
     assert not lab.exists()
 
 
 def test_removing_gives_up_in_the_end(tmp_path: Path) -> None:
     (tmp_path / "busy").touch()
     with pytest.raises(OSError, match="not empty"):
-        cgroups.remove(tmp_path, patience_s=0.1)
+        cgroups.remove(tmp_path, timeout_s=0.1)
 
 
 def test_own_groups_are_named_once() -> None:

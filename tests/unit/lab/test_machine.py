@@ -125,7 +125,7 @@ def test_killing_gives_up_on_what_does_not_end(
 ) -> None:
     monkeypatch.setattr(machine, "_signal", lambda _pid: None)
     with pytest.raises(TimeoutError, match=str(sleeper.pid)):
-        machine.kill([], [group_of(tmp_path / "g", sleeper.pid)], patience_s=0.1)
+        machine.kill([], [group_of(tmp_path / "g", sleeper.pid)], timeout_s=0.1)
 
 
 def test_a_machine_runs_while_its_groups_have_members(tmp_path: Path, sleeper: subprocess.Popen[bytes]) -> None:

@@ -13,7 +13,7 @@ from pai_install.lab.cgroups import Hierarchy
 from pai_install.lab.faults import Fault
 from pai_install.lab.names import lab_names
 from pai_install.lab.observe import status
-from pai_install.lab.record import Ledger, Record
+from pai_install.lab.record import LabRecord, Ledger
 from pai_install.lab.spec import LabSpec
 
 
@@ -28,7 +28,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def lab(spec: LabSpec, tree: Path) -> LabSpec:
     """A lab on record of which no machine runs."""
-    Ledger(lab_names(spec).record, Record(lab_names(spec).lab, str(spec.state_dir))).add([])
+    Ledger(lab_names(spec).record, LabRecord(lab_names(spec).lab, str(spec.state_dir))).add([])
     return spec
 
 

@@ -72,7 +72,7 @@ def test_another_service_is_no_sshd() -> None:
 def test_ready_when_systemd_has_started_everything(spec: LabSpec, sshd: Server, stand_in: Any, state: str) -> None:
     asked = stand_in(ready)
     asked.answer("ssh", 0 if state == "running" else 1, f"{state}\n")
-    wait_ready(spec, local(sshd.port), patience_s=5)
+    wait_ready(spec, local(sshd.port), timeout_s=5)
     assert len(asked.commands) == 1
 
 
@@ -83,7 +83,7 @@ def test_a_machine_that_never_answers_is_named_with_the_end_of_its_console(spec:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(PaiError, match="one did not come up: sshd") as caught:
-        wait_ready(spec, local(port), patience_s=0.2)
+        wait_ready(spec, local(port), timeout_s=0.2)
     assert caught.value.details.endswith("Failed to mount cgroup")
     assert len(caught.value.details) < 4000
 
@@ -91,7 +91,7 @@ def test_a_machine_that_never_answers_is_named_with_the_end_of_its_console(spec:
 def test_a_machine_that_stays_in_its_boot_is_named_with_its_state(spec: LabSpec, sshd: Server, stand_in: Any) -> None:
     stand_in(ready).answer("ssh", 1, "maintenance\n")
     with pytest.raises(PaiError, match="maintenance"):
-        wait_ready(spec, local(sshd.port), patience_s=0.3)
+        wait_ready(spec, local(sshd.port), timeout_s=0.3)
 
 
 def test_a_question_without_an_answer_is_asked_again(
@@ -107,5 +107,5 @@ def test_a_question_without_an_answer_is_asked_again(
         return SimpleNamespace(stdout=found, stderr="")
 
     monkeypatch.setattr(ready, "run", answer)
-    wait_ready(spec, local(sshd.port), patience_s=5)
+    wait_ready(spec, local(sshd.port), timeout_s=5)
     assert next(answers, None) is None

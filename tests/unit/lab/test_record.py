@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab.record import Kind, Ledger, Record, Resource, read_record
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, read_record
 
 RESOURCES = st.builds(Resource, st.sampled_from(list(Kind)), st.text(), st.text())
 
 
 @given(st.text(), st.text(), st.lists(RESOURCES))
 def test_round_trip(lab: str, site: str, resources: list[Resource]) -> None:
-    record = Record(lab, site, tuple(resources))
-    assert Record.from_json(record.to_json()) == record
+    record = LabRecord(lab, site, tuple(resources))
+    assert LabRecord.from_json(record.to_json()) == record
 
 
 def test_of_one_kind() -> None:
-    record = Record("l", "s", (Resource(Kind.VETH, "a"), Resource(Kind.BRIDGE, "b"), Resource(Kind.VETH, "c")))
+    record = LabRecord("l", "s", (Resource(Kind.VETH, "a"), Resource(Kind.BRIDGE, "b"), Resource(Kind.VETH, "c")))
     assert [resource.name for resource in record.of(Kind.VETH)] == ["a", "c"]
 
 
@@ -63,15 +63,15 @@ def test_somebody_elses_file_asks_for_root(tmp_path: Path, monkeypatch: pytest.M
 
 def test_what_is_added_is_on_disk_at_once_and_private(tmp_path: Path) -> None:
     path = tmp_path / "lab/lab.json"
-    ledger = Ledger(path, Record("l", "s"))
+    ledger = Ledger(path, LabRecord("l", "s"))
     ledger.add([Resource(Kind.BRIDGE, "b")])
-    assert read_record(path) == Record("l", "s", (Resource(Kind.BRIDGE, "b"),))
+    assert read_record(path) == LabRecord("l", "s", (Resource(Kind.BRIDGE, "b"),))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["schema_version"] == 1
 
 
 def test_the_same_thing_again_replaces_its_detail(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "lab.json", Record("l", "s"))
+    ledger = Ledger(tmp_path / "lab.json", LabRecord("l", "s"))
     ledger.add([Resource(Kind.PROCESS, "m", "1:2"), Resource(Kind.BRIDGE, "b")])
     ledger.add([Resource(Kind.PROCESS, "m", "3:4")])
     assert ledger.record.of(Kind.PROCESS) == (Resource(Kind.PROCESS, "m", "3:4"),)
@@ -80,7 +80,7 @@ def test_the_same_thing_again_replaces_its_detail(tmp_path: Path) -> None:
 
 def test_adding_what_is_there_writes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lab.json"
-    ledger = Ledger(path, Record("l", "s"))
+    ledger = Ledger(path, LabRecord("l", "s"))
     ledger.add([Resource(Kind.BRIDGE, "b")])
     before = path.stat().st_ino
     ledger.add([Resource(Kind.BRIDGE, "b")])
@@ -89,7 +89,7 @@ def test_adding_what_is_there_writes_nothing(tmp_path: Path) -> None:
 
 def test_threads_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "lab.json"
-    ledger = Ledger(path, Record("l", "s"))
+    ledger = Ledger(path, LabRecord("l", "s"))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: ledger.add([Resource(Kind.PROCESS, f"m{number}")]), range(40)))
     written = read_record(path)

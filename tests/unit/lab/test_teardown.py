@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pai_install.errors import PaiError
 from pai_install.lab import box, disk, keys, machine, network, teardown
-from pai_install.lab.record import Kind, Ledger, Record, Resource
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource
 from pai_install.lab.spec import LabSpec
 from pai_install.lab.teardown import down, down_site, labs_of, removal_order, remove_all
 
@@ -44,9 +44,9 @@ def bare(monkeypatch: pytest.MonkeyPatch, stand_in: Callable[..., Any]) -> Any:
     return stand_in(teardown)
 
 
-def full_record(folder: Path, spec: LabSpec) -> Record:
+def full_record(folder: Path, spec: LabSpec) -> LabRecord:
     lab = folder / "172-30-79-0"
-    return Record(
+    return LabRecord(
         "172-30-79-0",
         str(spec.state_dir),
         (
@@ -66,15 +66,15 @@ def full_record(folder: Path, spec: LabSpec) -> Record:
     )
 
 
-def written(folder: Path, record: Record) -> Ledger:
-    ledger = Ledger(folder / record.lab / "lab.json", Record(record.lab, record.site))
+def written(folder: Path, record: LabRecord) -> Ledger:
+    ledger = Ledger(folder / record.lab / "lab.json", LabRecord(record.lab, record.site))
     ledger.add(record.resources)
     return ledger
 
 
 @given(RESOURCES)
 def test_order_keeps_everything_and_follows_the_kinds(resources: list[Resource]) -> None:
-    ordered = removal_order(Record("l", "s", tuple(resources)))
+    ordered = removal_order(LabRecord("l", "s", tuple(resources)))
     assert sorted(map(repr, ordered)) == sorted(map(repr, resources))
     kinds = list(Kind)
     assert all(kinds.index(a.kind) <= kinds.index(b.kind) for a, b in pairwise(ordered))
@@ -167,7 +167,7 @@ def test_processes_that_were_started_but_not_written_down_are_ended_too(
     asked: list[tuple[list[machine.Process], list[Path]]] = []
     monkeypatch.setattr(machine, "kill", lambda keepers, groups: asked.append((list(keepers), list(groups))))
     record = full_record(labs, spec)
-    half = Record(record.lab, record.site, tuple(one for one in record.resources if one.kind is not Kind.PROCESS))
+    half = LabRecord(record.lab, record.site, tuple(one for one in record.resources if one.kind is not Kind.PROCESS))
     remove_all(written(labs, half), lambda _line: None)
     assert asked == [([], [labs.parent / "cgroup"])]
 
@@ -210,8 +210,8 @@ def test_key_pair_goes_with_both_halves(spec: LabSpec) -> None:
 
 
 def test_down_finds_the_labs_of_a_site_whatever_its_files_say_now(labs: Path, spec: LabSpec, bare: Any) -> None:
-    ours = Record("172-30-1-0", str(spec.state_dir), (Resource(Kind.FOLDER, str(labs / "172-30-1-0")),))
-    theirs = Record("172-30-2-0", "/other/.pai", (Resource(Kind.FOLDER, str(labs / "172-30-2-0")),))
+    ours = LabRecord("172-30-1-0", str(spec.state_dir), (Resource(Kind.FOLDER, str(labs / "172-30-1-0")),))
+    theirs = LabRecord("172-30-2-0", "/other/.pai", (Resource(Kind.FOLDER, str(labs / "172-30-2-0")),))
     written(labs, ours)
     written(labs, theirs)
     assert [record.lab for _, record in labs_of(spec.state_dir)] == ["172-30-1-0"]
@@ -235,7 +235,7 @@ def test_forwarding_comes_back_with_the_last_lab(labs: Path, spec: LabSpec, bare
     (tmp_path / "ip_forward").write_text("1\n")
     (labs / "settings-before.json").write_text(json.dumps({str(tmp_path / "ip_forward"): "0"}))
     for name, site in (("a", str(spec.state_dir)), ("b", "/other/.pai")):
-        written(labs, Record(name, site, (Resource(Kind.FOLDER, str(labs / name)),)))
+        written(labs, LabRecord(name, site, (Resource(Kind.FOLDER, str(labs / name)),)))
     down(spec)
     assert (tmp_path / "ip_forward").read_text() == "1\n"
     down_site(Path("/other/.pai"))

@@ -31,7 +31,7 @@ def test_members_are_found_by_address_not_by_part_of_it(etcd: Any) -> None:
 
 def test_learners_and_members_without_an_address_do_not_count(etcd: Any) -> None:
     learner = etcd.parse_member(LISTED[3])
-    assert "caught up" in etcd.sickness(learner)
+    assert "catching up" in etcd.sickness(learner)
     assert "never started" in etcd.sickness({**learner, "learner": False})
 
 

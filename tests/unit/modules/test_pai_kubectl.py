@@ -41,7 +41,7 @@ def test_objects_and_lists(kubectl: Any) -> None:
     [
         ("echo refused >&2; exit 1", "refused"),
         ("echo '<html>'", "no JSON"),
-        ("echo '[]'", "no object"),
+        ("echo '[]'", "no JSON object"),
         ("echo '{}'", "no list"),
     ],
 )

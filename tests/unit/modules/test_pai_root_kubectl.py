@@ -29,7 +29,7 @@ def give(library: Any, *, check: bool = False) -> list[str]:
 
 
 def test_root_has_a_way_to_the_cluster_and_no_copy_of_it(library: Any, config: Path) -> None:
-    assert give(library) == [f"mended: {config} is missing"]
+    assert give(library) == [f"repaired: {config} is missing"]
     assert str(config.readlink()) == "/etc/kubernetes/admin.conf"
     assert stat.S_IMODE(config.parent.stat().st_mode) == 0o700
     assert give(library) == []
@@ -47,7 +47,7 @@ def test_an_admins_own_stays(library: Any, config: Path, own: str) -> None:
 
 
 def test_check_mode_only_says_so(library: Any, config: Path) -> None:
-    assert give(library, check=True) == [f"mended: {config} is missing"]
+    assert give(library, check=True) == [f"repaired: {config} is missing"]
     assert not config.parent.exists()
 
 

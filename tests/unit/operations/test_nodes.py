@@ -44,6 +44,7 @@ def test_cordon_is_planned_for_nodes_that_take_pods_and_can_be_taken_back(site: 
     assert isinstance(step.undo, ClusterCalls)
     assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": True}
     assert step.undo.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
+    assert step.undo_command(step.names) == "pai-install node uncordon gpu-07"
     assert step.action.calls[0].arguments["body"]["metadata"]["labels"] == {CORDONED_BY_HEALTH: None}
 
 
@@ -75,7 +76,7 @@ def test_uncordon_is_planned_for_nodes_that_are_out_and_names_healths_reason(sit
     )
     (step,) = planned(NodeUncordon(nodes=("gpu-07", "gpu-08", "gpu-09")), site, cluster).steps
     assert step.names == ("gpu-07", "gpu-08")
-    assert step.hosts[0].remarks == ("health cordoned the node because of gpu-lost",)
+    assert step.hosts[0].impact == ("health cordoned the node because of gpu-lost",)
     assert isinstance(step.action, ClusterCalls)
     assert step.action.calls[0].arguments["body"]["spec"] == {"unschedulable": None}
     plan = planned(NodeUncordon(nodes=("gpu-09",)), site, cluster)
@@ -100,18 +101,18 @@ def test_drain_says_what_stops_and_what_starts_elsewhere(site: Site) -> None:
     (host,) = plan.steps[1].hosts
     assert host.reasons == ("asked for; 3 pods to move",)
     assert host.effects == ("stops Job ml/job-a, 2 running on 16 GPUs", "starts elsewhere: ml/front")
-    assert host.remarks == ("the emptyDir volumes of 1 of them are lost",)
+    assert host.impact == ("the emptyDir volumes of 1 of them are lost",)
     assert plan.steps[1].needs == ("cordon",)
 
 
 def test_drain_names_the_budget_that_holds_a_pod(site: Site) -> None:
     objects = (node("gpu-07"), pod("front", node="gpu-07", labels={"app": "web"}), budget(0))
     (host,) = drained(site, *objects, timeout=60).steps[1].hosts
-    assert host.remarks == (
+    assert host.impact == (
         "PodDisruptionBudget ml/web does not allow ml/front to be evicted now: the drain waits 60 s at most",
     )
     (host,) = drained(site, *objects, force=True).steps[1].hosts
-    assert host.remarks[0].endswith("--force removes it anyway")
+    assert host.impact[0].endswith("--force removes it anyway")
 
 
 def test_drain_refuses_pods_that_nothing_starts_again(site: Site) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_install.parts.addon import Condition
+from pai_install.parts.addon import When
 from pai_install.parts.registry import ADDONS, addon_parts
 from pai_install.site import Site
 from tests.addons import ROOT, addon_action, as_yaml, pairs, rendered
@@ -127,7 +127,7 @@ def test_patch_can_take_an_object_away(tmp_path: Path) -> None:
         ({"objects__a_yaml_j2": config_map("{{ gone }}")}, "gone"),
         ({"objects__a_yaml_j2": "{{ 1 +"}, "a.yaml.j2 of add-on mine"),
         ({"objects__a_yaml_j2": "a: ["}, "a.yaml.j2"),
-        ({"objects__a_yaml_j2": "just: this"}, "no Kubernetes object"),
+        ({"objects__a_yaml_j2": "just: this"}, "not a Kubernetes object"),
         ({"patches__a_yaml_j2": config_map("1")}, "a patch is for ConfigMap b/a"),
         ({"objects__a_yaml_j2": config_map("{{ ''.__class__.__mro__ }}")}, "unsafe"),
     ],
@@ -151,7 +151,7 @@ def test_add_on_that_cannot_be_rendered_is_named(tmp_path: Path, files: dict[str
     ],
 )
 def test_condition(site: Site, condition: dict[str, str], *, holds: bool) -> None:
-    assert Condition.model_validate(condition).holds(site) is holds
+    assert When.model_validate(condition).holds(site) is holds
 
 
 def test_ports_of_pods_are_open_on_every_machine(make_site: Callable[..., Site]) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pai_install.parts.container_runtime import ContainerRuntimeVariables
-from pai_install.plan.effects import effects, remarks
+from pai_install.plan.effects import effects, impact
 from pai_install.plan.model import HostStep, Inventory
-from pai_install.plan.observed import Docker, Observed, RoleRecord
+from pai_install.plan.observed import DockerFacts, Observed, RoleRecord
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
 from pai_install.site.declared import ChangeClass, changes
@@ -21,7 +21,7 @@ RUNTIME = ("container_runtime", "kubernetes_node", "api_proxy")
 BUSY = Observed(
     hostname="worker1",
     services=("containerd.service", "docker.service", "chrony.service", "ntp.service"),
-    docker=Docker(containers=2),
+    docker=DockerFacts(containers=2),
 )
 
 
@@ -89,18 +89,18 @@ def test_settings_say_of_docker_what_the_plan_says(site: Site) -> None:
     ],
 )
 def test_running_containers_are_remarked_on(variables: dict[str, Any], words: str) -> None:
-    assert remarks(("restarts docker.service",), variables, BUSY) == (words,)
+    assert impact(("restarts docker.service",), variables, BUSY) == (words,)
 
 
 def test_one_container_is_spoken_of_as_one() -> None:
-    one = BUSY.model_copy(update={"docker": Docker(containers=1)})
+    one = BUSY.model_copy(update={"docker": DockerFacts(containers=1)})
     words = ("1 running container of Docker keeps running: live-restore is turned on first",)
-    assert remarks(("restarts docker.service",), {}, one) == words
+    assert impact(("restarts docker.service",), {}, one) == words
 
 
 def test_no_remark_where_docker_is_left_alone() -> None:
-    assert remarks(("restarts chrony.service",), {}, BUSY) == ()
-    assert remarks(("restarts docker.service",), {}, Observed(hostname="one")) == ()
+    assert impact(("restarts chrony.service",), {}, BUSY) == ()
+    assert impact(("restarts docker.service",), {}, Observed(hostname="one")) == ()
 
 
 def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> None:
@@ -109,7 +109,7 @@ def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> N
     runtime = next(phase for phase in make_plan(site, inventory, seen).steps if phase.name == "runtime")
     assert [step.host for step in runtime.hosts] == ["worker1"]
     assert runtime.hosts[0].effects == ("restarts containerd.service", "restarts docker.service")
-    assert runtime.hosts[0].remarks == ("2 running containers of Docker keep running: live-restore is turned on first",)
+    assert runtime.hosts[0].impact == ("2 running containers of Docker keep running: live-restore is turned on first",)
 
 
 def test_converged_machines_have_no_effects(site: Site, inventory: Inventory) -> None:

@@ -16,7 +16,7 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.plan.phases import PHASES
-from pai_install.plan.planner import make_plan, newcomers
+from pai_install.plan.planner import make_plan, new_machines
 from pai_install.site import Site
 
 from .conftest import CONFIG, LAYOUT, ROLES, converged
@@ -80,9 +80,9 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
 
 def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inventory) -> None:
     seen = converged(inventory)
-    assert newcomers(make_plan(site, inventory, bare(site)), bare(site)) == ("master", "worker1", "worker2")
+    assert new_machines(make_plan(site, inventory, bare(site)), bare(site)) == ("master", "worker1", "worker2")
     seen["worker2"] = Observed(hostname="worker2")
-    assert newcomers(make_plan(site, inventory, seen), seen) == ("worker2",)
+    assert new_machines(make_plan(site, inventory, seen), seen) == ("worker2",)
 
 
 def test_drift_brings_one_phase_on_one_machine(site: Site, inventory: Inventory) -> None:
@@ -107,6 +107,39 @@ def test_changed_setting_is_named(
     assert names(plan) == ["runtime"]
     reasons = {step.reasons for step in plan.steps[0].hosts}
     assert reasons == {("settings changed: container_runtime_log_max_size",)}
+
+
+def with_kubelet_config(
+    make_site: Callable[..., Site], components: ComponentSet, folder: Path
+) -> tuple[Site, Inventory]:
+    """The site with another kubelet_config, and its inventory."""
+    site = make_site(config=CONFIG + "kubelet_config: {maxPods: 200}\n")
+    return site, build_inventory(make_context(site, components, folder / ".pai"), dict.fromkeys(ROLES, "1"))
+
+
+def test_changed_kubelet_config_reaches_the_workers_after_the_control_plane(
+    make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory, tmp_path: Path
+) -> None:
+    seen = converged(inventory)
+    for host, role in (("worker1", "worker"), ("worker2", "worker"), ("master", "control_plane")):
+        records = seen[host].roles
+        reads = records[role].model_copy(update={"readers": ("kubelet.service",)})
+        seen[host] = seen[host].model_copy(update={"roles": {**records, role: reads}})
+    changed, after = with_kubelet_config(make_site, components, tmp_path)
+    plan = make_plan(changed, after, seen)
+    assert work_of(plan) == {"master": ["control-plane"], "worker1": ["workers"], "worker2": ["workers"]}
+    reasons = {step.reasons for step in plan.steps[1].hosts}
+    assert reasons == {("settings changed: worker_kubelet_config",)}
+    assert {step.effects for phase in plan.steps for step in phase.hosts} == {("restarts kubelet.service",)}
+
+
+def test_limit_brings_the_control_plane_that_gives_a_changed_kubelet_config(
+    make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory, tmp_path: Path
+) -> None:
+    """A worker that read the former one would be recorded as having the new one."""
+    changed, after = with_kubelet_config(make_site, components, tmp_path)
+    plan = make_plan(changed, after, converged(inventory), limit=["worker2"])
+    assert work_of(plan) == {"master": ["control-plane"], "worker2": ["workers"]}
 
 
 def test_new_version_of_a_role_runs_again(site: Site, context: Context, inventory: Inventory) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.checks.finding import Finding
-from pai_install.preflight.evidence import Evidence, parse_evidence
+from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from pai_install.preflight.judge import judge
 from pai_install.site import Site, load_site
 
@@ -195,24 +195,24 @@ def installed(name: str) -> dict[str, Any]:
     }
 
 
-def timed(evidence: Evidence, *, ahead: float = 0.0, took: float = 2.6) -> Evidence:
+def timed(evidence: PreflightEvidence, *, ahead: float = 0.0, took: float = 2.6) -> PreflightEvidence:
     """With the box's own times around it: the machine's clock is `ahead` seconds, the answer took `took` seconds."""
     asked = evidence.clock.began - (took - 2.0) / 2 - ahead
     clock = evidence.clock.model_copy(update={"asked": asked, "answered": asked + took})
     return evidence.model_copy(update={"clock": clock})
 
 
-def without(evidence: Evidence, part: str) -> Evidence:
+def without(evidence: PreflightEvidence, part: str) -> PreflightEvidence:
     """The machine without one part of its evidence."""
     values = {name: getattr(evidence, name) for name in evidence.model_fields_set if name != part}
-    return Evidence.model_construct(**values)
+    return PreflightEvidence.model_construct(**values)
 
 
 # parts that map names to something: a test gives all of them
 _WHOLE = {"package_sources", "servers", "proxies", "peers", "packages"}
 
 
-def fleet(changes: Mapping[str, Mapping[str, Any]] | None = None, base: Any = good) -> dict[str, Evidence]:
+def fleet(changes: Mapping[str, Mapping[str, Any]] | None = None, base: Any = good) -> dict[str, PreflightEvidence]:
     """Evidence of all machines; `changes`: machine -> part -> value, merged into the good value of that part."""
     found = {}
     for name in NAMES:

@@ -11,7 +11,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.preflight.catalogue import CATALOGUE
 from pai_install.preflight.contact import CONTACT_CHECKS, no_contact
-from pai_install.preflight.evidence import Evidence, parse_evidence
+from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from pai_install.preflight.judge import judge
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
@@ -48,7 +48,7 @@ def test_no_evidence_is_never_a_pass(site: Site) -> None:
 
 def test_each_missing_part_leaves_the_other_checks_alone(site: Site) -> None:
     """Whatever part is missing on one machine: nothing raises, nothing else than its own checks becomes UNKNOWN."""
-    for part in Evidence.model_fields:
+    for part in PreflightEvidence.model_fields:
         if part in ("problems", "sudo_problem", "identity"):
             continue
         seen = fleet()

@@ -12,8 +12,8 @@ import pytest
 from pai_install.checks.check import Check
 from pai_install.checks.runner import results
 from pai_install.checks.verdict import Verdict
-from pai_install.preflight.evidence import Evidence, parse_evidence
-from pai_install.preflight.model import Case, Fleet, MachineJudge, case_of
+from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
+from pai_install.preflight.model import Case, MachineJudge, PreflightFleet, case_of
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
 from tests.unit.preflight.machines import NAMES, good, installed, read_site, timed
@@ -28,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return read_site(Path(tmp_path_factory.mktemp("missing")) / "cluster")
 
 
-def seen(base: Callable[[str], Raw], name: str, raw: Raw) -> dict[str, Evidence]:
+def seen(base: Callable[[str], Raw], name: str, raw: Raw) -> dict[str, PreflightEvidence]:
     """Evidence of all machines, `raw` for the one named."""
     documents = {other: raw if other == name else base(other) for other in NAMES}
     parsed = {other: parse_evidence(document) for other, document in documents.items()}
@@ -36,7 +36,7 @@ def seen(base: Callable[[str], Raw], name: str, raw: Raw) -> dict[str, Evidence]
 
 
 def case(site: Site, base: Callable[[str], Raw], name: str, raw: Raw) -> Case:
-    return case_of(Fleet(site, seen(base, name, raw)), name)
+    return case_of(PreflightFleet(site, seen(base, name, raw)), name)
 
 
 def verdict(check: Check[MachineJudge], about: Case) -> Verdict | None:
@@ -107,7 +107,9 @@ def test_every_check_passes_somewhere_and_has_read_something(site: Site) -> None
     assert {check.id for check in CHECKS} == set(found)
 
 
-@pytest.mark.parametrize("part", [part for part in Evidence.model_fields if part not in ("problems", "sudo_problem")])
+@pytest.mark.parametrize(
+    "part", [part for part in PreflightEvidence.model_fields if part not in ("problems", "sudo_problem")]
+)
 def test_a_part_of_nonsense_is_as_good_as_none(site: Site, part: str) -> None:
     for check in readers(site, good, "master").get(part, []):
         about = case(site, good, "master", {**good("master"), part: "nonsense"})

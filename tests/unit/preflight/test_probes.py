@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.preflight.evidence import Evidence, parse_evidence
+from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from tests.ansible_path import module_util
 
 
@@ -107,7 +107,7 @@ def _fields(value: Any) -> set[str]:
 
 
 def _known(part: str) -> set[str]:
-    annotation = Evidence.model_fields[part].annotation
+    annotation = PreflightEvidence.model_fields[part].annotation
     for inner in (annotation, *getattr(annotation, "__args__", ())):
         for model in (inner, *getattr(inner, "__args__", ())):
             if hasattr(model, "model_fields"):

@@ -83,7 +83,7 @@ def test_text() -> None:
         "  one: 1 (expected: 2)\n"
         "  what to do: boot otherwise\n"
         "\n"
-        "not ready: 1 failure (disk-space), 2 machines looked at in 3 s;"
+        "not ready: 1 failure (disk-space), 2 machines checked in 3 s;"
         " `--force-check ID` lets one pass, at your own risk\n"
     )
 
@@ -91,7 +91,7 @@ def test_text() -> None:
 def test_text_of_everything_shows_what_is_right() -> None:
     assert "can act as root" not in text(report(FINE))
     assert "PASS can act as root [sudo]\n  two\n" in text(report(FINE), everything=True)
-    assert text(report(FINE)).endswith("ready to install: 1 machine looked at in 3 s, 0 warnings\n")
+    assert text(report(FINE)).endswith("ready to install: 1 machine checked in 3 s, 0 warnings\n")
 
 
 def test_alike_findings_are_told_once_and_cut() -> None:

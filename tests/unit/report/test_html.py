@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from pai_install.checks.report.html import Machine
+from pai_install.checks.report.html import ReportMachine
 from pai_install.report.html import html
 from pai_install.report.model import Counts, HostResult, HostStatus, Outcome, PhaseResult
 from tests.unit.report.outcomes import FINE, TROUBLED
@@ -62,7 +62,7 @@ def test_failures_come_first_with_their_remedy_and_passes_are_folded_away() -> N
 
 
 def test_machines_have_role_sku_and_address() -> None:
-    page = html(TROUBLED, title="x", machines=[Machine("one", ("worker",), "a100-8", "10.0.0.2")])
+    page = html(TROUBLED, title="x", machines=[ReportMachine("one", ("worker",), "a100-8", "10.0.0.2")])
     row = page.partition('<td class="name">one</td><td class="one">worker</td>')[2]
     assert row.startswith('<td class="one">a100-8</td>')
     assert "10.0.0.2" in row

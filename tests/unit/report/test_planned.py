@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Inventory, LocalWork, Playbook, Step
 from pai_install.report.diffs import FileChange
-from pai_install.report.planned import moved, plan_data, plan_text
+from pai_install.report.planned import plan_changes, plan_data, plan_text
 
 
 def test_text_groups_machines_by_reason(kit: Any) -> None:
@@ -23,8 +23,8 @@ def test_text_groups_machines_by_reason(kit: Any) -> None:
 
 
 def test_text_names_restarts_below_the_reasons(kit: Any) -> None:
-    effects, remarks = ("restarts docker.service",), ("1 running container of Docker runs on",)
-    steps = (HostStep("a", ("new",), effects, remarks), HostStep("b", ("new",)))
+    effects, impact = ("restarts docker.service",), ("1 running container of Docker runs on",)
+    steps = (HostStep("a", ("new",), effects, impact), HostStep("b", ("new",)))
     plan = kit.plan(Step("runtime", "Install", steps, Playbook("runtime.yml")))
     assert plan_text(plan) == (
         "1. Install (runtime)\n"
@@ -38,8 +38,8 @@ def test_a_restart_that_the_saved_plan_did_not_name_is_a_move(kit: Any) -> None:
     saved = plan_data(kit.plan(kit.phase("base", "one")))
     step = HostStep("one", ("never installed",), ("restarts docker.service",), ("3 running containers",))
     now = kit.plan(Step("base", "Base", (step,), Playbook("base.yml")))
-    assert moved(saved, now) == ("base on one: now also restarts docker.service",)
-    assert moved(plan_data(now), kit.plan(kit.phase("base", "one"))) == ()
+    assert plan_changes(saved, now) == ("base on one: now also restarts docker.service",)
+    assert plan_changes(plan_data(now), kit.plan(kit.phase("base", "one"))) == ()
 
 
 def test_text_of_many_machines_is_short_and_of_none_says_so(kit: Any) -> None:
@@ -88,22 +88,38 @@ def test_every_kind_of_action_is_plain_data_without_secrets(kit: Any) -> None:
     json.dumps(data)
 
 
+def test_a_step_that_can_be_taken_back_says_how(kit: Any) -> None:
+    hosts = (HostStep("one", ("asked for",)), HostStep("two", ("asked for",)))
+    step = Step("cordon", "Cordon", hosts, Playbook("x.yml"), undo=Playbook("y.yml"), undo_verb="node uncordon")
+    plan = kit.plan(step, Step("drain", "Drain", hosts, Playbook("z.yml")))
+    assert plan_text(plan).count("undo: ") == 1
+    assert "   undo: pai-install node uncordon one two\n" in plan_text(plan)
+    phases = plan_data(plan)["phases"]
+    assert phases[0]["undo"] == {
+        "kind": "playbook",
+        "playbook": "y.yml",
+        "variables": {},
+        "command": "pai-install node uncordon one two",
+    }
+    assert phases[1]["undo"] is None
+
+
 def test_other_work_for_the_same_reason_is_a_move(kit: Any) -> None:
     steps = (HostStep("one", ("asked for",)),)
     saved = plan_data(kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 5}))))
     now = kit.plan(Step("drain", "Drain", steps, Playbook("drain.yml", {"grace": 0})))
-    assert moved(saved, now) == ("drainwould do something else",)
+    assert plan_changes(saved, now) == ("drain would do something else",)
 
 
 def test_plan_did_not_move_when_nothing_did(kit: Any) -> None:
     plan = kit.plan(kit.phase("base", "one", "two"))
-    assert moved(json.loads(json.dumps(plan_data(plan))), plan) == ()
+    assert plan_changes(json.loads(json.dumps(plan_data(plan))), plan) == ()
 
 
 def test_every_kind_of_move_is_said(kit: Any) -> None:
     saved = plan_data(kit.plan(kit.phase("base", "one", "two")))
     changed = Step("base", "Base", (HostStep("one", ("a file was deleted",)),), Playbook("base.yml"))
-    assert moved(saved, kit.plan(changed, kit.phase("time", "two"))) == (
+    assert plan_changes(saved, kit.plan(changed, kit.phase("time", "two"))) == (
         "base on two: no longer needed",
         "base on one: now because a file was deleted, before because never installed",
         "time on two: new (never installed)",
@@ -114,8 +130,8 @@ def test_changed_setting_is_a_move_and_a_changed_secret_alone_is_not(kit: Any) -
     plan = kit.plan(kit.phase("base", "one"))
     saved = plan_data(plan)
     other = Inventory(plan.inventory.groups, {**plan.inventory.shared_vars, "x": 1}, plan.inventory.host_vars)
-    assert moved(saved, replace(plan, inventory=other)) == (
+    assert plan_changes(saved, replace(plan, inventory=other)) == (
         "the site's settings or its components are not those of the saved plan",
     )
     rotated = Inventory(plan.inventory.groups, {"ansible_become_password": "another"}, plan.inventory.host_vars)
-    assert moved(saved, replace(plan, inventory=rotated)) == ()
+    assert plan_changes(saved, replace(plan, inventory=rotated)) == ()

@@ -11,7 +11,7 @@ from pai_install.components.model import ComponentSet
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
 from pai_install.run import environment
-from pai_install.run.environment import Product
+from pai_install.run.environment import ProductEnvironment
 from pai_install.run.state import open_state, state_of
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_environment import write_site
@@ -27,7 +27,7 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
 
     state = open_state(tmp_path)
     run = state.new_run(datetime(2026, 3, 1, tzinfo=UTC))
-    with Product().engine(state, run, accept_new=True) as engine:
+    with ProductEnvironment().engine(state, run, accept_new=True) as engine:
         assert isinstance(engine, RunnerEngine)
         assert engine._known_hosts == state.known_hosts
         assert engine._log == run.log
@@ -39,7 +39,7 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
 
 def test_observation_before_components_asks_what_the_parts_want_to_know(site: Any) -> None:
     """The machines are looked at before anything is fetched: what observe.yml needs comes with the connections."""
-    variables = Product().connections(site).shared_vars
+    variables = ProductEnvironment().connections(site).shared_vars
     assert "docker.service" in variables["pai_watched_units"]
     assert "kube-system" in variables["pai_system_namespaces"]
     assert variables["control_plane_endpoint"].endswith(":7443")
@@ -73,4 +73,4 @@ def test_password_that_is_not_there_is_told_before_anything_is_fetched(
     (folder / "config.yaml").write_text("user: admin\npassword: {env: PAI_TEST_UNSET}\n")
     monkeypatch.setattr(environment, "site_components", lambda *_: pytest.fail("components were fetched"))
     with pytest.raises(PaiError, match="PAI_TEST_UNSET is not set"):
-        Product().inventory(load_site(folder).site, state_of(folder), print)
+        ProductEnvironment().inventory(load_site(folder).site, state_of(folder), print)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.engine.processes import Owner
+from pai_install.engine.processes import OwnerProcess
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.lock import holder, site_lock
 
@@ -107,7 +107,7 @@ def test_run_that_is_just_ending_is_waited_for(tmp_path: Path) -> None:
 def test_card_of_another_container_counts_while_its_lock_is_held(tmp_path: Path) -> None:
     def move_away() -> None:
         card = json.loads((tmp_path / "lock.json").read_text())
-        card["owner"] = str(replace(Owner.current(), namespace=1))
+        card["owner"] = str(replace(OwnerProcess.current(), namespace=1))
         (tmp_path / "lock.json").write_text(json.dumps(card))
 
     child = hold(tmp_path)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from pai_install.errors import PaiError
 from pai_install.site.annotate import annotate
-from pai_install.site.load import Reading, read_site
+from pai_install.site.load import SiteReading, read_site
 from pai_install.site.migrate import migrate
 from pai_install.site.problem import text_lines
 from pai_install.site.summary import headline, machine_table, meanings, site_json
@@ -177,7 +177,7 @@ def test_any_old_site_is_migrated_or_refused(data: st.DataObject) -> None:
             _check(new)
 
 
-def _check(directory: Path) -> Reading:
+def _check(directory: Path) -> SiteReading:
     reading = read_site(directory)
     errors = [problem for problem in reading.problems if problem.is_error]
     assert (reading.site is None) == bool(errors)

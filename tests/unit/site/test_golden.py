@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.site.load import Reading, read_site
+from pai_install.site.load import SiteReading, read_site
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "site"
 CASES = sorted(path for path in (GOLDEN / "invalid").iterdir() if path.suffix == ".yaml")
@@ -20,14 +20,14 @@ MARK = b"# <-"
 MARKED = [case for case in CASES if MARK in case.read_bytes()]
 
 
-def read_case(case: Path, site: Path) -> Reading:
+def read_case(case: Path, site: Path) -> SiteReading:
     """Reads the valid site with one file replaced by the case's."""
     shutil.copytree(GOLDEN / "valid", site, dirs_exist_ok=True)
     shutil.copyfile(case, site / case.name.partition(".")[2])
     return read_site(site)
 
 
-def lines_of(reading: Reading, site: Path) -> list[str]:
+def lines_of(reading: SiteReading, site: Path) -> list[str]:
     """Every problem as `file:line:column severity code path: message`, with its remedy below."""
     lines = []
     for problem in reading.problems:

@@ -10,18 +10,18 @@ import pytest
 from pydantic import SecretStr, ValidationError
 
 from pai_install.site import Settings
-from pai_install.site.load import Reading, read_site
+from pai_install.site.load import SiteReading, read_site
 from pai_install.site.settings import NO_EFFECT
 from tests.unit.site.sites import CONFIG, write_site
 
 HTPASSWD = base64.b64encode(b"user:$2y$05$" + b"a" * 53 + b"\n").decode()
 
 
-def read(directory: Path, config: str) -> Reading:
+def read(directory: Path, config: str) -> SiteReading:
     return read_site(write_site(directory, config=CONFIG + config))
 
 
-def codes(reading: Reading) -> dict[str, str]:
+def codes(reading: SiteReading) -> dict[str, str]:
     return {problem.path: problem.code for problem in reading.problems}
 
 

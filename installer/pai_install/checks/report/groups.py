@@ -9,7 +9,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict
 
 
-class Places(NamedTuple):
+class Occurrences(NamedTuple):
     """Where one thing was seen."""
 
     value: str
@@ -17,7 +17,7 @@ class Places(NamedTuple):
     where: tuple[str, ...]
 
 
-class Group(NamedTuple):
+class FindingGroup(NamedTuple):
     """Findings of one verdict, message and remedy. checks: the ids that say so, most often one."""
 
     verdict: Verdict
@@ -32,12 +32,12 @@ class Group(NamedTuple):
         return self.findings[0].action
 
     @property
-    def places(self) -> tuple[Places, ...]:
+    def places(self) -> tuple[Occurrences, ...]:
         """Each thing that was seen, with everywhere that it was."""
         found: dict[tuple[str, str], dict[str, None]] = {}
         for finding in self.findings:
             found.setdefault((finding.value, finding.expected), {})[finding.where] = None
-        return tuple(Places(*seen, tuple(where)) for seen, where in found.items())
+        return tuple(Occurrences(*seen, tuple(where)) for seen, where in found.items())
 
     @property
     def source(self) -> str:
@@ -45,7 +45,7 @@ class Group(NamedTuple):
         return self.findings[0].source
 
 
-def groups(findings: Iterable[Finding], verdicts: Iterable[Verdict]) -> Iterator[Group]:
+def groups(findings: Iterable[Finding], verdicts: Iterable[Verdict]) -> Iterator[FindingGroup]:
     """The findings with one of the verdicts, in the order of the verdicts and of appearance.
 
     FAIL, WARN and the like are told once per check; UNKNOWN once per reason and places, over all checks that a
@@ -57,15 +57,15 @@ def groups(findings: Iterable[Finding], verdicts: Iterable[Verdict]) -> Iterator
         yield from _unanswered(of_verdict) if verdict is Verdict.UNKNOWN else _alike(of_verdict)
 
 
-def _alike(findings: Iterable[Finding]) -> Iterator[Group]:
+def _alike(findings: Iterable[Finding]) -> Iterator[FindingGroup]:
     found: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         found.setdefault((finding.id, finding.message, finding.remedy), []).append(finding)
     for (check, message, remedy), alike in found.items():
-        yield Group(alike[0].verdict, message, remedy, (check,), tuple(alike))
+        yield FindingGroup(alike[0].verdict, message, remedy, (check,), tuple(alike))
 
 
-def _unanswered(findings: Iterable[Finding]) -> Iterator[Group]:
+def _unanswered(findings: Iterable[Finding]) -> Iterator[FindingGroup]:
     reasons: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         reasons.setdefault((finding.id, finding.message.partition("\n")[0]), []).append(finding)
@@ -76,4 +76,4 @@ def _unanswered(findings: Iterable[Finding]) -> Iterator[Group]:
     for (message, _places), checks in found.items():
         first = next(iter(checks.values()))
         remedy = next((finding.remedy for alike in checks.values() for finding in alike if finding.remedy), "")
-        yield Group(Verdict.UNKNOWN, message, remedy, tuple(checks), tuple(first))
+        yield FindingGroup(Verdict.UNKNOWN, message, remedy, tuple(checks), tuple(first))

@@ -22,7 +22,7 @@ from pai_install.system.words import plural, shortened
 SIGNS = {Verdict.FAIL: "✖", Verdict.UNKNOWN: "?", Verdict.WARN: "!", Verdict.PASS: "✔", Verdict.SKIP: "-"}
 
 
-class Machine(NamedTuple):
+class ReportMachine(NamedTuple):
     """What a report says of a machine beside its findings."""
 
     name: str
@@ -45,14 +45,14 @@ class Page:
     title: str
     verdict: Verdict
     headline: str
-    machines: Sequence[Machine] = ()
+    machines: Sequence[ReportMachine] = ()
     links: Sequence[Link] = ()
 
 
 class Row(NamedTuple):
     """One machine, or another subject, in the table of machines."""
 
-    machine: Machine
+    machine: ReportMachine
     verdict: Verdict
     counts: dict[str, int]
     checks: tuple[str, ...]
@@ -85,16 +85,16 @@ def parts(page: Page, findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def rows(machines: Iterable[Machine], findings: Sequence[Finding]) -> list[Row]:
+def rows(machines: Iterable[ReportMachine], findings: Sequence[Finding]) -> list[Row]:
     """Every machine and every other subject, the gravest first; a machine without findings is SKIP."""
     found = by_subject(findings)
     known = {machine.name: machine for machine in machines}
-    known |= {name: Machine(name) for name in found if name not in known}
+    known |= {name: ReportMachine(name) for name in found if name not in known}
     made = [_row(machine, found.get(name, [])) for name, machine in known.items()]
     return sorted(made, key=lambda row: GRAVITY.index(row.verdict))
 
 
-def _row(machine: Machine, findings: Sequence[Finding]) -> Row:
+def _row(machine: ReportMachine, findings: Sequence[Finding]) -> Row:
     checks = dict.fromkeys(finding.id for verdict in OPEN for finding in findings if finding.verdict is verdict)
     return Row(machine, worst(findings), counts(findings), tuple(checks))
 

@@ -14,7 +14,7 @@ Row = tuple[Mapping[str, str], float]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One machine as its metrics tell of it. collected_at: seconds since the epoch, None when it gave no evidence."""
+    """Metrics of one machine. collected_at: seconds since the epoch, None when it returned no evidence."""
 
     machine: str
     findings: Collection[Finding]
@@ -28,7 +28,7 @@ class Target:
 
 
 def metrics(prefix: str, targets: Sequence[Target]) -> str:
-    """Per machine its verdict and counts; per finding that somebody should look at a series of value 1.
+    """Per machine its verdict and counts; per finding that needs attention a series of value 1.
 
     prefix: what all names begin with, "pai_health" for example.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pai_install.checks.finding import Finding, counts, worst
-from pai_install.checks.report.groups import Group, groups
+from pai_install.checks.report.groups import FindingGroup, groups
 from pai_install.checks.verdict import OPEN, Action, Verdict
 from pai_install.system.words import shortened
 
@@ -22,7 +22,7 @@ def finding_lines(findings: Iterable[Finding], verdicts: Iterable[Verdict] = OPE
             yield f"  what to do: {group.remedy}{action}"
 
 
-def _told(group: Group) -> Iterator[str]:
+def _told(group: FindingGroup) -> Iterator[str]:
     yield f"{group.verdict.value} {group.message} [{group.checks[0]}]"
     for finding in group.findings[:_SHOWN]:
         seen = f": {finding.value}" if finding.value else ""
@@ -32,7 +32,7 @@ def _told(group: Group) -> Iterator[str]:
         yield f"  and {len(group.findings) - _SHOWN} more"
 
 
-def _unanswered(group: Group) -> Iterator[str]:
+def _unanswered(group: FindingGroup) -> Iterator[str]:
     places = shortened([finding.where for finding in group.findings], 2)
     yield f"UNKNOWN {group.message} [{shortened(group.checks, 3)}]: {places}"
 

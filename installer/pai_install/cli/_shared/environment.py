@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import click
 
-from pai_install.run.environment import Environment, Product
+from pai_install.run.environment import Environment, ProductEnvironment
 
 
 def environment_of(context: click.Context) -> Environment:
     """That of the whole command line."""
     chosen = context.find_root().obj
-    return chosen if isinstance(chosen, Environment) else Product()
+    return chosen if isinstance(chosen, Environment) else ProductEnvironment()
 
 
 def pass_environment(verb: Callable[..., int]) -> Callable[..., int]:

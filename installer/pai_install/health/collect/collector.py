@@ -2,7 +2,7 @@
 
 Runs on the machine itself with any Python from 3.6 and the standard library alone, and changes nothing.
 Every command and every group of files is read in a child with its own time limit, several at a time. A child
-that cannot be killed (its driver hangs in the kernel) is left behind and reported: that is evidence too.
+that cannot be killed (its driver hangs in the kernel) keeps running and is reported: that is evidence too.
 The verdicts are made elsewhere, from this document.
 """
 
@@ -144,7 +144,7 @@ SECRETS = (
 )
 # World wide names of disks are objects of numbers in smartctl's JSON.
 DISK_NAMES = re.compile(r'("(?:wwn|eui64|nguid)"\s*:\s*)(\{[^{}]*\}|"[^"]*")')
-# Passwords and tokens of registries and proxies are nobody's evidence: they never leave the machine.
+# Passwords and tokens of registries and proxies are no evidence: they never leave the machine.
 MASK = "masked"
 CREDENTIAL_WORDS = ("passw", "token", "secret", "key", "auth")
 CREDENTIAL_VALUE = r"""("(?:[^"\\\n]|\\.)+"|'[^'\n]+'|[^\s"'\[\]{},]+)"""
@@ -343,7 +343,7 @@ def run_jobs(queue: "list[Job]", deadline: float, then: "object") -> "dict[str, 
             if late:
                 # at the deadline many may have to be killed, one after the other
                 job.kill(KILL_WAIT_S if now <= deadline else KILL_WAIT_S / PARALLEL)
-            # Something that the child started may hold its output open for ever: one more second, then go on.
+            # Something that the child started may hold its output open without end: one more second, then go on.
             if late or (job.reap() and (not job.open or now > job.ended + 1)):
                 job.finish(selector)
                 running.remove(job)

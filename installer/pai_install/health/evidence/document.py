@@ -39,7 +39,7 @@ class CommandResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class HealthEvidence:
     """Everything that was collected on one machine.
 
     files: path -> content. facts: name -> value of the collector's readers that succeeded; `broken` names the others.
@@ -57,7 +57,7 @@ class Evidence:
     broken: frozenset[str] = frozenset()
 
 
-def parse_evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
+def parse_evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
     """The typed form of the collector's JSON; unknown keys are ignored.
 
     A value of one of the collector's readers that has another form counts as broken. Raises PaiError when it is not
@@ -71,7 +71,7 @@ def parse_evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
         ) from error
 
 
-def _evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
+def _evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
     version = document.get("schema_version")
     if not isinstance(version, int) or not 1 <= version <= SCHEMA_VERSION:
         raise PaiError(
@@ -83,7 +83,7 @@ def _evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
     read = {
         name: raw.get("value") for name, raw in facts.items() if raw.get("ok") and _has_form(name, raw.get("value"))
     }
-    return Evidence(
+    return HealthEvidence(
         machine=machine,
         collected_at=_finite(document.get("collected_at")),
         boot_id=str(document.get("boot_id") or ""),

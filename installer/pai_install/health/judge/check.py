@@ -8,13 +8,13 @@ from typing import Unpack
 
 from pai_install.checks.check import Check, Words
 from pai_install.checks.result import Result
-from pai_install.health.judge.fleet import Fleet
+from pai_install.health.judge.fleet import HealthFleet
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 
 GpuJudge = Callable[[GpuView, MachineView], Result]
 MachineJudge = Callable[[MachineView], Result | Iterable[Result]]
-FleetJudge = Callable[[Fleet], Iterable[tuple[str, Result]]]
+FleetJudge = Callable[[HealthFleet], Iterable[tuple[str, Result]]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from pai_install.checks.result import skipped, unknown
 from pai_install.checks.runner import results
 from pai_install.checks.verdict import CALM, Action, Verdict, costliest
 from pai_install.cluster.model import Node
-from pai_install.health.evidence.document import Evidence
+from pai_install.health.evidence.document import HealthEvidence
 from pai_install.health.evidence.parse.host import parse_kubernetes_nodes
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.facts import facts_of, snapshot_of
-from pai_install.health.judge.fleet import Fleet, MachineFacts
+from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.rules import FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.judge.view import MachineView
@@ -56,7 +56,7 @@ class MachineReport:
         return costliest(finding.action for finding in self.findings if finding.verdict is Verdict.FAIL)
 
 
-def machine_view(evidence: Evidence, knowledge: Knowledge) -> MachineView:
+def machine_view(evidence: HealthEvidence, knowledge: Knowledge) -> MachineView:
     """One machine with everything its checks may look at."""
     name = evidence.machine
     return MachineView(
@@ -104,7 +104,7 @@ def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[Finding]:
         yield check.finding(machine.name, result, device=gpu.bus_id, source=shared.source, evidence=read)
 
 
-def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[MachineReport]:
+def evaluate(evidence: Iterable[HealthEvidence], knowledge: Knowledge) -> list[MachineReport]:
     """Reports of all machines, in the order of the evidence, those of the comparison included."""
     reports: list[MachineReport] = []
     facts: list[MachineFacts] = []
@@ -121,7 +121,7 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
             nodes = (nodes or {}) | parse_kubernetes_nodes(item.commands["kubernetes_nodes"].stdout)
         else:
             gap = gap or _nodes_gap(view, item)
-    extra = compare(Fleet(tuple(facts), nodes, knowledge.limits, gap))
+    extra = compare(HealthFleet(tuple(facts), nodes, knowledge.limits, gap))
     return [
         MachineReport(
             report.name,
@@ -134,7 +134,7 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
     ]
 
 
-def _nodes_gap(view: MachineView, evidence: Evidence) -> str:
+def _nodes_gap(view: MachineView, evidence: HealthEvidence) -> str:
     """Why a control plane that was asked for its nodes did not name them, '' where none was asked."""
     if "kubernetes_nodes" not in evidence.commands:
         return ""
@@ -145,7 +145,7 @@ def _nodes_gap(view: MachineView, evidence: Evidence) -> str:
     return ""
 
 
-def compare(fleet: Fleet) -> dict[str, list[Finding]]:
+def compare(fleet: HealthFleet) -> dict[str, list[Finding]]:
     """Machine -> findings of the checks over all machines."""
     found: dict[str, list[Finding]] = {}
     for check in FLEET_CHECKS:

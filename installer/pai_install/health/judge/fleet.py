@@ -30,7 +30,7 @@ class MachineFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Fleet:
+class HealthFleet:
     """All machines of a run.
 
     nodes: what Kubernetes says, None when no control plane answered. nodes_gap: why one that was asked did not.

@@ -1,4 +1,4 @@
-"""What a check sees of a GPU, with a record of every value it has looked at.
+"""What a check sees of a GPU, with a record of every value that it read.
 
 The record keeps the law of evidence (checks/evidence.py): a PASS whose check has read anything but a value becomes
 UNKNOWN or SKIP.

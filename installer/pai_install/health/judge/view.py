@@ -1,4 +1,4 @@
-"""What a check sees of a machine, with a record of the commands and files it has looked at.
+"""What a check sees of a machine, with a record of the commands and files that it read.
 
 What is not there raises NotObservedError, so that a check cannot take it for a good sign.
 """
@@ -13,7 +13,7 @@ from pai_install.checks.evidence import NotObservedError, Record
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.document import CommandResult, Evidence
+from pai_install.health.evidence.document import CommandResult, HealthEvidence
 from pai_install.health.evidence.parse import kernel_log, links, nvidia
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
@@ -35,7 +35,7 @@ class MachineView:
 
     def __init__(
         self,
-        evidence: Evidence,
+        evidence: HealthEvidence,
         *,
         limits: Limits,
         catalogue: Mapping[int, XidMeaning],
@@ -194,7 +194,7 @@ class MachineView:
         if result is None or result.missing:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi is not installed")
         if result.timed_out:
-            return NotObservedError(Verdict.UNKNOWN, "nvidia-smi gave no answer: the driver hangs")
+            return NotObservedError(Verdict.UNKNOWN, "nvidia-smi did not answer: the driver hangs")
         for command, parse in (
             ("nvidia_smi_xml", nvidia.parse_xml),
             ("nvidia_smi_text", nvidia.parse_text),
@@ -237,13 +237,13 @@ class MachineView:
         )
 
     @cached_property
-    def _pci(self) -> tuple[links.PciDevice, ...] | None:
+    def _pci(self) -> tuple[links.LspciDevice, ...] | None:
         if not self.available("lspci"):
             return None
         return links.parse_lspci(self._evidence.commands["lspci"].stdout)
 
     @property
-    def pci(self) -> tuple[links.PciDevice, ...]:
+    def pci(self) -> tuple[links.LspciDevice, ...]:
         """The devices of lspci. Raises NotObservedError when it did not run."""
         self.output("lspci")
         return self._pci or ()

@@ -64,7 +64,7 @@ def offer(count: str) -> bool:
 
 
 def main() -> None:
-    """Keeps the offer up, also after the kubelet has registered the node anew."""
+    """Keeps the offer up, also after the kubelet has registered the node again."""
     said = ""
     while True:
         says = "the node has not joined a cluster"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pai_install.checks.evidence import peek, require
 from pai_install.checks.result import Result, failed, passed, skipped, warned
-from pai_install.preflight.evidence import Clock, Evidence
+from pai_install.preflight.evidence import Clock, PreflightEvidence
 from pai_install.preflight.model import Case, machine_check
 
 _SLACK_SECONDS = 0.3  # events reach us a little after what they tell
@@ -98,6 +98,6 @@ def time_service(case: Case) -> Result | None:
     return warned(f"{running} runs, but the clock is not synchronised", seen.chrony or running, "synchronised")
 
 
-def _synchronised(evidence: Evidence) -> bool:
+def _synchronised(evidence: PreflightEvidence) -> bool:
     # either of the two is enough
     return peek(evidence.time).synchronised is True or evidence.time.chrony == "Normal"

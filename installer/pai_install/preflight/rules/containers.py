@@ -77,7 +77,7 @@ def _membership(case: Case) -> Result:
 
 
 def _authority(case: Case) -> str:
-    """The digest of this cluster's certificate; empty when the first control plane has none or gave no evidence."""
+    """The digest of this cluster's certificate; empty when the first control plane has none or returned no evidence."""
     leader = case.fleet.evidence.get(case.fleet.leader)
     return leader.kubernetes.authority if leader is not None and leader.has("kubernetes") else ""
 

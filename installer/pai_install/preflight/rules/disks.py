@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pai_install.checks.result import Result, failed, passed, skipped, warned
 from pai_install.preflight import needs
-from pai_install.preflight.evidence import Mount
+from pai_install.preflight.evidence import FileSystem
 from pai_install.preflight.model import Case, machine_check, size_text
 from pai_install.site.quantity import QuantityError, parse_bytes
 
@@ -26,7 +26,7 @@ _NO_DOCKER_ROOT = ("overlay", "nfs", "nfs4", "cifs", "tmpfs", "fuse", "9p")
 class _Disk:
     """The paths that share a file system. least: bytes that must be free; enough: that should be."""
 
-    mount: Mount
+    mount: FileSystem
     paths: tuple[str, ...]
     least: int
     enough: int
@@ -149,7 +149,7 @@ def etcd_disk(case: Case) -> Result | None:
 
 def _disks(case: Case) -> list[_Disk]:
     wanted = needs.space(case.site, case.machine)
-    groups: dict[str, list[Mount]] = {}
+    groups: dict[str, list[FileSystem]] = {}
     for mount in case.evidence.mounts:
         groups.setdefault(mount.device or mount.mount_point, []).append(mount)
     return [

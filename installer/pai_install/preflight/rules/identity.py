@@ -25,7 +25,7 @@ COPIED = f"the machines are copies of one image; {_RENEW}"
     remedy="sudo hostnamectl set-hostname NAME on this machine, or correct layout.yaml",
 )
 def hostname(case: Case) -> Result | None:
-    """The machine calls itself as the layout does."""
+    """The host name is the one in the layout."""
     seen, wanted = _identity(case).hostname, case.name
     if seen.partition(".")[0].lower() == wanted.lower():
         return passed(seen, message="the host name is the one in layout.yaml")
@@ -102,7 +102,7 @@ def product_uuid(case: Case) -> Result | None:
     "listen on it",
 )
 def address(case: Case) -> Result | None:
-    """The machine has the address of the layout on an interface of its own, and shares its MAC with nobody."""
+    """The machine has the address of the layout on an interface of its own, and a MAC address of its own."""
     wanted = case.machine.hostip
     interfaces = case.evidence.interfaces
     own = own_interfaces(case.machine, case.evidence)

@@ -112,7 +112,7 @@ def limits(case: Case) -> Result | None:
     remedy="nothing, if the machine needs no swap: apply runs swapoff, comments fstab lines and masks units",
 )
 def swap(case: Case) -> Result | None:
-    """Nothing swaps, now and after the next boot."""
+    """Swap is off, now and after a reboot."""
     seen = case.evidence.swap
     active = () if case.evidence.container else seen.active  # a container's /proc/swaps shows the host's
     sources = [*(f"on now: {name}" for name in active), *(f"/etc/fstab: {line}" for line in seen.fstab)]

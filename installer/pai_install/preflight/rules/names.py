@@ -62,7 +62,7 @@ def _is_loopback(server: str) -> bool:
     remedy="correct apt's sources on this machine, its proxy (Acquire::http::Proxy) or the route to them",
 )
 def package_sources(case: Case) -> Result | None:
-    """The distribution's packages can be had."""
+    """The distribution's packages can be installed."""
     seen = case.evidence.package_sources
     if not seen:
         remedy = "write a package source into /etc/apt/sources.list.d on this machine"

@@ -11,6 +11,7 @@ from pai_install.site.migrate.emit import settings_text
 from pai_install.site.migrate.model import NewDevice, NewMachine, NewSite, NewSku, Note, odd_control_planes
 from pai_install.site.problem import SiteInvalid, short
 from pai_install.site.reader import read_document
+from pai_install.system.words import plural
 
 LAYOUT_NAMES = ("layout.yaml", "cluster-configuration.yaml")
 _MARKERS = frozenset({"gpu", "os", "k8s-role", "nodename", "etcdid", "username", "sshport", "docker-data"})
@@ -169,9 +170,7 @@ def _settings(source: Path, machines: list[dict[str, str]], common: dict[str, st
 def _notes(layout: Document, machines: list[dict[str, str]]) -> list[Note]:
     entries = [*_entries(layout, "machine-list"), *_entries(layout, "machine-sku")]
     found = Counter(key for entry in entries for key in entry if key in _DROPPED)
-    notes = [
-        Note(f"{key} ({count} {'entry' if count == 1 else 'entries'})", _DROPPED[key]) for key, count in found.items()
-    ]
+    notes = [Note(f"{key} ({plural(count, 'entry', 'entries')})", _DROPPED[key]) for key, count in found.items()]
     if _docker_data(machines):
         notes = [note for note in notes if not note.what.startswith("docker-data ")]
     passwords = {entry["password"] for entry in machines if entry.get("password")}

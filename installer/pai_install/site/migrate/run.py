@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.load import CONFIG, LAYOUT, SERVICES, Reading, read_site
+from pai_install.site.load import CONFIG, LAYOUT, SERVICES, SiteReading, read_site
 from pai_install.site.migrate.csv_site import MASTERS, WORKERS, read_csv_site
 from pai_install.site.migrate.emit import layout_text
 from pai_install.site.migrate.layout_v0 import LAYOUT_NAMES, is_v0, read_v0_site
@@ -23,7 +23,7 @@ class Migration:
     origin: str
     files: tuple[Path, ...]
     notes: tuple[Note, ...]
-    reading: Reading
+    reading: SiteReading
 
 
 def migrate(source: Path, target: Path) -> Migration:

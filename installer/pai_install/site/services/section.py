@@ -41,7 +41,7 @@ _REMEDIES = 100
 
 
 class Section(FrozenModel):
-    """A mapping of services-configuration.yaml. A key that nobody knows gives a warning, one without value is absent.
+    """A mapping of services-configuration.yaml. An unknown key gives a warning; one without value is absent.
 
     OpenPAI ignored unknown keys, so they never are errors.
     """

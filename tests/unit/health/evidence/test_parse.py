@@ -88,7 +88,7 @@ def test_xml_counts_mig_devices_and_lists_processes() -> None:
     texts = h100() | {"mig_devices": "3", "processes": "5,C,python,100 MiB;6,G,Xorg,N/A"}
     gpu = nvidia.parse_xml(smi_xml([texts])).gpus[0]
     assert gpu.mig_devices == 3
-    assert gpu.processes == (nvidia.Process("5", "C", "python", 100.0), nvidia.Process("6", "G", "Xorg", None))
+    assert gpu.processes == (nvidia.GpuProcess("5", "C", "python", 100.0), nvidia.GpuProcess("6", "G", "Xorg", None))
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_text_form() -> None:
     assert gpu.texts["clocks_throttle_reasons/hw_slowdown"] == "Not Active"
     assert gpu.texts["clocks_throttle_reasons/hw_slowdown/hw_thermal_slowdown"] == "Active"
     assert gpu.texts["ecc_errors/volatile/sram_uncorrectable_sec_ded"] == "3"
-    assert gpu.processes == (nvidia.Process("11327", "C", "/root/a b", 2566.0),)
+    assert gpu.processes == (nvidia.GpuProcess("11327", "C", "/root/a b", 2566.0),)
     assert report.stray == ("WARNING: infoROM is corrupted at gpu 0001:00:00.0",)
 
 

@@ -97,7 +97,7 @@ def test_clocks_of_machines_of_one_sku_are_compared_with_the_middle_one() -> Non
         for name, offset in (("a", "0.001"), ("b", "-0.002"), ("c", "-0.3"))
     ]
     assert verdicts(fleet(*boxes), "peers-clock") == {"a": PASS, "b": PASS, "c": WARN}
-    assert verdicts(fleet(*boxes[1:]), "peers-clock") == {}  # of two nobody can say which is the odd one
+    assert verdicts(fleet(*boxes[1:]), "peers-clock") == {}  # of two machines, either could be the odd one
 
 
 def node(name: str, gpus: str | None, *, ready: str = "True", cordoned: str = "", **extra: str) -> str:

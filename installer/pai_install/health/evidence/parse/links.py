@@ -61,7 +61,7 @@ def parse_nvlink_errors(text: str) -> dict[int, dict[str, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class PciDevice:
+class LspciDevice:
     """One line of `lspci -Dnn`. lost: the device answers ff to everything."""
 
     bus_id: str
@@ -71,22 +71,22 @@ class PciDevice:
     lost: bool
 
 
-def parse_lspci(text: str) -> tuple[PciDevice, ...]:
+def parse_lspci(text: str) -> tuple[LspciDevice, ...]:
     """Every device of the bus."""
     found = []
     for line in text.splitlines():
         if match := _LSPCI.match(line.strip()):
             bus_id, device_class, vendor, device, rest = match.groups()
-            found.append(PciDevice(normalise_bus_id(bus_id), device_class, vendor, device, "rev ff" in rest))
+            found.append(LspciDevice(normalise_bus_id(bus_id), device_class, vendor, device, "rev ff" in rest))
     return tuple(found)
 
 
-def nvidia_gpus(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
+def nvidia_gpus(devices: tuple[LspciDevice, ...]) -> tuple[LspciDevice, ...]:
     """NVIDIA display and 3D controllers."""
     return tuple(device for device in devices if device.vendor == "10de" and device.device_class in ("0300", "0302"))
 
 
-def nvswitches(devices: tuple[PciDevice, ...]) -> tuple[PciDevice, ...]:
+def nvswitches(devices: tuple[LspciDevice, ...]) -> tuple[LspciDevice, ...]:
     """NVIDIA bridges: the NVSwitches of a board."""
     return tuple(device for device in devices if device.vendor == "10de" and device.device_class == "0680")
 

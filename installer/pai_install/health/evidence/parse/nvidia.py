@@ -29,7 +29,7 @@ class ParseError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class GpuProcess:
     """One process that a GPU names; memory in MiB, None when not given."""
 
     pid: str
@@ -44,7 +44,7 @@ class Gpu:
 
     bus_id: str
     texts: Mapping[str, str]
-    processes: tuple[Process, ...] = ()
+    processes: tuple[GpuProcess, ...] = ()
     mig_devices: int = 0
 
     @property
@@ -131,7 +131,7 @@ def _xml_gpu(element: ET.Element, index: int) -> Gpu:
     _flatten(element, "", texts)
     bus_id = element.get("id") or texts.get("pci/pci_bus_id") or f"gpu {index}"
     processes = tuple(
-        Process(
+        GpuProcess(
             pid=(info.findtext("pid") or "").strip(),
             kind=(info.findtext("type") or "").strip(),
             name=(info.findtext("process_name") or "").strip(),
@@ -211,7 +211,7 @@ def _text_gpu(bus_id: str, lines: list[str]) -> Gpu:
         elif processes and "process_id/" in path:
             processes[-1][stack[-1][1]] = value.strip()
     found = tuple(
-        Process(row["pid"], row.get("type", ""), row.get("name", ""), _mib(row.get("used_gpu_memory")))
+        GpuProcess(row["pid"], row.get("type", ""), row.get("name", ""), _mib(row.get("used_gpu_memory")))
         for row in processes
     )
     return Gpu(normalise_bus_id(bus_id), texts, found, sum(line.strip() == "MIG Device" for line in lines))

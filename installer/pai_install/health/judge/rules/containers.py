@@ -133,7 +133,7 @@ def _in_container(machine: MachineView, command: str, runtime: str) -> Result:
 
 def _not_run(result: CommandResult, runtime: str) -> Result:
     if result.timed_out or result.not_started:
-        return unknown(f"the container in {runtime} gave no answer in time")
+        return unknown(f"the container in {runtime} did not answer in time")
     if _NO_IMAGE.search(result.text):
         return unknown(f"the image is not on the machine in {runtime}", result.text[-200:])
     return failed(f"a container with all GPUs did not run in {runtime}", result.text[-200:], "runs")

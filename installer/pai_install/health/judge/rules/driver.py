@@ -53,7 +53,7 @@ def responds(machine: MachineView) -> Result:
         stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
         after = " and could not be killed" if result.unkillable else ""
         return failed(
-            f"the driver hangs: nvidia-smi gave no answer{after}", f"{result.duration_s:.0f} s{stuck}", "an answer"
+            f"the driver hangs: nvidia-smi does not answer{after}", f"{result.duration_s:.0f} s{stuck}", "an answer"
         )
     if result.not_started:
         return unknown("nvidia-smi was not reached in time")
@@ -76,7 +76,7 @@ def responds(machine: MachineView) -> Result:
 def exit_status(machine: MachineView) -> Result:
     result = machine.result("nvidia_smi_xml")
     if result is None or result.missing or result.rc is None:
-        return unknown("nvidia-smi gave no exit status")
+        return unknown("nvidia-smi has no exit status")
     text = result.text
     if "Driver/library version mismatch" in text:
         return failed(
@@ -159,7 +159,7 @@ def _maintained(branch: int, version: str, *, oldest_ends: bool) -> Result:
         return unknown(f"branch {branch} is newer than what this program knows of", version)
     if branch not in maintained and not (oldest_ends and branch in products().ended_branches):
         newest = ", ".join(str(number) for number in maintained)
-        return warned(f"branch {branch} gets no fixes any more", version, f"one of {newest}", action=Action.CONFIG)
+        return warned(f"branch {branch} no longer gets fixes", version, f"one of {newest}", action=Action.CONFIG)
     return passed(version)
 
 

@@ -8,14 +8,14 @@ from pai_install.checks.result import Result, failed, passed, skipped, unknown, 
 from pai_install.checks.verdict import Action
 from pai_install.cluster.model import Node
 from pai_install.health.judge.check import fleet_check
-from pai_install.health.judge.fleet import Fleet, MachineFacts
+from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 
 _NO_ANSWER = (
     "on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes; crictl ps -a shows the API server"
 )
 
 
-def _node_of(fleet: Fleet, machine: MachineFacts) -> Node | Result:
+def _node_of(fleet: HealthFleet, machine: MachineFacts) -> Node | Result:
     if fleet.nodes is None and fleet.nodes_gap:
         return unknown(f"the control plane did not answer: {fleet.nodes_gap}", remedy=_NO_ANSWER)
     if fleet.nodes is None:
@@ -32,7 +32,7 @@ def _node_of(fleet: Fleet, machine: MachineFacts) -> Node | Result:
     remedy="journalctl -u kubelet on the machine",
     action=Action.DRAIN,
 )
-def ready(fleet: Fleet) -> Iterator[tuple[str, Result]]:
+def ready(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     for machine in fleet.machines:
         node = _node_of(fleet, machine)
         yield machine.name, node if isinstance(node, Result) else _readiness(node)
@@ -59,7 +59,7 @@ def _readiness(node: Node) -> Result:
     "it keeps a sick GPU sick",
     action=Action.DRAIN,
 )
-def gpus(fleet: Fleet) -> Iterator[tuple[str, Result]]:
+def gpus(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     for machine in fleet.machines:
         if not (machine.nvidia or machine.expected.device) or not machine.expected.worker:
             continue
@@ -67,7 +67,7 @@ def gpus(fleet: Fleet) -> Iterator[tuple[str, Result]]:
         yield machine.name, node if isinstance(node, Result) else _offer(node, machine, fleet)
 
 
-def _offer(node: Node, machine: MachineFacts, fleet: Fleet) -> Result:
+def _offer(node: Node, machine: MachineFacts, fleet: HealthFleet) -> Result:
     device = machine.expected.device or "nvidia.com/gpu"
     mig = sum(amount for name, amount in node.allocatable.items() if name.startswith("nvidia.com/mig-"))
     seen = machine.gpus if device.startswith("nvidia.com/") else None
@@ -84,18 +84,18 @@ def _offer(node: Node, machine: MachineFacts, fleet: Fleet) -> Result:
     if seen is not None and offered != seen and not shared:
         return failed("Kubernetes and nvidia-smi disagree on the number of GPUs", value, str(wanted))
     if seen is None and device.startswith("nvidia.com/"):
-        return unknown("nvidia-smi gave no answer to compare with", value)
+        return unknown("cannot compare: nvidia-smi did not answer", value)
     return passed(value, str(wanted), message="every GPU is offered several times (time slicing)" if shared else "")
 
 
-def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Result:
+def _no_offer(device: str, machine: MachineFacts, fleet: HealthFleet) -> Result:
     """The reason. If no node offers the resource, the plugin is at fault, and draining nodes would not help."""
     nvidia = device.startswith("nvidia.com/")
     nowhere = all(device not in node.allocatable for node in (fleet.nodes or {}).values())
     action = Action.CONFIG if nowhere else None
     if nvidia and machine.gpus is None:
         message = (
-            f"Kubernetes offers no {device}, and nvidia-smi gave no answer: the driver is missing or does not work"
+            f"Kubernetes offers no {device}, and nvidia-smi did not answer: the driver is missing or does not work"
         )
         remedy = "install or repair the driver; the device plugin notices that by itself within a minute"
         return failed(message, action=action, remedy=remedy)
@@ -109,7 +109,7 @@ def _no_offer(device: str, machine: MachineFacts, fleet: Fleet) -> Result:
 
 def _mig_offer(mig: float, machine: MachineFacts) -> Result:
     if machine.gpus is None:
-        return unknown("nvidia-smi gave no answer to compare with", f"{mig:g}")
+        return unknown("cannot compare: nvidia-smi did not answer", f"{mig:g}")
     if mig != machine.mig_devices:
         return failed("Kubernetes offers another number of MIG devices than there are", f"{mig:g}", machine.mig_devices)
     return passed(f"{mig:g} MIG devices", machine.mig_devices)

@@ -307,7 +307,7 @@ def leak(gpu: GpuView, machine: MachineView) -> Result:
 
 
 def _group(groups: dict[str, Any], pid: str) -> str:
-    """The control group of a process; '' for one that ended before it was looked at."""
+    """The control group of a process; '' for one that ended before it was read."""
     entry = groups.get(pid)
     return str(entry.get("cgroup", "")) if isinstance(entry, dict) else ""
 
@@ -339,5 +339,5 @@ def stray(gpu: GpuView, machine: MachineView) -> Result:
     if outside:
         return warned("processes outside any container or job use the GPU", ", ".join(outside[:4]), "none")
     if not all(_group(groups, process.pid) for process in used):
-        return unknown("not every process of the GPU could be looked at")
+        return unknown("not every process of the GPU could be inspected")
     return passed(f"{len(used)} processes, all contained")

@@ -72,7 +72,7 @@ def _state_of(port: FabricPort, *, alive: bool) -> Result:
             value,
             "ACTIVE, LinkUp",
             device=port.name,
-            remedy="plug it in, or switch a port off that nobody uses: mlxlink -d DEVICE --port_state DN",
+            remedy="plug it in, or switch an unused port off: mlxlink -d DEVICE --port_state DN",
         )
     if not _up(port):
         return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)

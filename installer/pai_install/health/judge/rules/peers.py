@@ -10,9 +10,9 @@ from pai_install.checks.limits import Limits
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
 from pai_install.health.judge.check import FleetCheck, fleet_check
-from pai_install.health.judge.fleet import Fleet, MachineFacts
+from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 
-_FEWEST = 3  # of two nobody can say which is the odd one
+_FEWEST = 3  # of two machines, either could be the odd one
 
 # trait -> title, remedy
 TRAITS = {
@@ -29,7 +29,7 @@ TRAITS = {
 }
 
 
-def groups(fleet: Fleet) -> dict[str, list[MachineFacts]]:
+def groups(fleet: HealthFleet) -> dict[str, list[MachineFacts]]:
     """SKU -> machines; machines without one are not compared."""
     found: dict[str, list[MachineFacts]] = {}
     for machine in fleet.machines:
@@ -55,7 +55,7 @@ def _trait_check(trait: str) -> FleetCheck:
 TRAIT_CHECKS = tuple(_trait_check(trait) for trait in TRAITS)
 
 
-def _compare(trait: str, fleet: Fleet) -> Iterator[tuple[str, Result]]:
+def _compare(trait: str, fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     title = TRAITS[trait][0]
     for sku, machines in groups(fleet).items():
         stated = [machine.traits[trait] for machine in machines if machine.traits.get(trait)]
@@ -87,7 +87,7 @@ def _verdict(value: str, usual: str, majority: str, title: str) -> Result:
     source="etcd",
     remedy="see clock-offset on that machine",
 )
-def clocks(fleet: Fleet) -> Iterator[tuple[str, Result]]:
+def clocks(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     most = fleet.limits.number("clock-spread-seconds")
     masters = [machine for machine in fleet.machines if machine.expected.control_plane]
     yield from _spread(masters, most, "the other control planes", fewest=2)
@@ -123,7 +123,7 @@ def _spread(machines: Sequence[MachineFacts], most: float, others: str, *, fewes
     remedy="see nccl-all-reduce on that machine",
     action=Action.DRAIN,
 )
-def bandwidth(fleet: Fleet) -> Iterator[tuple[str, Result]]:
+def bandwidth(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     for sku, machines in groups(fleet).items():
         speeds = {machine.name: machine.bandwidth for machine in machines if machine.bandwidth is not None}
         for name, speed in speeds.items():

@@ -59,7 +59,7 @@ def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     lost = [path for path, text in errors.items() if "is lost" in text.lower()]
     if lost:
         return failed(
-            "the GPU is lost: the driver cannot reach it any more", f"GPU is lost ({len(lost)} fields)", "reachable"
+            "the GPU is lost: the driver can no longer reach it", f"GPU is lost ({len(lost)} fields)", "reachable"
         )
     reset = [path for path, text in errors.items() if "requires reset" in text.lower()]
     if reset:
@@ -134,9 +134,7 @@ def inforom(machine: MachineView) -> list[Result]:
 def persistence(gpu: GpuView, _machine: MachineView) -> Result:
     word = gpu.word(fields.PERSISTENCE, "enabled", "disabled")
     if word == "disabled":
-        return warned(
-            "persistence mode is off: every job starts the driver anew", word, "enabled", action=Action.CONFIG
-        )
+        return warned("persistence mode is off: every job restarts the driver", word, "enabled", action=Action.CONFIG)
     return passed(word, "enabled")
 
 

@@ -165,7 +165,7 @@ def power(gpu: GpuView, _machine: MachineView) -> Result:
     rule="WARN more than power-limit-percent below the default",
     limits=("power-limit-percent",),
     source="own",
-    remedy="nvidia-smi -i BUS_ID -pl DEFAULT, if nobody lowered it on purpose",
+    remedy="nvidia-smi -i BUS_ID -pl DEFAULT, unless the limit was lowered on purpose",
 )
 def power_limit(gpu: GpuView, machine: MachineView) -> Result:
     limit, default = gpu.number(fields.POWER_LIMIT), gpu.number(fields.POWER_DEFAULT)

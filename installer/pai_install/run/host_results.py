@@ -9,7 +9,7 @@ from typing import Any
 from pai_install.checks.finding import Finding, parse_finding
 from pai_install.engine.base import Event, EventKind
 from pai_install.redact import Redactor
-from pai_install.report.explain import explain
+from pai_install.report.causes import cause_of
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, TaskRecord
 
 _EVIDENCE_CHARACTERS = 4000
@@ -34,7 +34,7 @@ class _Host:
     unreachable: Event | None = None
 
 
-class Tally:
+class HostResults:
     """Takes the events of one phase, gives the result of each host; secrets are masked in what it keeps."""
 
     def __init__(self, hosts: Sequence[str], redactor: Redactor) -> None:
@@ -112,7 +112,7 @@ def failure_of(event: Event, redactor: Redactor) -> Failure:
     """What a failed or unreachable event says, with the likely cause where it is a known one."""
     result = redactor.mapping(event.result)
     message, evidence = _message(result), _evidence(result)
-    known = explain(f"{message}\n{evidence}", unreachable=event.kind is EventKind.UNREACHABLE)
+    known = cause_of(f"{message}\n{evidence}", unreachable=event.kind is EventKind.UNREACHABLE)
     return Failure(
         host=event.host,
         task=redactor.text(event.task),

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pai_install.report.explain import explain, known_causes
+from pai_install.report.causes import cause_of, known_causes
 
 UNREACHABLE = {
     "host-key-changed": "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.",
@@ -48,14 +48,14 @@ FAILED = {
 
 @pytest.mark.parametrize(("cause", "text"), UNREACHABLE.items())
 def test_unreachable_machine(cause: str, text: str) -> None:
-    found = explain(text, unreachable=True)
+    found = cause_of(text, unreachable=True)
     assert found is not None
     assert found.id == cause
 
 
 @pytest.mark.parametrize(("cause", "text"), FAILED.items())
 def test_failed_step(cause: str, text: str) -> None:
-    found = explain(f"non-zero return code\n{text}")
+    found = cause_of(f"non-zero return code\n{text}")
     assert found is not None
     assert found.id == cause
 
@@ -71,15 +71,15 @@ def test_every_cause_has_an_example_a_sentence_and_a_remedy() -> None:
 
 @pytest.mark.parametrize("text", ["", "non-zero return code", "the field 'x' is required", "assertion failed"])
 def test_unknown_words_get_no_cause(text: str) -> None:
-    assert explain(text) is None
+    assert cause_of(text) is None
 
 
 def test_machine_that_cannot_be_reached_always_gets_a_remedy() -> None:
-    found = explain("some new words of ssh", unreachable=True)
+    found = cause_of("some new words of ssh", unreachable=True)
     assert found is not None
     assert "ssh" in found.remedy
 
 
 def test_refused_connection_of_a_step_is_not_taken_for_ssh() -> None:
-    found = explain("Get http://10.0.0.1/: Connection refused")
+    found = cause_of("Get http://10.0.0.1/: Connection refused")
     assert found is None or not found.id.startswith("ssh")

@@ -1,4 +1,4 @@
-"""Which machines may be touched for the first time: what preflight says before an installation. Pure."""
+"""Exclude machines that fail preflight, before the first change to them; pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _MACHINE_ID = "machine-id"
 
 
 @dataclass(frozen=True, slots=True)
-class Admission:
-    """phase: every machine that was looked at, and those refused. findings: each FAIL that refuses one."""
+class PreflightGate:
+    """phase: every machine that preflight checked, and those refused. findings: each FAIL that refuses one."""
 
     phase: PhaseResult
     findings: tuple[Finding, ...] = ()
@@ -31,9 +31,9 @@ class Admission:
         return {host: result.why for host, result in self.phase.hosts.items() if result.status is HostStatus.REFUSED}
 
 
-def admission(
+def preflight_gate(
     report: PreflightReport, *, looked_at: Collection[str], planned: Collection[str], leader: str
-) -> Admission:
+) -> PreflightGate:
     """Refuses the machines with a FAIL; and, where the leader is one of them, all that have work.
 
     A machine that preflight only could not talk to is not refused: the run itself names it. leader: the control
@@ -45,7 +45,7 @@ def admission(
         for host in planned:
             why.setdefault(host, f"preflight refused {leader}, which the other machines need")
     hosts = {host: _result(why.get(host, "")) for host in dict.fromkeys((*looked_at, *why))}
-    return Admission(PhaseResult(PREFLIGHT, TITLE, round(report.duration_s, 3), hosts), tuple(failed))
+    return PreflightGate(PhaseResult(PREFLIGHT, TITLE, round(report.duration_s, 3), hosts), tuple(failed))
 
 
 def against_all(

@@ -11,22 +11,22 @@ from pai_install.engine.base import EventKind
 from pai_install.engine.replay import load_stream
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, HostStatus
-from pai_install.run.tally import Tally, failure_of
+from pai_install.run.host_results import HostResults, failure_of
 from tests.unit.runs import done, event
 
 STREAMS = Path(__file__).parents[1] / "engine" / "streams"
 NOTHING = Redactor(())
 
 
-def tally_of(stream: str) -> Tally:
-    tally = Tally(("a", "b", "c"), NOTHING)
+def collected_from(stream: str) -> HostResults:
+    collected = HostResults(("a", "b", "c"), NOTHING)
     for step in load_stream(STREAMS / f"{stream}.jsonl"):
-        tally.add(step)
-    return tally
+        collected.add(step)
+    return collected
 
 
 def test_recorded_failure_has_cause_and_place() -> None:
-    results = tally_of("failed").results(complete=True)
+    results = collected_from("failed").results(complete=True)
     assert [results[host].status.value for host in "abc"] == ["ok", "failed", "ok"]
     failure = results["b"].failure
     assert failure is not None
@@ -39,7 +39,7 @@ def test_recorded_failure_has_cause_and_place() -> None:
 
 
 def test_recorded_unreachable_host_is_explained() -> None:
-    results = tally_of("unreachable").results(complete=True)
+    results = collected_from("unreachable").results(complete=True)
     assert results["c"].status is HostStatus.UNREACHABLE
     assert results["c"].failure is not None
     assert "Connection refused" in results["c"].failure.message
@@ -47,22 +47,22 @@ def test_recorded_unreachable_host_is_explained() -> None:
 
 
 def test_recorded_findings_are_collected() -> None:
-    found = {(finding.subject, finding.id): finding.verdict.value for finding in tally_of("findings").findings}
+    found = {(finding.subject, finding.id): finding.verdict.value for finding in collected_from("findings").findings}
     assert found["b", "swap-off"] == "FAIL"
     assert found["a", "swap-off"] == "PASS"
     assert len(found) == 6
 
 
 def test_second_run_is_unchanged_apart_from_the_loop() -> None:
-    assert tally_of("again").results(complete=True)["a"].counts.changed == 1
+    assert collected_from("again").results(complete=True)["a"].counts.changed == 1
 
 
 def test_phase_that_ended_early_for_no_machines_fault_is_no_success() -> None:
     """An ignored error in a run_once task: Ansible stops, says 2, and counts no machine as failed."""
-    tally = Tally(("a", "b"), NOTHING)
+    collected = HostResults(("a", "b"), NOTHING)
     for step in done(event("ok", "a"), event("ignored", "a", msg="no route to the leader"), rc=2):
-        tally.add(step)
-    results = tally.results(complete=True)
+        collected.add(step)
+    results = collected.results(complete=True)
     assert {result.status for result in results.values()} == {HostStatus.FAILED}
     failure = results["b"].failure
     assert failure is not None
@@ -71,12 +71,12 @@ def test_phase_that_ended_early_for_no_machines_fault_is_no_success() -> None:
 
 def test_hosts_that_the_phase_never_came_to_are_left() -> None:
     """A play ends when all of its hosts fail, and takes the plays after it with it."""
-    assert Tally(("x",), NOTHING).results(complete=True)["x"].status is HostStatus.LEFT
-    assert Tally(("x",), NOTHING).results(complete=False)["x"].status is HostStatus.INTERRUPTED
+    assert HostResults(("x",), NOTHING).results(complete=True)["x"].status is HostStatus.LEFT
+    assert HostResults(("x",), NOTHING).results(complete=False)["x"].status is HostStatus.INTERRUPTED
 
 
 def test_censored_failure_says_that_it_is_censored() -> None:
-    failure = tally_of("no_log").results(complete=True)["a"].failure
+    failure = collected_from("no_log").results(complete=True)["a"].failure
     assert failure is not None
     assert "handles secrets" in failure.message
 
@@ -123,16 +123,16 @@ def test_odd_results_are_still_failures(kit: Any, result: dict[str, Any]) -> Non
 
 
 def test_without_ansibles_count_the_events_decide(kit: Any) -> None:
-    tally = Tally(("a", "b"), NOTHING)
-    tally.add(kit.event("failed", "a", msg="x"))
-    results = tally.results(complete=False)
+    collected = HostResults(("a", "b"), NOTHING)
+    collected.add(kit.event("failed", "a", msg="x"))
+    results = collected.results(complete=False)
     assert results["a"].status is HostStatus.FAILED
     assert results["b"].status is HostStatus.INTERRUPTED
 
 
 def test_every_kind_of_event_about_a_host_has_a_weight(kit: Any) -> None:
-    tally = Tally((), NOTHING)
+    collected = HostResults((), NOTHING)
     for kind in set(EventKind) - {EventKind.DONE, EventKind.TASK_START}:
-        tally.add(kit.event(kind.value, "a"))
-    counts = tally.results(complete=True)["a"].counts
+        collected.add(kit.event(kind.value, "a"))
+    counts = collected.results(complete=True)["a"].counts
     assert counts == Counts(ok=3, changed=1, failed=1, unreachable=1, skipped=1, tasks=5)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class Cause:
     """id: kebab-case name of the cause; cause and remedy: one sentence each."""
 
     id: str
@@ -243,24 +243,24 @@ _TABLE = (
 
 _COMPILED = tuple((known, re.compile(known.words, re.IGNORECASE)) for known in _TABLE)
 
-_SILENT = Explanation(
+_SILENT = Cause(
     "machine-silent",
     "The machine could not be reached over SSH.",
     "Try `ssh` to the machine by hand; then run the same command again.",
 )
 
 
-def explain(text: str, *, unreachable: bool = False) -> Explanation | None:
+def cause_of(text: str, *, unreachable: bool = False) -> Cause | None:
     """The likely cause of a failure whose message and output are `text`; None when it is not a known one.
 
     unreachable: the connection failed, not a step on the machine.
     """
     for known, pattern in _COMPILED:
         if (unreachable or not known.only_unreachable) and pattern.search(text):
-            return Explanation(known.id, known.cause, known.remedy)
+            return Cause(known.id, known.cause, known.remedy)
     return _SILENT if unreachable else None
 
 
-def known_causes() -> tuple[Explanation, ...]:
+def known_causes() -> tuple[Cause, ...]:
     """Every cause in the table, for the documentation."""
-    return tuple(Explanation(known.id, known.cause, known.remedy) for known in _TABLE)
+    return tuple(Cause(known.id, known.cause, known.remedy) for known in _TABLE)

@@ -10,7 +10,7 @@ from pai_install.plan.observed import Observed
 from pai_install.preflight.contact import CONTACT_CHECKS
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.model import HostStatus
-from pai_install.run.admission import admission, against_all
+from pai_install.run.preflight_gate import against_all, preflight_gate
 
 HOSTS = ("master", "one", "two")
 
@@ -25,22 +25,22 @@ def fail(host: str, check: str = "swap") -> Finding:
 
 def test_everybody_is_let_in_where_nothing_fails() -> None:
     warning = Finding("swap", Verdict.WARN, "one", "is on")
-    found = admission(report(warning), looked_at=HOSTS, planned=HOSTS, leader="master")
+    found = preflight_gate(report(warning), looked_at=HOSTS, planned=HOSTS, leader="master")
     assert (found.refused, found.findings) == ({}, ())
     assert {result.status for result in found.phase.hosts.values()} == {HostStatus.OK}
     assert found.phase.duration_s == 2.0
 
 
 def test_every_reason_is_told_and_the_others_go_on() -> None:
-    found = admission(report(fail("two"), fail("two", "ports")), looked_at=HOSTS, planned=HOSTS, leader="master")
+    found = preflight_gate(report(fail("two"), fail("two", "ports")), looked_at=HOSTS, planned=HOSTS, leader="master")
     assert found.refused == {"two": "swap is wrong [swap]; ports is wrong [ports]"}
     assert [finding.id for finding in found.findings] == ["swap", "ports"]
     assert found.phase.hosts["one"].status is HostStatus.OK
 
 
 def test_without_the_leader_nobody_is_touched() -> None:
-    """Also machines that are no newcomers: their work needs the control plane."""
-    found = admission(report(fail("master")), looked_at=("master", "one"), planned=HOSTS, leader="master")
+    """Also machines that are no new_machines: their work needs the control plane."""
+    found = preflight_gate(report(fail("master")), looked_at=("master", "one"), planned=HOSTS, leader="master")
     assert found.refused == {
         "master": "swap is wrong [swap]",
         "one": "preflight refused master, which the other machines need",
@@ -50,7 +50,7 @@ def test_without_the_leader_nobody_is_touched() -> None:
 
 @pytest.mark.parametrize("check", CONTACT_CHECKS)
 def test_dead_machine_is_named_by_the_run_and_not_refused(check: str) -> None:
-    assert admission(report(fail("master", check)), looked_at=HOSTS, planned=HOSTS, leader="master").refused == {}
+    assert preflight_gate(report(fail("master", check)), looked_at=HOSTS, planned=HOSTS, leader="master").refused == {}
 
 
 def seen(name: str, identity: str, *nodes: dict[str, str]) -> Observed:
@@ -64,7 +64,7 @@ def test_copy_of_a_machine_that_works_already_is_refused() -> None:
     assert [(item.id, item.verdict, item.subject, item.message) for item in found.findings] == [
         ("machine-id", Verdict.FAIL, "new", "one has the same machine id")
     ]
-    refused = admission(found, looked_at=("new",), planned=("new",), leader="master").refused
+    refused = preflight_gate(found, looked_at=("new",), planned=("new",), leader="master").refused
     assert refused == {"new": "one has the same machine id [machine-id]"}
 
 
