@@ -70,9 +70,9 @@ class Record(_Model):
     @model_validator(mode="after")
     def whole(self) -> Record:
         """What it offers is among what it has sums of."""
-        for item in (*self.files, *self.manifests):
-            if item.path not in self.contents:
-                raise ValueError(f"{item.path} has no sum")
+        for path in (*(item.path for item in self.files), *(item.path for item in self.manifests)):
+            if path not in self.contents:
+                raise ValueError(f"{path} has no sum")
         for image in self.images:
             if not any(path.startswith(f"{image.layout}/") for path in self.contents):
                 raise ValueError(f"{image.layout} has no sums")
