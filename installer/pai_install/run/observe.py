@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pai_install.engine.base import Event, RunRequest
+from pai_install.plain import one_line
 from pai_install.plan.model import HostStep, Inventory, Playbook, Step
 from pai_install.report.model import OBSERVE, PhaseResult
 from pai_install.report.notices import PhaseFinished, PhaseStarted
@@ -27,7 +28,7 @@ class Look:
     def missed(self) -> dict[str, str]:
         """The hosts that could not be looked at, and why."""
         return {
-            host: result.failure.message if result.failure else "the machine returned no facts"
+            host: one_line(result.failure.message) if result.failure else "the machine returned no facts"
             for host, result in self.phase.hosts.items()
             if host not in self.results
         }
