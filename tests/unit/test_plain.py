@@ -127,4 +127,4 @@ def test_forged_advice_is_told_as_the_machines(tmp_path: Path) -> None:
 
 def test_forged_verdict_about_another_machine_is_none(tmp_path: Path) -> None:
     _text, data = hostile_outcome(tmp_path)
-    assert [(item["subject"], item["verdict"]) for item in data["findings"]] == [("two", "FAIL"), ("two", "UNKNOWN")]
+    assert [(item["subject"], item["verdict"]) for item in data["findings"]] == [("two", "UNKNOWN"), ("two", "FAIL")]
