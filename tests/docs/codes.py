@@ -15,10 +15,11 @@ MEANINGS = {
     ),
     ExitCode.PREFLIGHT_FAILED: (
         (
-            "Refused before anything was touched: a failed preflight check, something missing on this box (a program,"
+            "Refused before anything was touched: a failed preflight check, something missing on the dev box (a "
+            "program,"
             " a component that cannot be had, the right to write into the site's folder), another run at work on the"
             " site, a setting that a running cluster cannot change, a saved plan that does not hold any more, or a no"
-            " to the question whether to go on. Also when this box's disk is full."
+            " to the question whether to go on. Also when the dev box's disk is full."
         ),
         "Do what the message says, then run the same command again.",
     ),

@@ -217,7 +217,7 @@ def _ran(events: Path, phase: str, machine: str) -> bool:
 
 
 def traces(subnet: str) -> list[str]:
-    """What a lab of that subnet left behind on this box: mounts, interfaces, network namespaces, processes."""
+    """What a lab of that subnet left behind on the dev box: mounts, interfaces, network namespaces, processes."""
     dashes, digits = subnet.replace(".", "-"), "".join(f"{int(part):02x}" for part in subnet.split("."))
     mounts = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
     links = [path.name for path in Path("/sys/class/net").iterdir()]

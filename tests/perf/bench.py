@@ -1,6 +1,7 @@
 """`make bench`: measurements as one JSON document; nothing is asserted.
 
-An installation and an `apply` that has nothing to do are measured on a lab of its own, which needs root.
+An installation, an `apply` that has nothing to do and one that adds a machine are measured on a lab of its own, which
+needs root.
 PAI_BENCH_SITE names a site whose cluster runs instead: its last installation is read from its reports.
 """
 
@@ -20,8 +21,8 @@ from pai_install.site import load_site
 from tests.perf.big_site import MACHINES, write_site
 from tests.perf.budgets import Measure, document
 from tests.perf.code_size import code_size
-from tests.perf.lab_runs import install_measures, last_install, no_op_measures
-from tests.perf.own_lab import own_lab
+from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
+from tests.perf.own_lab import add_machine, own_lab
 from tests.perf.process import ROOT, cost_of, pai_install, python, this_machine
 
 HELP_RUNS = 5
@@ -44,7 +45,7 @@ def help_time() -> list[Measure]:
 
 
 def big_site() -> list[Measure]:
-    """Validation of a site of a thousand machines; then, in another process, reading, inventory and two plans of it."""
+    """Validation of a site of a thousand machines; then, in another process, reading, inventory and plans of it."""
     with tempfile.TemporaryDirectory() as name:
         write_site(Path(name))
         validated = cost_of(pai_install("validate", "--site", name, "--format", "json"))
@@ -58,6 +59,7 @@ def big_site() -> list[Measure]:
         Measure("plan_1000_wall", planned.wall_s, note),
         Measure("plan_1000_cpu", planned.cpu_s),
         Measure("plan_1000_memory", planned.memory_mib),
+        Measure("plan_one_more_steps_elsewhere", sizes["steps_elsewhere_for_one_more"], "machine 1001"),
         Measure("inventory_1000_size", sizes["inventory_bytes"] / MIB),
         Measure("saved_plan_1000_size", sizes["plan_bytes"] / MIB),
     ]
@@ -79,6 +81,14 @@ def cluster(directory: Path) -> tuple[list[Measure], dict[str, str]]:
     except CalledProcessError as error:
         skipped["lab_no_op"] = f"apply ended with {error.returncode}"
     return measures, skipped
+
+
+def join(directory: Path) -> list[Measure]:
+    """One more machine in a lab of the bench. Raises CalledProcessError when a step fails."""
+    newcomer = add_machine(directory)
+    plan = cost_of(pai_install("plan", "--no-diff", "--site", str(directory), "--format", "json"))
+    done = cost_of(pai_install("apply", "--site", str(directory), "--yes", "--format", "json"))
+    return join_measures(done.wall_s, json.loads(plan.output), json.loads(done.output), newcomer)
 
 
 def health() -> Mapping[str, float]:
@@ -111,8 +121,10 @@ def bench(site: Path | None) -> dict[str, object]:
     def lab() -> None:
         with nullcontext(site) if site else own_lab() as directory:
             told, untold = cluster(directory)
-        measures.extend(told)
-        skipped.update(untold)
+            measures.extend(told)
+            skipped.update(untold)
+            if site is None:
+                measures.extend(join(directory))
 
     attempt("cluster", lab)
     return document(machine, measures, health=numbers, skipped=skipped)

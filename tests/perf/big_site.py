@@ -78,14 +78,29 @@ def results(inventory: Inventory) -> Iterator[tuple[str, dict[str, Any]]]:
         yield host, {"ansible_facts": {"pai": facts}}
 
 
+def converged(inventory: Inventory) -> dict[str, Observed]:
+    """Every machine as it should be."""
+    return {host: parse_observed(result) for host, result in results(inventory)}
+
+
+def steps_of_others(site: Site, before: Mapping[str, Observed]) -> int:
+    """Planned steps of the machines of `before`, which are as a smaller site wanted them; all others are new."""
+    inventory = inventory_of(site)
+    seen = {host: before.get(host, Observed(hostname=host)) for host in inventory.host_vars}
+    planned = make_plan(site, inventory, seen)
+    return sum(host.host in before for step in planned.steps for host in step.hosts)
+
+
 def plan(folder: Path) -> dict[str, int]:
-    """Plans a site twice: all machines new, and all as they should be. Gives bytes and counts of both."""
+    """Plans a site thrice: all machines new; all as they should be; and one more. Gives bytes and counts."""
     site = load_site(folder).site
     inventory = inventory_of(site)
-    as_should_be: dict[str, Observed] = {host: parse_observed(result) for host, result in results(inventory)}
+    as_should_be = converged(inventory)
     nothing = make_plan(site, inventory, as_should_be)
     everything = make_plan(site, inventory, {host: Observed(hostname=host) for host in inventory.host_vars})
+    write_site(folder, len(site.machines) + 1)
     return {
+        "steps_elsewhere_for_one_more": steps_of_others(load_site(folder).site, as_should_be),
         "inventory_bytes": len(json.dumps(inventory.as_ansible())),
         "plan_bytes": len(json.dumps(plan_data(everything, ()))),
         "steps": sum(len(phase.hosts) for phase in everything.steps),

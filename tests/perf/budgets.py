@@ -38,6 +38,7 @@ BUDGETS: Mapping[str, Budget] = {
     "plan_1000_wall": Budget("s", 5),
     "plan_1000_cpu": Budget("s"),
     "plan_1000_memory": Budget("MiB", 300),
+    "plan_one_more_steps_elsewhere": Budget("steps", 0),
     "inventory_1000_size": Budget("MiB"),
     "saved_plan_1000_size": Budget("MiB"),
     "module_lines_median": Budget("lines", 110),  # "about 100"
@@ -48,6 +49,9 @@ BUDGETS: Mapping[str, Budget] = {
     "lab_no_op_wall": Budget("s", 15),
     "lab_no_op_tasks_per_machine": Budget("tasks", 10),
     "lab_no_op_changed": Budget("tasks", 0),
+    "lab_join_wall": Budget("s", 120),
+    "lab_join_steps_elsewhere": Budget("steps", 0),
+    "lab_join_changed_elsewhere": Budget("tasks", 0),
     "lab_install_wall": Budget("s", 120),
     "lab_install_tasks_per_worker": Budget("tasks", 60),
     "lab_install_changed_per_worker": Budget("tasks"),

@@ -47,3 +47,18 @@ def no_op_measures(wall_s: float, report: Report) -> list[Measure]:
         Measure("lab_no_op_tasks_per_machine", max((count["tasks"] for count in counts), default=0)),
         Measure("lab_no_op_changed", sum(count["changed"] for count in counts)),
     ]
+
+
+def join_measures(wall_s: float, plan: Report, report: Report, newcomer: str) -> list[Measure]:
+    """What one more machine cost: wall time of its `apply`; planned steps and changed tasks on all the others.
+
+    The proof at the end is no such step: it looks, and changes nothing.
+    """
+    phases = [phase for phase in plan["phases"] if phase["name"] not in ("verify", "health")]
+    steps = [step["host"] for phase in phases for step in phase["hosts"] if step["host"] != newcomer]
+    changed = {host: counts["changed"] for host, counts in report["hosts"].items() if host != newcomer}
+    return [
+        Measure("lab_join_wall", wall_s, f"{len(changed)} machines were there"),
+        Measure("lab_join_steps_elsewhere", len(steps), ", ".join(sorted(set(steps)))),
+        Measure("lab_join_changed_elsewhere", sum(changed.values())),
+    ]

@@ -12,6 +12,13 @@ from pathlib import Path
 from tests.perf.process import ROOT, cost_of, pai_install
 
 SUBNET = "172.30.86"
+NEWCOMER = "lab-worker3"
+ENTRY = f"""
+  - hostname: {NEWCOMER}
+    hostip: {SUBNET}.14
+    machine-type: lab-master
+    pai-worker: "true"
+"""
 
 
 @contextmanager
@@ -35,3 +42,11 @@ def own_lab() -> Iterator[Path]:
             yield site
         finally:
             cost_of(pai_install("lab", "down", "--site", str(site), "--yes"))
+
+
+def add_machine(site: Path) -> str:
+    """Writes one more worker into the layout and starts it; its name. Raises CalledProcessError when that fails."""
+    layout = site / "layout.yaml"
+    layout.write_text(layout.read_text().rstrip() + ENTRY)
+    cost_of(pai_install("lab", "up", "--site", str(site), "--yes"))
+    return NEWCOMER

@@ -17,7 +17,7 @@ from tests.perf.bench import bench, cluster
 from tests.perf.big_site import inventory_of, plan, results, write_site
 from tests.perf.budgets import Measure
 from tests.perf.code_size import STANDALONE, code_size
-from tests.perf.lab_runs import install_measures, last_install, no_op_measures
+from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
 from tests.perf.process import Cost, cost_of, this_machine
 
 
@@ -68,6 +68,7 @@ class TestBigSite:
     def test_is_planned_new_and_as_it_should_be(self, site_dir: Path) -> None:
         found = plan(site_dir)
         assert found["steps_when_converged"] == 0
+        assert found["steps_elsewhere_for_one_more"] == 0
         everywhere = {"base": 5, "time": 5, "runtime": 5}
         expected = {
             **everywhere,
@@ -153,6 +154,20 @@ class TestRuns:
             "lab_no_op_wall": 7.5,
             "lab_no_op_tasks_per_machine": 4,
             "lab_no_op_changed": 3,
+        }
+
+    def test_join_counts_what_it_does_to_the_others(self) -> None:
+        phases = [
+            {"name": "base", "hosts": [{"host": "new"}, {"host": "a"}]},
+            {"name": "verify", "hosts": [{"host": "b"}]},
+        ]
+        measures = join_measures(
+            40.0, {"phases": phases}, report({"a": counts(9, 2), "b": counts(3), "new": counts(50, 30)}), "new"
+        )
+        assert values(measures) == {
+            "lab_join_wall": 40.0,
+            "lab_join_steps_elsewhere": 1,
+            "lab_join_changed_elsewhere": 2,
         }
 
 

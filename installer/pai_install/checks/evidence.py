@@ -152,7 +152,7 @@ def peek(part: Part) -> Part:
     return cast("Part", part._model) if isinstance(part, _View) else part  # noqa: SLF001 - its own other half
 
 
-def require(part: Part | None, name: str, why: str = "it was not seen") -> Part:
+def require(part: Part | None, name: str, why: str = "not collected") -> Part:
     """A part of the evidence. Raises NotObservedError when it is missing."""
     if part is None:
         raise NotObservedError(Verdict.UNKNOWN, f"no evidence of {name.replace('_', ' ')}: {why}")

@@ -15,7 +15,7 @@ _ALWAYS = ("id", "verdict", "subject", "message", "value", "expected", "remedy")
 class Finding(NamedTuple):  # a tuple: a thousand machines with eight GPUs make a third of a million
     """One verdict about one subject.
 
-    id: the check, kebab-case, e.g. "cluster-dns". subject: a machine, "cluster" or "this box". device: a bus id, port
+    id: the check, kebab-case, e.g. "cluster-dns". subject: a machine, "cluster" or "dev box". device: a bus id, port
     or disk of it. message: one sentence. value and expected: what was seen and what should be there, as text.
     remedy: what to do; empty for PASS and SKIP. source: whose rule or limit it is. evidence: what was read.
     """

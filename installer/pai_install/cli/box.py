@@ -1,4 +1,4 @@
-"""What the operating system of this box refuses, in words that say what to do about it."""
+"""Errors of the dev box's operating system, as messages with a remedy."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _WORDS = {errno.EEXIST: "something else is there already"}
 
 
 def refused_by_box(error: OSError) -> PaiError | None:
-    """What the user is told, where it is this box and no bug: no right, no room, something in the way; else None."""
+    """What the user is told, where it is the dev box and no bug: no right, no room, something in the way; else None."""
     remedy = _REMEDIES.get(error.errno or 0)
     if remedy is None or isinstance(error, ConnectionError):
         return None
     reason = _WORDS.get(error.errno or 0) or os.strerror(error.errno or 0)
     where = _path(error)
     return PaiError(
-        f"{where} cannot be used: {reason}" if where else f"this box refuses: {reason}",
+        f"{where} cannot be used: {reason}" if where else f"the dev box refuses: {reason}",
         remedy=remedy,
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

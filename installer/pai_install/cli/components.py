@@ -1,4 +1,4 @@
-"""`pai-install components list|fetch|status|bundle`: what is pinned, and what of it is on this box."""
+"""`pai-install components list|fetch|status|bundle`: what is pinned, and what of it is on the dev box."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ def fetch_(
     output_format: str,
     yes: bool,
 ) -> int:
-    """Bring everything a site needs into the cache of this box, verified."""
+    """Bring everything a site needs into the cache of the dev box, verified."""
     choice = _choose(site_dir, source, mirror_url, bundle, kubernetes_version)
     lacking = requirements(choice.selection, choice.source)
     if lacking:
-        click.echo(f"needed on this box, as Debian packages: {' '.join(lacking)}", err=True)
+        click.echo(f"needed on the dev box, as Debian packages: {' '.join(lacking)}", err=True)
         if yes or click.confirm("Install them now?", err=True):
             install(lacking)
     result = fetch(choice.selection, choice.source, progress=lambda line: click.echo(line, err=True))

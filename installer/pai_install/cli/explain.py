@@ -27,7 +27,7 @@ Rooms = Mapping[str, Mapping[str, Check[Any]]]
 def command(*, site_dir: Path, check: str | None, output_format: str) -> int:
     """Say what CHECK reads, its rule, its numbers and whose they are, and what to do; without it list all checks.
 
-    CHECK may also be an Xid of NVIDIA's driver: 79 or xid-79.
+    CHECK may also be an Xid of the NVIDIA driver: 79 or xid-79.
     """
     from pai_install.health.judge.explain import xid_number  # noqa: PLC0415 - the rules load only when needed
 

@@ -10,6 +10,7 @@ import click
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli.options import site_option
 from pai_install.errors import ExitCode
+from pai_install.plan.literal import literal
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
 from pai_install.site import load_site
@@ -21,6 +22,7 @@ from pai_install.site import load_site
 def command(*, site_dir: Path, environment: Environment) -> int:
     """Print the Ansible inventory of the site as YAML (its JSON form): `ansible-playbook -i FILE playbooks/site.yml`.
 
+    What the site says is marked as text for Ansible ("__ansible_unsafe"), so that none of it is a template.
     It holds the passwords of the site where the site has any: keep the file to yourself.
     """
     site = load_site(site_dir).site
@@ -28,5 +30,5 @@ def command(*, site_dir: Path, environment: Environment) -> int:
     found = environment.inventory(site, state, lambda line: click.echo(line, err=True)).as_ansible()
     known_hosts = f"-o UserKnownHostsFile={state.known_hosts.resolve()}"
     found["all"]["vars"]["ansible_ssh_common_args"] = known_hosts
-    click.echo(json.dumps(found, indent=2))
+    click.echo(json.dumps(literal(found), indent=2))
     return ExitCode.OK

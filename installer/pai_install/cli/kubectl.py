@@ -28,9 +28,9 @@ TIMEOUT_S = 2.0
 def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
     """Run kubectl on the site's cluster: pai-install kubectl -- get nodes.
 
-    With several control planes, the first of them that answers is asked. Where this box has no kubectl yet, or no way
-    to port 6443, kubectl runs on a control plane over SSH: files are read there then, so give them by standard input,
-    as in: kubectl -- apply -f - < FILE.
+    kubectl asks the first control plane that answers. Where the dev box has no kubectl yet, or cannot reach port 6443,
+    kubectl runs on a control plane over SSH and reads files there; give local files by standard input, as in:
+    kubectl -- apply -f - < FILE.
     """
     site = load_site(site_dir).site
     state = state_of(site_dir)

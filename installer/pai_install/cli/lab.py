@@ -1,4 +1,4 @@
-"""`pai-install lab`: throw-away machines for a site on this box."""
+"""`pai-install lab`: throw-away machines for a site on the dev box."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pai_install.site import load_site
 
 @click.group(name="lab")
 def command() -> None:
-    """Throw-away machines for a site on this box: real systemd, sshd and apt, no hardware of their own.
+    """Throw-away machines for a site on the dev box: real systemd, sshd and apt, no hardware of their own.
 
     They are systemd-nspawn containers with the site's names and addresses; docs/lab.md says what is real in them
     and what is not. Needs root.
@@ -53,7 +53,7 @@ def _say(line: str) -> None:
 def up_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
     """Bring every machine of the site to running; machines that run are left alone.
 
-    Debian packages that are missing on this box are named and installed only after a yes.
+    Debian packages that are missing on the dev box are named and installed only after a yes.
     """
     spec = _spec(site_dir)
     report = up(spec, confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
@@ -144,7 +144,7 @@ def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
 def gpu_command(*, site_dir: Path, name: str, state: str) -> int:
     """Have the stand-ins for GPUs of machine NAME show healthy or sick ones.
 
-    Machines whose type has nvidia.com/gpu have stand-ins for nvidia-smi and for what the kernel shows of GPUs.
+    Machines whose SKU has nvidia.com/gpu have stand-ins for nvidia-smi and for what the kernel shows of GPUs.
     """
     spec = _spec(site_dir)
     click.echo(show(spec, spec.machine(name), GpuState(state)))

@@ -44,7 +44,7 @@ VERBS: dict[str, str] = {
     "explain": "Say what a check reads, its rule and numbers, and what to do.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",
-    "lab": "Throw-away machines on this box: up, down, status, ssh.",
+    "lab": "Throw-away machines on the dev box: up, down, status, ssh.",
 }
 
 

@@ -35,7 +35,7 @@ def command(*, site_dir: Path | None, yes: bool, environment: Environment) -> in
     began = time.monotonic()
     folder = site_dir or _lab_site()
     site = load_site(folder).site
-    _step(1, "packages on this box")
+    _step(1, "packages on the dev box")
     _install_packages(site, yes=yes)
     _step(2, "machines of the lab")
     lab.up(lab.spec_of(site), confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
@@ -63,7 +63,7 @@ def _install_packages(site: Site, *, yes: bool) -> None:
     lacking = component_requirements(site)
     if not lacking:
         return
-    _say(f"this box lacks the Debian packages {', '.join(lacking)}")
+    _say(f"the dev box lacks the Debian packages {', '.join(lacking)}")
     if not yes and not click.confirm("install them now?", err=True):
         raise PaiError(
             "the components cannot be built without these packages",

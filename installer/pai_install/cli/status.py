@@ -29,15 +29,15 @@ from pai_install.site.load import load_site
 
 @click.command
 @site_option
-@click.option("--offline", is_flag=True, help="Only what this box knows; no machine is asked.")
+@click.option("--offline", is_flag=True, help="Only what the dev box knows; ask no machine.")
 @format_option
 @pass_environment
 def command(*, site_dir: Path, offline: bool, output_format: str, environment: Environment) -> int:
     """Show machines, cluster, what is not as the site says, and the last run; changes nothing.
 
     Exit code 6 when a machine cannot be looked at, 5 when one does not answer, 7 when the cluster is not well or
-    not proven. While another run works on the site, only what this box knows is shown. Nothing is fetched: without
-    the site's components on this box it does not look for what is not as the site says.
+    not proven. While another run works on the site, only what the dev box knows is shown. Nothing is fetched: without
+    the site's components on the dev box it does not look for what is not as the site says.
     """
     found = status(site_dir, environment, offline=offline)
     if output_format == "json":

@@ -40,7 +40,7 @@ PROOFS: tuple[Check[None], ...] = (
     ),
     Check(
         id="time-sync",
-        title="chrony keeps the clock",
+        title="chrony synchronises the clock",
         judge=None,
         reads="chronyc -n tracking",
         rule="FAIL without a source, or more than 0.1 s off, 20 s long",

@@ -48,7 +48,7 @@ def open_url(url: str, *, headers: Mapping[str, str] | None = None) -> http.clie
             raise
         raise PaiError(
             f"{url}: the server answered {error.code} {error.reason}",
-            remedy="check the component source of the site and that this box may reach it",
+            remedy="check the component source of the site and that the dev box may reach it",
         ) from error
     except (OSError, http.client.HTTPException) as error:
         raise PaiError(

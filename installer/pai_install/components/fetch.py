@@ -42,7 +42,7 @@ def cached(selection: Selection, source: Source, cache: Path | None = None) -> d
 
 
 def requirements(selection: Selection, source: Source, cache: Path | None = None) -> tuple[str, ...]:
-    """Debian packages this box lacks to fetch what is not in the cache yet, sorted."""
+    """Debian packages the dev box lacks to fetch what is not in the cache yet, sorted."""
     wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
     return missing(package for pick in wanted for package in source.debian_packages(pick))
 
@@ -56,7 +56,7 @@ def fetch(selection: Selection, source: Source, cache: Path | None = None, progr
     try:
         return _fetch(selection, source, Store(cache or default_cache()), progress)
     except PaiError as error:
-        if error.exit_code is ExitCode.STEP_FAILED:  # no machine was touched: it is this box that lacks something
+        if error.exit_code is ExitCode.STEP_FAILED:  # no machine was touched: it is the dev box that lacks something
             error.exit_code = ExitCode.PREFLIGHT_FAILED
         raise
 
@@ -84,7 +84,7 @@ def _check_box(wanted: Sequence[Pick], source: Source, store: Store) -> None:
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
-            f"this box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            f"the dev box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
             remedy=f"run: apt-get install {' '.join(lacking)}",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

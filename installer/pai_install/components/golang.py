@@ -1,4 +1,4 @@
-"""The Go client: found on this box or fetched through the module proxy, and the environment builds run in."""
+"""The Go client: found on the dev box or fetched through the module proxy, and the environment builds run in."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def go_command(wanted: GoToolchain, architecture: Architecture, folder: Path, pr
         return Path(found)
     kept = folder / f"go{wanted.version}" / "bin/go"
     if not kept.exists():
-        progress(f"go {wanted.version}: fetching the toolchain (no Go this new on this box)")
+        progress(f"go {wanted.version}: fetching the toolchain (the dev box has none this new)")
         fetch_toolchain(wanted, architecture, kept.parent.parent)
     return kept
 
@@ -60,7 +60,7 @@ def fetch_toolchain(wanted: GoToolchain, architecture: Architecture, target: Pat
     if architecture not in wanted.toolchain:
         raise PaiError(
             f"no checksum of Go {wanted.version} for {architecture} is pinned",
-            remedy=f"install Go {wanted.version} or newer on this box",
+            remedy=f"install Go {wanted.version} or newer on the dev box",
         )
     module = f"golang.org/toolchain@v0.0.1-go{wanted.version}.linux-{architecture}"
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _download_zip(module: str, target: Path) -> None:
     choices = proxies(os.environ)
     if not choices:
         raise PaiError(
-            "no Go on this box and GOPROXY names no module proxy to fetch it from",
+            "no Go on the dev box and GOPROXY names no module proxy to fetch it from",
             remedy="install Go or set GOPROXY",
         )
     failures: list[str] = []
@@ -100,7 +100,7 @@ def _download_zip(module: str, target: Path) -> None:
     raise PaiError(
         f"the Go toolchain {version} cannot be fetched",
         details="\n".join(failures),
-        remedy="check GOPROXY, or install Go on this box",
+        remedy="check GOPROXY, or install Go on the dev box",
     )
 
 

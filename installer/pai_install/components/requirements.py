@@ -1,4 +1,4 @@
-"""What this box must have before components can be built, as names of Debian packages."""
+"""What the dev box must have before components can be built, as names of Debian packages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROBES = {
 
 
 def missing(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those of the packages that this box lacks, sorted."""
+    """Those of the packages that the dev box lacks, sorted."""
     return tuple(sorted(name for name in set(packages) if not _present(PROBES[name])))
 
 
@@ -31,7 +31,7 @@ def _present(probe: str) -> bool:
 
 
 def install(packages: Iterable[str]) -> None:
-    """Installs Debian packages on this box; raises PaiError with apt's words when that fails or is not allowed."""
+    """Installs Debian packages on the dev box; raises PaiError with apt's words when that fails or is not allowed."""
     names = list(packages)
     if os.geteuid() != 0:
         raise PaiError(

@@ -38,7 +38,7 @@ class Source(Protocol):
         ...
 
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
-        """Debian packages this box needs to make it."""
+        """Debian packages the dev box needs to make it."""
         ...
 
     def disk_mb(self, pick: Pick) -> int:
@@ -57,9 +57,9 @@ def recipe_key(name: str, version: str, recipe: Mapping[str, Any]) -> str:
 
 
 def box_architecture() -> Architecture:
-    """The architecture of this box by Go's and Debian's name; raises PaiError for one that is not supported."""
+    """The architecture of the dev box by Go's and Debian's name; raises PaiError for one that is not supported."""
     names: dict[str, Architecture] = {"x86_64": "amd64", "aarch64": "arm64"}
     machine = platform.machine()
     if machine not in names:
-        raise PaiError(f"this box is a {machine}; x86_64 and aarch64 are supported")
+        raise PaiError(f"the dev box is a {machine}; supported are x86_64 and aarch64")
     return names[machine]

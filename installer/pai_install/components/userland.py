@@ -1,6 +1,6 @@
 """What images need below their programs: users and folders, and for some the tools of Debian packages.
 
-Packages come through this box's own apt sources and keys into folders of their own; nothing is installed.
+Packages come through the dev box's own apt sources and keys into folders of their own; nothing is installed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> li
             raise PaiError(
                 f"apt-get cannot fetch {' '.join(names)}",
                 details=(done.stderr or done.stdout).strip()[-4000:],
-                remedy="check this box's apt sources",
+                remedy="check the dev box's apt sources",
             )
     return sorted((folder / "archives").glob("*.deb"))
 

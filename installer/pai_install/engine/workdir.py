@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pai_install.engine.base import RunRequest
 from pai_install.engine.processes import OWNER_VARIABLE, Owner
+from pai_install.plan.literal import literal
 from pai_install.system.files import write_secret
 from pai_install.system.ssh import host_key_options, sharing_options
 
@@ -52,25 +53,13 @@ def run_files(work_dir: Path, owner: Owner, request: RunRequest) -> Iterator[Run
 
 def _write(folder: Path, request: RunRequest) -> RunFiles:
     inventory, extra_vars, limit = folder / "inventory.json", folder / "vars.json", folder / "limit"
-    write_secret(inventory, json.dumps(untemplated_passwords(request.inventory.as_ansible())))
-    write_secret(extra_vars, json.dumps(dict(request.extra_vars)))
+    write_secret(inventory, json.dumps(literal(request.inventory.as_ansible())))
+    write_secret(extra_vars, json.dumps(literal(request.extra_vars)))
     if request.limit:  # a file, because a thousand names do not fit into an argument
         write_secret(limit, "\n".join(request.limit) + "\n")
     # ansible-runner looks for a key press every 5 s by default; that would be the delay of a Ctrl-C
     write_secret(folder / "env" / "settings", json.dumps({"pexpect_timeout": 0.25, "suppress_output_file": True}))
     return RunFiles(folder, inventory, extra_vars, limit if request.limit else None)
-
-
-def untemplated_passwords(inventory: object) -> object:
-    """The inventory with login passwords marked as plain text: "{{" in a password is no template."""
-    if isinstance(inventory, Mapping):
-        return {
-            key: {"__ansible_unsafe": value}
-            if key in ("ansible_password", "ansible_become_password") and isinstance(value, str)
-            else untemplated_passwords(value)
-            for key, value in inventory.items()
-        }
-    return inventory
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Throw-away machines on this box: systemd-nspawn on an overlay of a Debian image, one lab per site."""
+"""Throw-away machines on the dev box: systemd-nspawn on an overlay of a Debian image, one lab per site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all labs of this box share: the lock, kernel settings of the box, the control group trees."""
+"""What all labs of the dev box share: the lock, kernel settings of the box, the control group trees."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ LOCK_PATIENCE_S = 120
 
 @contextmanager
 def lab_lock() -> Iterator[None]:
-    """One change to labs at a time on this box. Raises PaiError without root, or when another takes too long."""
+    """One change to labs at a time on the dev box. Raises PaiError without root, or when another takes too long."""
     require_root()
     LABS_DIR.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(LABS_DIR / ".lock", timeout=LOCK_PATIENCE_S):
             yield
     except Timeout as error:
-        raise PaiError("another lab command runs on this box", remedy="wait for it to end") from error
+        raise PaiError("another lab command runs on the dev box", remedy="wait for it to end") from error
 
 
 def require_root() -> None:

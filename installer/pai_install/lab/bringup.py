@@ -33,7 +33,7 @@ class UpReport:
 def up(spec: LabSpec, *, confirm: Callable[[str], bool], progress: Callable[[str], None]) -> UpReport:
     """Brings every machine of the lab to running; what runs stays as it is.
 
-    confirm is asked before packages are installed on this box; progress gets one line per step.
+    confirm is asked before packages are installed on the dev box; progress gets one line per step.
     Raises PaiError when the box lacks something, the subnet is taken or a machine does not come up.
     """
     began = time.monotonic()
@@ -63,15 +63,15 @@ def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
         ledger.add([Resource(Kind.KEY_PAIR, str(spec.key_file))])
         keys.ensure_key_pair(spec.key_file)
         changed.append(f"made the key pair {spec.key_file}")
-    changed += [f"raised {name} of this box" for name in raise_settings()]
+    changed += [f"raised {name} of the dev box" for name in raise_settings()]
     if network.ensure_bridge(spec):
         changed.append(f"made the bridge {names.bridge} with {spec.gateway}")
     if network.ensure_nat(spec):
-        changed.append(f"let {spec.subnet} out through this box (nftables table {names.nft_table})")
+        changed.append(f"let {spec.subnet} out through the dev box (nftables table {names.nft_table})")
     if network.drops_forwarded():
         ledger.add([Resource(Kind.FORWARD_RULE, names.bridge)])
         if network.ensure_forward_rules(spec):
-            changed.append(f"let packets of {names.bridge} through this box's filter")
+            changed.append(f"let packets of {names.bridge} through the dev box's filter")
     return changed
 
 

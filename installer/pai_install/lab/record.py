@@ -1,4 +1,4 @@
-"""What the lab made on this box, written down before it is made, so that `down` finds it after any crash."""
+"""What the lab made on the dev box, written down before it is made, so that `down` finds it after any crash."""
 
 from __future__ import annotations
 

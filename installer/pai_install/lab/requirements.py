@@ -1,4 +1,4 @@
-"""What the lab needs from this box: everything is looked at before anything is made, all gaps are named at once."""
+"""What the lab needs from the dev box: everything is looked at before anything is made, all gaps are named at once."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def gaps(facts: BoxFacts, machines: int) -> tuple[str, ...]:
         found.append("root: the lab makes mounts, namespaces and interfaces; run it with sudo")
     else:
         found += [
-            f"capability {name}: this box is itself confined"
+            f"capability {name}: the dev box is itself confined"
             for name, bit in CAPABILITIES.items()
             if not facts.capabilities >> bit & 1
         ]
@@ -119,7 +119,7 @@ def ensure_requirements(
     _refuse(gaps(facts, len(spec.machines)))
     packages = missing_packages(facts)
     if packages:
-        if not confirm(f"the lab needs Debian packages on this box: {' '.join(packages)}. Install them?"):
+        if not confirm(f"the lab needs Debian packages on the dev box: {' '.join(packages)}. Install them?"):
             raise PaiError(
                 f"not installed: {' '.join(packages)}",
                 remedy=f"apt-get install {' '.join(packages)}",
@@ -134,7 +134,7 @@ def _refuse(found: Iterable[str]) -> None:
     lines = list(found)
     if lines:
         raise PaiError(
-            "this box cannot run the lab",
+            "the dev box cannot run the lab",
             details="\n".join(lines),
             remedy="see docs/lab.md, 'What the box needs'",
             exit_code=ExitCode.PREFLIGHT_FAILED,
@@ -142,7 +142,7 @@ def _refuse(found: Iterable[str]) -> None:
 
 
 def install(packages: Iterable[str], progress: Callable[[str], None]) -> None:
-    """Installs Debian packages on this box. Raises PaiError with apt's own words."""
+    """Installs Debian packages on the dev box. Raises PaiError with apt's own words."""
     names = list(packages)
     progress(f"installing {' '.join(names)}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -151,7 +151,7 @@ def install(packages: Iterable[str], progress: Callable[[str], None]) -> None:
 
 
 def observe_box() -> BoxFacts:
-    """Looks at this box; changes nothing."""
+    """Looks at the dev box; changes nothing."""
     is_root = os.geteuid() == 0
     status = Path("/proc/self/status").read_text()
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)

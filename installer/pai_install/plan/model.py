@@ -57,7 +57,7 @@ class ClusterCalls:
 
 @dataclass(frozen=True, slots=True)
 class LocalWork:
-    """Work on this box. name: one that the run's environment knows; it is given the step's hosts, gives findings."""
+    """Work on the dev box. name: one that the run's environment knows; it is given the step's hosts, gives findings."""
 
     name: str
     arguments: Vars = field(default_factory=dict)

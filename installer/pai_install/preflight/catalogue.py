@@ -1,4 +1,4 @@
-"""Every check of preflight: of machines, of the way to them, and of this box."""
+"""Every check of preflight: of machines, of the way to them, and of the dev box."""
 
 from __future__ import annotations
 

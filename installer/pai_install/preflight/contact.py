@@ -8,18 +8,18 @@ from pai_install.checks.result import failed
 from pai_install.preflight.rules import CHECKS
 from pai_install.report.explain import explain
 
-_SSH = "what SSH and Ansible said"
+_SSH = "messages of SSH and Ansible"
 REACHABLE = Check(
     id="reachable",
-    title="The machine answers over SSH and gives evidence",
+    title="The machine answers over SSH and returns evidence",
     judge=None,
     reads=_SSH,
-    rule="FAIL when it gives none, for a cause that no other check names",
-    remedy="try `ssh` to it by hand; then run the same command again",
+    rule="FAIL when the machine returns none, for a cause that no other check names",
+    remedy="try `ssh` to the machine by hand; then run the same command again",
 )
 _HOST_KEY = Check(
     id="host-key",
-    title="Its SSH host key is the recorded one",
+    title="The machine's SSH host key is the recorded one",
     judge=None,
     reads=_SSH,
     rule="FAIL for another or an unknown key",
@@ -27,7 +27,7 @@ _HOST_KEY = Check(
 )
 _LOGIN = Check(
     id="login",
-    title="It lets the site's user log in",
+    title="The site's user can log in",
     judge=None,
     reads=_SSH,
     rule="FAIL when user, key or password are refused",

@@ -235,7 +235,7 @@ class EtcdDisk(_Part):
 
 
 class Clock(_Part):
-    """Seconds since the epoch. began, ended: by the machine's clock; asked, answered: by this box's, around them."""
+    """Seconds since the epoch. began, ended: by the machine's clock; asked, answered: by the dev box's, around them."""
 
     began: float
     ended: float
@@ -281,7 +281,7 @@ class Evidence(_Part):
         def __getattr__(self, name: str) -> object:
             if name not in type(self).model_fields:
                 return super().__getattr__(name)
-            why = self.problems.get(name, "it was not seen")
+            why = self.problems.get(name, "not collected")
             raise NotObservedError(Verdict.UNKNOWN, f"no evidence of {name.replace('_', ' ')}: {why}")
 
     def has(self, part: str) -> bool:

@@ -64,7 +64,9 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
     for event in engine.run(RunRequest(PLAYBOOK, preflight_inventory(site), limit=wanted, forks=forks)):
         receiver.take(event)
     failed = {
-        host: receiver.failures.get(host, "it gave no answer") for host in wanted if host not in receiver.evidence
+        host: receiver.failures.get(host, "no answer from the machine")
+        for host in wanted
+        if host not in receiver.evidence
     }
     seen = {
         host: evidence.model_copy(update={"sudo_problem": receiver.failures.get(host, "")})

@@ -25,7 +25,7 @@ def judge(
     """Every verdict, machine by machine in the order of the layout.
 
     unreachable: machine -> the words of what failed. hosts: only these are judged, the others are only compared
-    with; None: all. architecture: this box's, by the kernel's name for it; empty: any will do.
+    with; None: all. architecture: the dev box's, by the kernel's name for it; empty: any will do.
     """
     fleet = Fleet(site, evidence, architecture)
     names = [machine.hostname for machine in site.present_machines if hosts is None or machine.hostname in hosts]
@@ -37,6 +37,6 @@ def _machine(fleet: Fleet, name: str, unreachable: Mapping[str, str]) -> Iterato
         if name in unreachable:
             yield no_contact(name, unreachable[name])
         return
-    yield REACHABLE.finding(name, passed(message="it answers over SSH"))
+    yield REACHABLE.finding(name, passed(message="the machine answers over SSH"))
     case = case_of(fleet, name)
     yield from run_checks(CHECKS, case, name, case.record)

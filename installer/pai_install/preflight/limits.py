@@ -6,7 +6,7 @@ from pai_install.checks.limits import Limit, Limits
 
 LIMITS = Limits(
     {
-        "visible-memory-percent": Limit(90, "own: the kernel and the firmware keep some of what the modules hold"),
+        "visible-memory-percent": Limit(90, "own: kernel and firmware reserve part of the installed memory"),
         "control-plane-memory-mib": Limit(1700, "kubeadm"),
         "control-plane-cpus": Limit(2, "kubeadm"),
         "process-limit": Limit(65536, "own"),

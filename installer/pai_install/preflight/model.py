@@ -15,7 +15,7 @@ from pai_install.preflight.evidence import Evidence, Identity, Interface
 from pai_install.preflight.limits import LIMITS
 from pai_install.site import Machine, Site
 
-BOX = "this box"  # the subject of findings about the machine that pai-install runs on
+BOX = "dev box"  # the subject of findings about the machine that pai-install runs on
 
 # interfaces that pods and containers bring along
 _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virbr", "tun", "tap", "nodelocaldns")
@@ -25,7 +25,7 @@ _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virb
 class Fleet:
     """All machines that gave evidence: what one machine's verdict needs of the others.
 
-    architecture: this box's, by the kernel's name for it; empty when it does not matter.
+    architecture: the dev box's, by the kernel's name for it; empty when it does not matter.
     """
 
     site: Site

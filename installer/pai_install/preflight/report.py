@@ -46,7 +46,7 @@ class PreflightReport:
 
     @property
     def subjects(self) -> dict[str, list[Finding]]:
-        """Machine or this box -> its findings, in order of appearance."""
+        """Machine or the dev box -> its findings, in order of appearance."""
         return by_subject(self.findings)
 
     def as_json(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def text(report: PreflightReport, *, everything: bool = False) -> str:
     lines = [*subject_lines(report.subjects)]
     lines += finding_lines(report.findings, GRAVITY if everything else OPEN)
     if report.forced:
-        lines += ["", f"forced by you, no longer in the way: {', '.join(report.forced)}"]
+        lines += ["", f"passed by --force-check: {', '.join(report.forced)}"]
     return "\n".join([*lines, "", last_line(report)]) + "\n"
 
 

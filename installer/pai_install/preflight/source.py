@@ -1,4 +1,4 @@
-"""Whether this box can have the components that a site needs: from its cache, or from where the site says."""
+"""Whether the dev box can have the components that a site needs: from its cache, or from where the site says."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from pai_install.site import Site
 
 COMPONENT_SOURCE = Check(
     id="component-source",
-    title="This box has every component in its cache, or can fetch it",
+    title="The dev box has every component in its cache or can fetch it",
     judge=None,
     about="box",
-    reads="the cache of components, and a request to each server that a missing one comes from",
+    reads="the component cache, and a request to each server of a missing component",
     rule="FAIL when a server does not answer, or packages or disk space for making components are missing",
-    remedy="look at network and proxy of this box, or take another component_source (mirror, bundle) in config.yaml",
+    remedy="check network and proxy of the dev box, or choose another component_source (mirror, bundle) in config.yaml",
 )
 _TIMEOUT_S = 5.0
 Probe = Callable[[str], str]
@@ -52,7 +52,7 @@ def answer_problem(url: str) -> str:
 
 
 def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answer_problem) -> Finding:
-    """One finding about this box: every component is in the cache, or could be fetched."""
+    """One finding about the dev box: every component is in the cache, or could be fetched."""
     settings = site.settings
     catalogue = load_catalogue()
     try:
@@ -72,11 +72,11 @@ def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answ
 
 
 def _require_means(wanted: Sequence[Pick], source: Source, cache: Path | None) -> None:
-    """Raises PaiError when this box lacks the packages or the disk to make what is not in the cache."""
+    """Raises PaiError when the dev box lacks the packages or the disk to make what is not in the cache."""
     lacking = missing(package for pick in wanted for package in source.debian_packages(pick))
     if lacking:
         raise PaiError(
-            f"this box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
+            f"the dev box lacks {', '.join(lacking)}, needed for components from the source {source.name}",
             remedy=f"sudo apt-get install {' '.join(lacking)}",
         )
     check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))

@@ -58,7 +58,7 @@ _TABLE = (
     _Known(
         "ssh-name",
         r"Could not resolve hostname|Name or service not known.*ssh",
-        "The machine's name cannot be resolved from this box.",
+        "The machine's name cannot be resolved from the dev box.",
         "Give hostip in layout.yaml as an IPv4 address.",
         only_unreachable=True,
     ),
@@ -245,7 +245,7 @@ _COMPILED = tuple((known, re.compile(known.words, re.IGNORECASE)) for known in _
 _SILENT = Explanation(
     "machine-silent",
     "The machine could not be reached over SSH.",
-    "Try `ssh` to it by hand; then run the same command again.",
+    "Try `ssh` to the machine by hand; then run the same command again.",
 )
 
 

@@ -32,7 +32,7 @@ class Standing:
 
     running: who works on the site now. interrupted: the name of a run that never ended.
     versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
-    which its components must be on this box. look: how looking at the machines ended.
+    which its components must be on the dev box. look: how looking at the machines ended.
     unproven: machine -> why it is not known to work. proof_failed: whether the last proof of one of them was made,
     and failed.
     """
@@ -167,7 +167,7 @@ def _notes(standing: Standing) -> Iterator[str]:
         yield f"{host} is not as the site says:"
         yield from (f"  {reason}" for reason in reasons)
     if standing.plan is not None and not standing.compared:
-        yield "not compared with the site: its components are not on this box; pai-install components fetch"
+        yield "not compared with the site: its components are not on the dev box; pai-install components fetch"
     elif standing.plan is not None and not standing.drift:
         yield "every machine that answered is as the site says"
     for host, why in standing.unproven.items():

@@ -39,7 +39,7 @@ class Stage:
             observer.notice(notice)
 
 
-# Work on this box: takes the step's hosts and arguments, gives findings; raises PaiError when it cannot be done.
+# Work on the dev box: takes the step's hosts and arguments, gives findings; raises PaiError when it cannot be done.
 LocalWorker = Callable[[Sequence[str], Mapping[str, Any]], Sequence[Finding]]
 
 

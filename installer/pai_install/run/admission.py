@@ -75,7 +75,7 @@ def _copies(looked_at: Collection[str], observed: Mapping[str, Observed]) -> Ite
                 host,
                 f"{', '.join(others)} has the same machine id",
                 identity,
-                "one of its own",
+                "a unique one",
                 COPIED,
             )
 

@@ -37,7 +37,7 @@ class Environment(ABC):
 
     @abstractmethod
     def stocked(self, site: Site) -> bool:
-        """Whether `inventory` would find all components on this box."""
+        """Whether `inventory` would find all components on the dev box."""
 
     @abstractmethod
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> AbstractContextManager[Engine]:
@@ -53,7 +53,7 @@ class Environment(ABC):
 
     @abstractmethod
     def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
-        """Name of work on this box -> what does it."""
+        """Name of work on the dev box -> what does it."""
 
 
 class Product(Environment):
@@ -139,7 +139,7 @@ def cached_program(site: Site, name: str) -> Path | None:
 
 
 def component_requirements(site: Site) -> tuple[str, ...]:
-    """Debian packages that this box lacks to fetch what is not in the cache yet."""
+    """Debian packages that the dev box lacks to fetch what is not in the cache yet."""
     from pai_install.components.fetch import requirements  # noqa: PLC0415
 
     return requirements(*_choice(site))

@@ -27,7 +27,7 @@ class Look:
     def missed(self) -> dict[str, str]:
         """The hosts that could not be looked at, and why."""
         return {
-            host: result.failure.message if result.failure else "it gave no facts"
+            host: result.failure.message if result.failure else "the machine returned no facts"
             for host, result in self.phase.hosts.items()
             if host not in self.results
         }

@@ -59,7 +59,7 @@ def _site_file(value: object, info: ValidationInfo) -> Path:
     try:
         return site_path(word, folder)
     except (RuntimeError, ValueError):
-        raise invalid("path", f"{shown(word)} is not a path on this box") from None
+        raise invalid("path", f"{shown(word)} is not a path on the dev box") from None
 
 
 def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ class OverdueError(PaiError):
 
 def _missing(program: str) -> PaiError:
     return PaiError(
-        f"{program} is not installed on this box",
+        f"{program} is not installed on the dev box",
         remedy=f"install the package that provides {program}",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )

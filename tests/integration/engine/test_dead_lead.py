@@ -22,7 +22,7 @@ INVENTORY = {
 }
 
 
-# only what asks the lead: what a role does before that must not touch this box
+# only what asks the lead: what a role does before that must not touch the dev box
 ROLES = {
     "worker": ("main", {"worker_token_from": "dead", "worker_endpoint": "x:1", "worker_node_name": "one"}),
     "node_labels": ("main", {"node_labels_via": "dead", "node_labels_labels": {"a": "b"}}),

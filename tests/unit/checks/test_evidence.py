@@ -117,7 +117,7 @@ def findings(machine: Machine) -> list[tuple[Verdict, str, str]]:
 def test_the_runner_keeps_the_law() -> None:
     assert findings(FULL) == [(Verdict.PASS, "The kernel is new", "uname")]
     assert findings(Machine(disks=())) == [(Verdict.UNKNOWN, "no evidence of kernel", "disks, kernel")]
-    assert findings(Machine(kernel="6.1")) == [(Verdict.UNKNOWN, "no evidence of disks: it was not seen", "disks")]
+    assert findings(Machine(kernel="6.1")) == [(Verdict.UNKNOWN, "no evidence of disks: not collected", "disks")]
     assert findings(Machine(name="none")) == []
 
 

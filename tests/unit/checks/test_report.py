@@ -17,7 +17,7 @@ FULL = Finding("disk-space", Verdict.FAIL, "one", "too little", "1 GiB", "9 GiB"
 CARD = Finding("gpu-lost", Verdict.FAIL, "two", "lost", remedy="replace it", device="0000:01:00.0", action=Action.RMA)
 BLIND = tuple(Finding(check, Verdict.UNKNOWN, "one", "no driver\ndetails") for check in ("gpu-ecc", "gpu-heat"))
 SLOW = Finding("clock", Verdict.WARN, "two", "it is off", "2 s", "< 1 s", "set it")
-FINE = tuple(Finding("swap", Verdict.PASS, name, "nothing swaps", "none") for name in ("one", "two", "three"))
+FINE = tuple(Finding("swap", Verdict.PASS, name, "swap is off", "none") for name in ("one", "two", "three"))
 ALL = (*FINE, SLOW, *BLIND, FULL, CARD)
 MACHINES = (Machine("one", ("worker",), "a100-8", "10.0.0.1"), Machine("four", (), "cpu", "10.0.0.4"))
 
@@ -54,7 +54,7 @@ def test_text() -> None:
         "  two: 2 s (expected: < 1 s)",
         "  what to do: set it",
     ]
-    assert any(line.startswith("PASS nothing swaps") for line in finding_lines(ALL, GRAVITY))
+    assert any(line.startswith("PASS swap is off") for line in finding_lines(ALL, GRAVITY))
     assert list(subject_lines({"one": [FULL, FINE[0]]})) == ["one  FAIL     1 FAIL, 1 PASS"]
 
 
@@ -62,7 +62,7 @@ def test_the_page_shows_what_is_wrong_with_its_remedy_before_the_machines() -> N
     order = [page().index(words) for words in ("free some", "no driver", "set it", "<h2>Machines", "<h2>What passes")]
     assert order == sorted(order)
     folded = page().partition("<h2>What passes")[2]
-    assert folded.index("<details>") < folded.index("nothing swaps")
+    assert folded.index("<details>") < folded.index("swap is off")
 
 
 def test_the_page_knows_machines_of_the_site_and_others() -> None:

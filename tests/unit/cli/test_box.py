@@ -1,4 +1,4 @@
-"""What this box refuses is told as such: path, reason, remedy, exit code; and looking writes nothing."""
+"""What the dev box refuses is told as such: path, reason, remedy, exit code; and looking writes nothing."""
 
 from __future__ import annotations
 
@@ -207,8 +207,8 @@ def test_a_broken_journal_is_read_as_far_as_it_can_be(tmp_path: Path, world: Wor
     [
         (PermissionError(errno.EACCES, "x", "/a"), "/a cannot be used: Permission denied"),
         (OSError(errno.EROFS, "x", b"/b"), "/b cannot be used: Read-only file system"),
-        (OSError(errno.ENOSPC, "x"), "this box refuses: No space left on device"),
-        (OSError(errno.EMFILE, "x"), "this box refuses: Too many open files"),
+        (OSError(errno.ENOSPC, "x"), "the dev box refuses: No space left on device"),
+        (OSError(errno.EMFILE, "x"), "the dev box refuses: Too many open files"),
     ],
 )
 def test_words_for_what_is_refused(error: OSError, words: str) -> None:

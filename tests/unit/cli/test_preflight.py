@@ -18,7 +18,7 @@ from tests.unit.cli.stub_environment import World, run
 from tests.unit.preflight.machines import NAMES, good, write_site
 from tests.unit.runs import done, event
 
-SOURCE = Finding("component-source", Verdict.PASS, "this box", "every component is in the cache")
+SOURCE = Finding("component-source", Verdict.PASS, "dev box", "every component is in the cache")
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_in_the_way(site: Path, in_world: Any, capsys: Any) -> None:
     in_world(*answers(worker1="gpu-07"))
     assert run(["preflight", "--site", str(site)]) == ExitCode.PREFLIGHT_FAILED
     out = capsys.readouterr().out
-    assert "FAIL the machine calls itself gpu-07, the layout worker1 [hostname]" in out
+    assert "FAIL the host name is gpu-07, layout.yaml says worker1 [hostname]" in out
     assert "what to do: sudo hostnamectl set-hostname worker1" in out
     assert out.splitlines()[-1].startswith("not ready: 1 failure (hostname)")
 
@@ -71,7 +71,7 @@ def test_forced(site: Path, in_world: Any, capsys: Any) -> None:
     report = json.loads(capsys.readouterr().out)
     assert report["forced"] == ["hostname"]
     assert report["machines"]["worker1"] == "WARN"
-    assert report["findings"][0]["subject"] == "this box"
+    assert report["findings"][0]["subject"] == "dev box"
 
 
 def test_report_is_kept_for_the_owner(site: Path, in_world: Any, capsys: Any) -> None:
@@ -93,7 +93,7 @@ def test_limit_and_all(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(*answers(worker2="other"))
     assert run(["preflight", "--site", str(site), "--limit", "worker1", "--all"]) == ExitCode.OK
     assert world.ansible.requests[0].limit == ("master", "worker1")
-    assert "PASS it calls itself as the layout does [hostname]" in capsys.readouterr().out
+    assert "PASS the host name is the one in layout.yaml [hostname]" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["--force-check", "nonsense"], ["--limit", "worker9"]])

@@ -110,7 +110,7 @@ def test_without_components_nothing_is_fetched_or_compared(site: Path, in_world:
     assert [request.playbook for request in world.ansible.requests] == ["observe.yml"]
     out = capsys.readouterr().out
     assert "is Ready at 1.36.3" in out
-    assert "not compared with the site: its components are not on this box; pai-install components fetch" in out
+    assert "not compared with the site: its components are not on the dev box; pai-install components fetch" in out
     assert "as the site says" not in out
     assert run(["status", "--site", str(site), "--format", "json"]) == ExitCode.OK
     data = json.loads(capsys.readouterr().out)

@@ -105,7 +105,7 @@ def _no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_packages_are_named_before_any_work(tmp_path: Path) -> None:
     source = Source(debian=["gcc", "apt"])
     assert requirements(BOTH, source, tmp_path) == ("gcc",)
-    with pytest.raises(PaiError, match="this box lacks gcc") as refused:
+    with pytest.raises(PaiError, match="the dev box lacks gcc") as refused:
         fetch(BOTH, source, tmp_path)
     assert refused.value.exit_code == ExitCode.PREFLIGHT_FAILED
     assert "apt-get install gcc" in refused.value.remedy

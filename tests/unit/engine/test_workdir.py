@@ -20,7 +20,6 @@ from pai_install.engine.workdir import (
     remove,
     run_files,
     ssh_environment,
-    untemplated_passwords,
 )
 from pai_install.plan.model import Inventory
 
@@ -57,12 +56,14 @@ def test_files_are_gone_after_an_error_too(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_login_passwords_are_no_templates_and_other_variables_stay_templates() -> None:
-    data = json.loads(json.dumps(untemplated_passwords(INVENTORY.as_ansible())))
-    assert data["all"]["hosts"]["a"] == {
-        "ansible_become_password": {"__ansible_unsafe": "{{ x }}"},
-        "note": "{{ inventory_hostname }}",
-    }
+def test_site_template_neither_variables_nor_extra_vars_are_templates(tmp_path: Path) -> None:
+    unsafe = {"__ansible_unsafe": "{{ x }}"}
+    request = RunRequest("x.yml", INVENTORY, extra_vars={"list": ["{{ x }}", 7, None, True]})
+    with run_files(tmp_path, OWNER, request) as files:
+        data = json.loads(files.inventory.read_text())
+        assert json.loads(files.extra_vars.read_text()) == {"list": [unsafe, 7, None, True]}
+    note = {"__ansible_unsafe": "{{ inventory_hostname }}"}
+    assert data["all"]["hosts"]["a"] == {"ansible_become_password": unsafe, "note": note}
     assert data["all"]["vars"] == {"ansible_user": "ops"}
     assert data["all"]["children"] == {"workers": {"hosts": {"b": {}}}}
 

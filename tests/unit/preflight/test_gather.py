@@ -29,7 +29,7 @@ def engine(*events: Event) -> ScriptedEngine:
 
 
 def right_now(evidence: dict[str, Any]) -> dict[str, Any]:
-    """Evidence of a machine whose clock is that of this box."""
+    """Evidence of a machine whose clock is that of the dev box."""
     return {**evidence, "clock": {"began": time.time() - 1, "ended": time.time()}}
 
 
@@ -69,9 +69,9 @@ def test_words_of_a_broken_module_are_kept(site: Site) -> None:
     [
         ([event("unreachable", "worker2", msg="No route to host")], "No route to host"),
         ([event("unreachable", "worker2")], "unreachable"),
-        ([event("ok", "worker2")], "it gave no answer"),
-        ([event("skipped", "worker2")], "it gave no answer"),
-        ([event("ok", "worker2", evidence="nonsense")], "it gave no answer"),
+        ([event("ok", "worker2")], "no answer from the machine"),
+        ([event("skipped", "worker2")], "no answer from the machine"),
+        ([event("ok", "worker2", evidence="nonsense")], "no answer from the machine"),
         ([event("failed", "worker2", msg="x" * 9000)], "x" * 2000),
     ],
 )
@@ -100,7 +100,7 @@ def test_run_judges_forces_and_adds(site: Site) -> None:
     seen = good("worker1")
     seen["identity"] |= {"hostname": "other"}
     ticks = iter((10.0, 14.5))
-    source = Finding("component-source", Verdict.PASS, "this box", "in the cache")
+    source = Finding("component-source", Verdict.PASS, "dev box", "in the cache")
     played = engine(event("ok", "worker1", evidence=right_now(seen)))
     report = run(played, site, forced=["hostname", "hostname"], more=(source,), clock=lambda: next(ticks))
     assert report.ok

@@ -19,7 +19,7 @@ from pai_install.site import Site
 from tests.unit.preflight.machines import NAMES, good, installed, read_site, timed
 
 Raw = dict[str, Any]
-# set by this box, not by the machine
+# set by the dev box, not by the machine
 OURS = {"sudo_problem", "clock.asked", "clock.answered"}
 
 

@@ -23,7 +23,7 @@ REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "preflight.schema
 FULL = Finding("disk-space", Verdict.FAIL, "one", "too little", "0 B", "10 GiB", "free some")
 WARM = Finding("cgroups", Verdict.WARN, "one", "version 1", "1", "2", "boot otherwise")
 FINE = Finding("sudo", Verdict.PASS, "two", "can act as root")
-SOURCE = Finding("component-source", Verdict.PASS, "this box", "every component is in the cache")
+SOURCE = Finding("component-source", Verdict.PASS, "dev box", "every component is in the cache")
 
 
 def report(*findings: Finding, forced: tuple[str, ...] = ()) -> PreflightReport:
@@ -71,9 +71,9 @@ def test_published_file_is_the_codes() -> None:
 
 def test_text() -> None:
     assert text(report(SOURCE, WARM, FULL, FINE)) == (
-        "this box  PASS     1 PASS\n"
-        "one       FAIL     1 FAIL, 1 WARN\n"
-        "two       PASS     1 PASS\n"
+        "dev box  PASS     1 PASS\n"
+        "one      FAIL     1 FAIL, 1 WARN\n"
+        "two      PASS     1 PASS\n"
         "\n"
         "FAIL too little [disk-space]\n"
         "  one: 0 B (expected: 10 GiB)\n"
@@ -103,7 +103,7 @@ def test_alike_findings_are_told_once_and_cut() -> None:
 
 def test_forced_checks_are_named() -> None:
     told = text(report(FINE, forced=("hostname", "swap")))
-    assert "forced by you, no longer in the way: hostname, swap" in told
+    assert "passed by --force-check: hostname, swap" in told
 
 
 def test_counts_of_nothing() -> None:

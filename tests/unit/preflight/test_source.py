@@ -33,7 +33,7 @@ def test_upstream_servers_are_asked(tmp_path: Path) -> None:
 
     site = read_site(tmp_path / "s", config=CONFIG + "component_source: upstream\n")
     found = source_finding(site, cache=tmp_path / "cache", probe=fine)
-    assert (found.verdict, found.subject) == (Verdict.PASS, "this box")
+    assert (found.verdict, found.subject) == (Verdict.PASS, "dev box")
     assert {"https://dl.k8s.io/", "https://github.com/", "https://registry-1.docker.io/"} <= set(asked)
     assert len(asked) == len(set(asked))
 

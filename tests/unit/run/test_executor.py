@@ -274,7 +274,7 @@ def test_only_fail_fails(kit: Any, verdict: Verdict) -> None:
 
 
 def local(step: Step) -> Step:
-    """The same step, done on this box."""
+    """The same step, done on the dev box."""
     return replace(step, action=LocalWork(step.name, {"deep": True}))
 
 

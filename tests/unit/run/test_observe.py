@@ -25,7 +25,7 @@ def test_facts_and_reasons(kit: Any) -> None:
     stage = Stage(engine, (listener,), Redactor([kit.secret]))
     seen = observe(kit.plan().inventory, ("master", "one", "two"), stage)
     assert seen.results == {"one": FACTS}, "the planner needs the facts as they are"
-    assert seen.missed == {"master": "it gave no facts", "two": "timed out"}
+    assert seen.missed == {"master": "the machine returned no facts", "two": "timed out"}
     assert seen.phase.name == "observe"
     assert kit.secret not in repr(listener.notices), "what is shown and written is masked"
     (request,) = engine.requests

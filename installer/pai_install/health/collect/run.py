@@ -68,7 +68,7 @@ def collect(
     missed: dict[str, str] = {}
     for event in engine.run(request):
         _take(event, documents, missed)
-    gone = {host: "it gave no answer" for host in wanted if host not in documents and host not in missed}
+    gone = {host: "no answer from the machine" for host in wanted if host not in documents and host not in missed}
     return Collection(documents, {**missed, **gone})
 
 

@@ -33,11 +33,11 @@ class Offset:
 
     def __str__(self) -> str:
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        return f"{middle:+.1f} s, known to {half:.1f} s"
+        return f"{middle:+.1f} s ± {half:.1f} s"
 
 
 def offset_to_box(clock: Clock | None) -> Offset | None:
-    """How far the machine's clock is ahead of this box's; None when its answer was not timed."""
+    """How far the machine's clock is ahead of the dev box's; None when its answer was not timed."""
     if clock is None or clock.asked is None or clock.answered is None:
         return None
     # it read `began` after we asked, and `ended` before we had the answer
@@ -48,28 +48,29 @@ def offset_to_box(clock: Clock | None) -> Offset | None:
 @machine_check(
     id="clock",
     title="Clocks agree: WARN over 1 s, FAIL over 30 s",
-    reads="clock: its own time between our question and its answer, the same of the first control plane",
-    rule="WARN above clock-warn-seconds, FAIL above clock-fail-seconds, each only as far as the interval proves it",
+    reads="clock: the machine's time between question and answer, and that of the first control plane",
+    rule="WARN above clock-warn-seconds, FAIL above clock-fail-seconds, each only where the whole measuring "
+    "interval is",
     limits=(
         "clock-warn-seconds",
         "clock-fail-seconds",
     ),
     source="own; certificates, etcd",
-    remedy="set it: sudo timedatectl set-time, or start a time service that reaches its servers; ntp_servers in "
+    remedy="set the clock: sudo timedatectl set-time, or start a time service that reaches its servers; ntp_servers in "
     "config.yaml names yours",
 )
 def clock(case: Case) -> Result | None:
-    """The machine's clock agrees with that of the first control plane, and that one with this box's."""
+    """The machine's clock agrees with that of the first control plane, and that one with the dev box's."""
     own, warn = require(offset_to_box(case.evidence.clock), "clock"), case.limit("clock-warn-seconds")
     first = case.fleet.evidence.get(case.fleet.first)
     reference, other = (offset_to_box(first.clock), case.fleet.first) if first and first.has("clock") else (None, "")
     if case.name == case.fleet.first or reference is None:
-        off, other = own, "this box"
+        off, other = own, "the dev box"
     else:
         off = own - reference
     if off.proven <= warn:
-        return passed(str(off), message=f"its clock agrees with that of {other}")
-    message = f"its clock is {off.proven:.0f} s or more {'ahead of' if off.low > 0 else 'behind'} that of {other}"
+        return passed(str(off), message=f"the clock agrees with that of {other}")
+    message = f"the clock is {off.proven:.0f} s or more {'ahead of' if off.low > 0 else 'behind'} that of {other}"
     judge = failed if off.proven > case.limit("clock-fail-seconds") else warned
     return judge(message, off, f"at most {warn:g} s")
 
@@ -89,9 +90,9 @@ def time_service(case: Case) -> Result | None:
     running = ", ".join(seen.services)
     if not seen.services:
         remedy = "nothing: apply installs chrony; set ntp_servers in config.yaml where the internet is out of reach"
-        return warned("no time service runs", expected="chrony or another one", remedy=remedy)
+        return warned("no time service runs", expected="chrony or another time service", remedy=remedy)
     if _synchronised(case.evidence):
-        return passed(running, message=f"{running} keeps the clock")
+        return passed(running, message=f"{running} synchronises the clock")
     return warned(f"{running} runs, but the clock is not synchronised", seen.chrony or running, "synchronised")
 
 

@@ -42,7 +42,7 @@ class _Disk:
     id="disk-space",
     title="Free space for components, images, pods and etcd",
     reads="mounts: free space below each path that the cluster uses",
-    rule="FAIL below what an installation needs, or what makes the kubelet evict pods; WARN below what images need",
+    rule="FAIL below the need of an installation or the kubelet's eviction threshold; WARN below the need of images",
     source="own; kubelet (evictionHard)",
     remedy="free space there, or move docker_data_root (or a mount of /var/lib) to a larger disk",
 )
@@ -56,7 +56,7 @@ def space(case: Case) -> Result | None:
     tight = [disk for disk in disks if disk.mount.free_bytes < disk.enough]
     if tight and not case.evidence.ours and not case.evidence.container:
         expected = "; ".join(f"{disk.name}: {size_text(disk.enough)}" for disk in tight)
-        remedy = "use a larger disk before jobs with large images come"
+        remedy = "use a larger disk before you run jobs with large images"
         return warned("enough disk space to install, little for images", value=shown, expected=expected, remedy=remedy)
     return passed(shown, message="enough free disk space")
 
@@ -73,7 +73,7 @@ def _too_full(case: Case, disk: _Disk) -> str:
 
 @machine_check(
     id="inodes",
-    title="More free inodes than what makes the kubelet evict pods",
+    title="More free inodes than the kubelet's eviction threshold",
     reads="mounts: free inodes",
     rule="FAIL at or below the kubelet's threshold",
     source="kubelet (evictionHard)",
@@ -136,14 +136,14 @@ def etcd_disk(case: Case) -> Result | None:
         return None
     seen = case.evidence.etcd_disk
     if not seen.samples:
-        return skipped(f"{seen.folder} cannot be measured without leaving a trace")
+        return skipped(f"{seen.folder} cannot be measured without a change to the disk")
     value = f"median {seen.median_ms:g} ms, 99 % within {seen.p99_ms:g} ms, {seen.samples} writes"
     slow = case.limit("etcd-write-p99-ms")
     if seen.p99_ms <= slow:
-        return passed(value, message="the disk is quick enough for etcd")
+        return passed(value, message="the disk is fast enough for etcd")
     expected = f"99 % within {slow:g} ms"
     if seen.median_ms > case.limit("etcd-write-median-ms"):
-        return failed("the disk is too slow for etcd: it would lose its leader again and again", value, expected)
+        return failed("the disk is too slow for etcd: leader elections would repeat", value, expected)
     return warned("the disk is slow for etcd", value, expected)
 
 

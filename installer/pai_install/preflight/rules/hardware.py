@@ -15,9 +15,9 @@ _OFF_THE_BUS = "ff"
 
 @machine_check(
     id="memory",
-    title="Memory is what mem of the type says (at least 90 % of it visible to the kernel)",
+    title="The kernel sees at least 90 % of the SKU's mem",
     reads="hardware: MemTotal; mem in layout.yaml",
-    rule="FAIL below visible-memory-percent of it, and on a control plane below control-plane-memory-mib",
+    rule="FAIL below visible-memory-percent of mem, and on a control plane below control-plane-memory-mib",
     limits=(
         "visible-memory-percent",
         "control-plane-memory-mib",
@@ -26,18 +26,20 @@ _OFF_THE_BUS = "ff"
     remedy="look for a failed memory module (`dmidecode -t memory`), or correct mem in layout.yaml",
 )
 def memory(case: Case) -> Result | None:
-    """As much memory as the type says, and enough for a control plane."""
+    """As much memory as the SKU says, and enough for a control plane."""
     seen = require(case.evidence.hardware.memory_bytes, "memory")
     least = int(case.limit("control-plane-memory-mib")) << 20
     wanted = case.site.sku_of(case.machine).mem_bytes
     value = size_text(seen)
     if case.machine.control_plane and seen < least:
         shown = size_text(least)
-        return failed("too little memory for a control plane", value=value, expected=shown, remedy="give it more")
+        return failed(
+            "too little memory for a control plane", value=value, expected=shown, remedy="give the machine more memory"
+        )
     if seen >= wanted * case.limit("visible-memory-percent") / 100:
-        return passed(value, message="memory is what its type says")
+        return passed(value, message="the memory is that of the SKU")
     return failed(
-        "less memory than its type has",
+        "less memory than the SKU says",
         value=value,
         expected=f"{size_text(wanted)} (mem of {case.machine.sku})",
     )
@@ -45,12 +47,12 @@ def memory(case: Case) -> Result | None:
 
 @machine_check(
     id="cpus",
-    title="At least vcore of the type, two on a control plane",
+    title="At least the SKU's vcore; two on a control plane",
     reads="hardware: processors; vcore in layout.yaml",
-    rule="FAIL below it, and on a control plane below control-plane-cpus",
+    rule="FAIL below vcore, and on a control plane below control-plane-cpus",
     limits=("control-plane-cpus",),
     source="own; kubeadm",
-    remedy="look whether hyper-threading or a socket is off, or correct vcore in layout.yaml",
+    remedy="check whether hyper-threading or a socket is off, or correct vcore in layout.yaml",
 )
 def cpus(case: Case) -> Result | None:
     """As many processors as the type says, and enough for a control plane."""
@@ -61,7 +63,7 @@ def cpus(case: Case) -> Result | None:
     if seen >= wanted:
         return passed(str(seen), message="enough processors")
     return failed(
-        "fewer processors than its type has",
+        "fewer processors than the SKU says",
         value=str(seen),
         expected=f"{wanted} (vcore of {case.machine.sku})",
     )
@@ -73,7 +75,7 @@ def cpus(case: Case) -> Result | None:
     reads="hardware: the PCI bus in sysfs; computing-device in layout.yaml",
     rule="FAIL for fewer, or one that has fallen off the bus (revision ff); WARN for more; SKIP in a container"
     " without a bus",
-    remedy="look at power and seating (`lspci -nn`), pass the devices through to a virtual machine, or correct count",
+    remedy="check power and seating (`lspci -nn`), pass the devices through to a virtual machine, or correct count",
 )
 def accelerators(case: Case) -> Result | None:
     """As many accelerators on the PCI bus as the type says."""
@@ -83,7 +85,7 @@ def accelerators(case: Case) -> Result | None:
     kind = device.type.partition("/")[0]
     vendor = _VENDORS.get(kind)
     if vendor is None:
-        return unknown(f"{device.type}: its devices on the PCI bus are not known to pai-install")
+        return unknown(f"{device.type}: pai-install does not know their PCI ids")
     found = [pci for pci in case.evidence.hardware.pci if pci.vendor == vendor]
     if case.evidence.container and not found:
         return skipped(f"a container ({case.evidence.container}) has no PCI bus of its own")
@@ -98,38 +100,38 @@ def _counted(case: Case, found: Sequence[PciDevice], wanted: int, *, sliced: boo
             f"{', '.join(lost)} has fallen off the bus",
             value="revision ff",
             expected="an answering device",
-            remedy="switch the machine off and on (not only reboot); if it comes again, replace the device",
+            remedy="switch the machine off and on (not only reboot); if the fault returns, replace the device",
         )
     if len(found) == wanted or (sliced and found):
         return passed(value, message=f"{len(found)} accelerators on the PCI bus")
     expected = f"{wanted} (computing-device of {case.machine.sku})"
     if len(found) > wanted:
-        remedy = "correct count in layout.yaml: the others would not be used"
-        return warned("more accelerators than its type has", value=value, expected=expected, remedy=remedy)
-    message = "fewer accelerators than its type has" if found else "no accelerator on the PCI bus"
+        remedy = "correct count in layout.yaml; the additional ones would not be used"
+        return warned("more accelerators than the SKU says", value=value, expected=expected, remedy=remedy)
+    message = "fewer accelerators than the SKU says" if found else "no accelerator on the PCI bus"
     return failed(message, value=value, expected=expected)
 
 
 @machine_check(
     id="nvidia-driver",
-    title="NVIDIA's driver is loaded where the devices are",
+    title="The NVIDIA driver is loaded on machines with NVIDIA devices",
     reads="hardware: the PCI bus, /proc/driver/nvidia/version, the module nouveau",
-    rule="WARN when it is not loaded, or nouveau is",
+    rule="WARN when the driver is not loaded, or nouveau is",
     source="NVIDIA",
-    remedy="install NVIDIA's driver and reboot; the cluster can be installed before or after",
+    remedy="install the NVIDIA driver and reboot; before or after the cluster is installed",
 )
 def nvidia_driver(case: Case) -> Result | None:
-    """NVIDIA's driver runs; pai-install brings the container runtime, not the driver."""
+    """The NVIDIA driver runs; pai-install brings the container runtime, not the driver."""
     hardware = case.evidence.hardware
     if not any(pci.vendor == _VENDORS["nvidia.com"] for pci in hardware.pci):
         return None
     if hardware.nvidia_driver:
-        return passed(hardware.nvidia_driver, message="NVIDIA's driver is loaded")
+        return passed(hardware.nvidia_driver, message="the NVIDIA driver is loaded")
     if hardware.nouveau:
         return warned(
             "nouveau drives the NVIDIA devices: containers cannot use them",
             value="nouveau",
-            expected="NVIDIA's driver",
-            remedy="blacklist nouveau, install NVIDIA's driver (open modules from Turing on), reboot",
+            expected="the NVIDIA driver",
+            remedy="blacklist nouveau, install the NVIDIA driver (open modules from Turing on), reboot",
         )
-    return warned("NVIDIA's driver is not loaded: jobs get no GPU", expected="a loaded driver")
+    return warned("the NVIDIA driver is not loaded: jobs get no GPU", expected="a loaded driver")

@@ -13,14 +13,14 @@ from pai_install.system.words import shortened
 _UNSET_UUIDS = {"", "00000000-0000-0000-0000-000000000000", "03000200-0400-0500-0006-000700080009"}
 _RENEW = "on this machine: sudo rm /etc/machine-id && sudo systemd-machine-id-setup, then reboot"
 # what to do about machines with one id
-COPIED = f"they are copies of one image; {_RENEW}"
+COPIED = f"the machines are copies of one image; {_RENEW}"
 
 
 @machine_check(
     id="hostname",
-    title="The machine calls itself as layout.yaml does",
+    title="The host name is the one in layout.yaml",
     reads="identity: host name",
-    rule="FAIL when its first label is not the name in the layout",
+    rule="FAIL when the first label of the host name is not hostname in layout.yaml",
     source="Kubernetes",
     remedy="sudo hostnamectl set-hostname NAME on this machine, or correct layout.yaml",
 )
@@ -28,12 +28,12 @@ def hostname(case: Case) -> Result | None:
     """The machine calls itself as the layout does."""
     seen, wanted = _identity(case).hostname, case.name
     if seen.partition(".")[0].lower() == wanted.lower():
-        return passed(seen, message="it calls itself as the layout does")
+        return passed(seen, message="the host name is the one in layout.yaml")
     others = {machine.hostname.lower() for machine in case.site.machines}
     wrong = seen.lower() in others
-    hint = f"; {seen} is another machine of the site, so hostip may be exchanged in layout.yaml" if wrong else ""
+    hint = f"; {seen} is another machine of the site, so two hostip may be swapped in layout.yaml" if wrong else ""
     return failed(
-        f"the machine calls itself {seen}, the layout {wanted}",
+        f"the host name is {seen}, layout.yaml says {wanted}",
         value=seen,
         expected=wanted,
         remedy=f"sudo hostnamectl set-hostname {wanted} on this machine, or correct layout.yaml{hint}",
@@ -42,7 +42,7 @@ def hostname(case: Case) -> Result | None:
 
 @machine_check(
     id="hostname-unique",
-    title="No two machines have one name",
+    title="Host names are unique",
     reads="identity of all machines",
     rule="FAIL for each machine that shares its host name",
     source="kubeadm",
@@ -56,7 +56,7 @@ def hostname_unique(case: Case) -> Result | None:
 
 @machine_check(
     id="machine-id",
-    title="No two machines have one machine id",
+    title="Machine ids are unique",
     reads="identity of all machines: /etc/machine-id",
     rule="FAIL for each machine that shares it, or has none",
     source="kubeadm",
@@ -72,11 +72,11 @@ def machine_id(case: Case) -> Result | None:
 
 @machine_check(
     id="product-uuid",
-    title="No two machines have one hardware UUID",
+    title="Hardware UUIDs are unique",
     reads="identity of all machines: /sys/class/dmi/id/product_uuid",
     rule="WARN for each machine that shares it; SKIP in a container, without root, and where the firmware gives none",
     source="kubeadm",
-    remedy="give the virtual machines UUIDs of their own, or have the vendor set them in the firmware",
+    remedy="give each virtual machine its own UUID, or have the vendor set UUIDs in the firmware",
 )
 def product_uuid(case: Case) -> Result | None:
     """No other machine has the UUID of its hardware."""
@@ -94,11 +94,12 @@ def product_uuid(case: Case) -> Result | None:
 
 @machine_check(
     id="address",
-    title="The address is the machine's own, and so is the MAC",
+    title="An interface has hostip, and its MAC address is unique",
     reads="interfaces of all machines",
     rule="FAIL when no interface has hostip, or another machine has its MAC",
     source="Kubernetes",
-    remedy="write the machine's own address as hostip: what etcd and the kubelet listen on is not translated",
+    remedy="write an address of one of the machine's interfaces as hostip, not a NAT address: etcd and the kubelet "
+    "listen on it",
 )
 def address(case: Case) -> Result | None:
     """The machine has the address of the layout on an interface of its own, and shares its MAC with nobody."""
@@ -114,15 +115,15 @@ def address(case: Case) -> Result | None:
         )
     result = _unique(case, "MAC address", own[0].mac, case.fleet.macs)
     if result.verdict is Verdict.FAIL:
-        return result._replace(remedy="give the network cards of virtual machines MAC addresses of their own")
-    return passed(f"{wanted} at {own[0].name}, {own[0].mac}", message="it has its address to itself")
+        return result._replace(remedy="give each virtual machine its own MAC address")
+    return passed(f"{wanted} at {own[0].name}, {own[0].mac}", message="address and MAC address are unique")
 
 
 def _unique(case: Case, what: str, value: str, owners: Mapping[str, list[str]]) -> Result:
     others = [name for name in owners.get(value, ()) if name != case.name]
     if not others:
         return passed(value, message=f"no other machine has its {what}")
-    return failed(f"{shortened(others)} has the same {what}", value=value, expected="one of its own")
+    return failed(f"{shortened(others)} has the same {what}", value=value, expected="a unique one")
 
 
 def _identity(case: Case) -> Identity:

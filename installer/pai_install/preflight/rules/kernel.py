@@ -30,7 +30,7 @@ def version(case: Case) -> Result | None:
 
 @machine_check(
     id="kernel-modules",
-    title="overlay, br_netfilter, nf_conntrack, nf_tables and vxlan can be had",
+    title="overlay, br_netfilter, nf_conntrack, nf_tables and vxlan are available",
     reads="modules: loaded, built in or installed for the running kernel",
     rule="FAIL when one is missing; SKIP in a container",
     remedy="install the kernel's module package (linux-image, linux-modules-extra) on this machine",
@@ -39,13 +39,13 @@ def modules(case: Case) -> Result | None:
     """The modules that containers and the pod network need can be loaded."""
     seen = case.evidence.modules
     if not seen.missing:
-        return passed(", ".join(seen.there), message="all needed kernel modules are there")
+        return passed(", ".join(seen.there), message="all needed kernel modules are available")
     missing = ", ".join(seen.missing)
     if case.evidence.container:
         return skipped(f"a container has its host's kernel (not seen as modules: {missing})")
     if not seen.tree and seen.other_trees:
         return failed(
-            "the running kernel's modules are gone: the kernel was updated",
+            "the modules of the running kernel are no longer installed: the kernel was updated",
             value=missing,
             expected="modules of the running kernel",
             remedy="reboot this machine",
@@ -55,7 +55,7 @@ def modules(case: Case) -> Result | None:
 
 @machine_check(
     id="cgroups",
-    title="Control groups of version 2 with cpu, cpuset, memory and pids",
+    title="Control groups, version 2, with cpu, cpuset, memory and pids",
     reads="cgroups: /sys/fs/cgroup/cgroup.controllers, /proc/cgroups",
     rule="FAIL when a controller is off; WARN for version 1",
     source="Kubernetes",
@@ -66,13 +66,13 @@ def cgroups(case: Case) -> Result | None:
     seen = case.evidence.cgroups
     lacking = [name for name in _CONTROLLERS if name not in seen.controllers]
     if lacking and not (seen.version == 1 and case.evidence.container):
-        remedy = "boot without cgroup_disable= and with cgroup_enable= for them on the kernel's command line"
+        remedy = "on the kernel command line, remove cgroup_disable= and add cgroup_enable= for these controllers"
         return failed(f"control group controllers are off: {', '.join(lacking)}", value=" ".join(seen.controllers),
                       expected=" ".join(_CONTROLLERS), remedy=remedy)  # fmt: skip
     if seen.version == 2:
         return passed("2", message="control groups, version 2")
     return warned(
-        "control groups of version 1: Kubernetes is about to drop them",
+        "control groups, version 1, which Kubernetes deprecates",
         value="1",
         expected="2",
     )
@@ -84,7 +84,7 @@ def cgroups(case: Case) -> Result | None:
     reads="system: /proc/sys/kernel",
     rule="WARN below process-limit",
     limits=("process-limit",),
-    remedy="set them in a file of /etc/sysctl.d",
+    remedy="set both in a file of /etc/sysctl.d",
 )
 def limits(case: Case) -> Result | None:
     """Enough processes for many jobs at a time."""
@@ -95,7 +95,7 @@ def limits(case: Case) -> Result | None:
         if seen is not None and seen < least
     }
     if not small:
-        return passed(str(system.pid_max), message="process limits are wide enough")
+        return passed(str(system.pid_max), message="the process limits are high enough")
     return warned(
         "the kernel allows few processes: data loaders of several jobs may not start",
         value=", ".join(f"{name} = {seen}" for name, seen in small.items()),
@@ -105,9 +105,9 @@ def limits(case: Case) -> Result | None:
 
 @machine_check(
     id="swap",
-    title="No swap, and nothing that brings it back at boot",
+    title="Swap is off, now and after a reboot",
     reads="swap: /proc/swaps, /etc/fstab, systemd units, zram",
-    rule="WARN for anything of it",
+    rule="WARN for active or configured swap",
     source="kubelet (failSwapOn)",
     remedy="nothing, if the machine needs no swap: apply runs swapoff, comments fstab lines and masks units",
 )
@@ -118,10 +118,10 @@ def swap(case: Case) -> Result | None:
     sources = [*(f"on now: {name}" for name in active), *(f"/etc/fstab: {line}" for line in seen.fstab)]
     sources += [f"unit {name}" for name in seen.units] + [f"zram: {name}" for name in seen.zram]
     if not sources:
-        return passed(message="nothing swaps, and nothing would after a boot")
-    message = "swap is on" if active else "swap is off, but would come back at the next boot"
+        return passed(message="swap is off, now and after a reboot")
+    message = "swap is on" if active else "swap is off now, but configured to start at boot"
     return warned(
-        f"{message}; apply turns it off for good",
+        f"{message}; apply turns it off permanently",
         value="; ".join(sources),
         expected="none",
     )

@@ -12,8 +12,8 @@ from pai_install.system.words import shortened
 
 @machine_check(
     id="leftovers",
-    title="Nothing of an earlier cluster on a machine that is no node",
-    reads="leftovers: interfaces, folders, nftables tables and iptables chains of pods; our own record",
+    title="No leftovers of an earlier cluster on a machine that is not a node",
+    reads="leftovers: interfaces, folders, nftables tables and iptables chains of pods; pai-install's record",
     rule="FAIL for interfaces of pods or /etc/kubernetes/pki, WARN for anything else; UNKNOWN without root",
     remedy="if nothing on the machine is needed: sudo kubeadm reset --force, and reboot",
 )
@@ -21,20 +21,20 @@ def leftovers(case: Case) -> Result | None:
     """Nothing of an earlier cluster is left on a machine that is no node."""
     seen = case.evidence.leftovers
     if case.evidence.ours:
-        return passed(message="pai-install has set up this machine: what is there belongs to it")
+        return passed(message="pai-install manages this machine, so none of this is a leftover")
     value = "; ".join(_told(seen))
     if not value and seen.tables is None:
         return unknown("only root may see the kernel's packet filters")
     if not value:
-        return passed(message="nothing of an earlier cluster")
+        return passed(message="no leftovers of an earlier cluster")
     if seen.interfaces or "/etc/kubernetes/pki" in seen.folders:
         return failed(
-            "an earlier cluster left things behind that new pods or kubeadm stumble over",
+            "leftovers of an earlier cluster would break kubeadm or new pods",
             value=value,
             expected="none",
             remedy=clean(seen),
         )
-    return warned("an earlier cluster left things behind", value=value, expected="none", remedy=clean(seen))
+    return warned("leftovers of an earlier cluster", value=value, expected="none", remedy=clean(seen))
 
 
 def _told(seen: Leftovers) -> Iterator[str]:
@@ -54,6 +54,6 @@ def clean(seen: Leftovers) -> str:
         *(f"sudo ip link delete {name}" for name in seen.interfaces),
         *(f"sudo rm -r {folder}" for folder in seen.folders),
         *(f"sudo nft delete table {name}" for name in seen.tables or ()),
-        *(["sudo reboot, which takes the iptables chains away"] if seen.chains else []),
+        *(["sudo reboot (removes the iptables chains)"] if seen.chains else []),
     ]
     return f"if nothing on the machine is needed: {'; '.join(commands)}"

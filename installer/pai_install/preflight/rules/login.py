@@ -35,7 +35,7 @@ _SUDO = (
     (
         r"waiting for privilege escalation prompt|Timed out",
         "sudo does not answer",
-        "try `sudo true` as {user} there: a slow directory service or an unknown own host name is usual",
+        "try `sudo true` as {user} there: a slow directory service or an unresolvable host name can block sudo",
     ),
 )
 
@@ -43,7 +43,7 @@ _SUDO = (
 @machine_check(
     id="sudo",
     title="The login user can become root",
-    reads="identity, and what sudo said when Ansible asked it",
+    reads="identity, and sudo's answer to Ansible",
     rule="FAIL when the probe did not run as root",
     source="Ansible",
     remedy="allow the login user sudo, give its password in the site, or log in as root",
@@ -104,30 +104,35 @@ def operating_system(case: Case) -> Result | None:
     if system.version_id in SUPPORTED_SYSTEMS.get(system.id, ()) and system.systemd:
         return passed(seen, message="the operating system is supported")
     if not system.systemd:
-        return failed("systemd does not run here", value=seen, expected="systemd", remedy="boot the machine by systemd")
+        return failed(
+            "the machine does not run systemd",
+            value=seen,
+            expected="systemd",
+            remedy="boot the machine with systemd as its init",
+        )
     supported = ", ".join(f"{name.capitalize()} {' and '.join(found)}" for name, found in SUPPORTED_SYSTEMS.items())
     return failed(f"{seen} is not supported", value=seen, expected=supported)
 
 
 @machine_check(
     id="architecture",
-    title="x86_64 or aarch64, as this box",
-    reads="system: the kernel's word for it",
-    rule="FAIL for another one than this box has",
-    remedy="run pai-install on a box with the machine's architecture; all machines of a site have one",
+    title="x86_64 or aarch64, like the dev box",
+    reads="system: architecture of the kernel",
+    rule="FAIL when it differs from the dev box",
+    remedy="run pai-install on a dev box of the machine's architecture; all machines of a site have the same one",
 )
 def architecture(case: Case) -> Result | None:
-    """The programs that this box has fetched run there."""
+    """The programs that the dev box has fetched run there."""
     seen, box = case.evidence.system.architecture, case.fleet.architecture
     if seen not in _ARCHITECTURES:
         expected = " or ".join(_ARCHITECTURES)
-        remedy = "take the machine out of the site"
+        remedy = "remove the machine from layout.yaml"
         return failed(f"{seen or 'its architecture'} is not supported", value=seen, expected=expected, remedy=remedy)
     if not box or seen == box:
-        return passed(seen, message="the components run on its architecture")
+        return passed(seen, message="the components run on this architecture")
     return failed(
-        "components are fetched for this box's architecture, and the machine has another one",
+        "the machine's architecture is not that of the dev box, for which components are fetched",
         value=seen,
         expected=box,
-        remedy=f"run pai-install on a box with {seen}; all machines of a site have one architecture",
+        remedy=f"run pai-install on a dev box with {seen}; all machines of a site have the same architecture",
     )

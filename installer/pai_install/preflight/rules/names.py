@@ -13,7 +13,7 @@ _RESOLVED_FILE = "/run/systemd/resolve/resolv.conf"
 
 @machine_check(
     id="resolvers",
-    title="Pods are not sent to a resolver on 127.0.0.x",
+    title="Pods get no resolver on 127.0.0.x",
     reads="names: the resolver file that the kubelet gives to pods",
     rule="FAIL for a loopback address; WARN for none, or more than resolvers-most",
     limits=("resolvers-most",),
@@ -44,7 +44,7 @@ def resolvers(case: Case) -> Result | None:
     if len(servers) > most:
         message = "only the first three name servers are used"
         return warned(message, value=value, expected=f"{most:g}", remedy="keep the three best")
-    return passed(value, message="its name servers can be used by pods")
+    return passed(value, message="pods can use the machine's name servers")
 
 
 def _is_loopback(server: str) -> bool:
@@ -59,29 +59,29 @@ def _is_loopback(server: str) -> bool:
     title="The package sources (or apt's proxy) answer",
     reads="package_sources: a connection to each server of apt's sources",
     rule="FAIL when none answers, WARN when one does not, or there is none",
-    remedy="correct apt's sources on this machine, its proxy (Acquire::http::Proxy) or the way there",
+    remedy="correct apt's sources on this machine, its proxy (Acquire::http::Proxy) or the route to them",
 )
 def package_sources(case: Case) -> Result | None:
     """The distribution's packages can be had."""
     seen = case.evidence.package_sources
     if not seen:
         remedy = "write a package source into /etc/apt/sources.list.d on this machine"
-        return warned("apt has no package source in the network", expected="one", remedy=remedy)
+        return warned("apt has no network package source", expected="one", remedy=remedy)
     bad = {server: why for server, why in seen.items() if why}
     if not bad:
         return passed(", ".join(seen), message="the package sources answer")
     value = "; ".join(f"{server}: {why}" for server, why in bad.items())
     if len(bad) == len(seen) and not case.evidence.ours:
-        return failed("no package source can be reached", value=value, expected="an answer")
-    return warned("package sources cannot be reached", value=value, expected="an answer")
+        return failed("cannot reach any package source", value=value, expected="an answer")
+    return warned("cannot reach some package sources", value=value, expected="an answer")
 
 
 @machine_check(
     id="proxy",
-    title="The site's proxies answer; a machine behind a proxy has one in the site",
+    title="The site's proxies answer; the site names the proxy that a machine uses",
     reads="servers: a connection to the site's proxies; proxies: variables and files that name one",
     rule="FAIL when the site's proxy does not answer; WARN when only the machine names one",
-    remedy="correct http_proxy and https_proxy in config.yaml, or the way there",
+    remedy="correct http_proxy and https_proxy in config.yaml, or the route to the proxy",
 )
 def proxy(case: Case) -> Result | None:
     """The proxies of the site answer; a machine behind one is not forgotten."""
@@ -90,7 +90,7 @@ def proxy(case: Case) -> Result | None:
     unreachable = {server: why for server, why in case.evidence.servers.items() if why}
     if wanted and unreachable:
         value = "; ".join(f"{server}: {why}" for server, why in unreachable.items())
-        return failed("the site's proxy cannot be reached", value=value, expected="an answer")
+        return failed("cannot reach the site's proxy", value=value, expected="an answer")
     own = case.evidence.proxies
     general = {where: url for where, url in own.items() if not where.startswith("/etc/apt/")}
     if general and not wanted:
@@ -98,6 +98,6 @@ def proxy(case: Case) -> Result | None:
             "the machine uses a proxy, the site names none: images from the internet could not be pulled",
             value="; ".join(f"{where} = {url}" for where, url in general.items()),
             expected="http_proxy and https_proxy in config.yaml",
-            remedy="write them into config.yaml; the machines' own addresses are added to no_proxy by itself",
+            remedy="write the proxy into config.yaml; pai-install adds the machines' addresses to no_proxy",
         )
     return passed(message="the site's proxy answers" if wanted else "no proxy")

@@ -17,16 +17,16 @@ _OF_PODS = ("cni", "flannel")
 
 @machine_check(
     id="mtu",
-    title="One MTU on all machines",
+    title="All machines have the same MTU",
     reads="interfaces of all machines",
-    rule="WARN when it is not what most machines have",
-    remedy="set one MTU in the network configuration of all machines",
+    rule="WARN when the MTU differs from that of most machines",
+    remedy="set the same MTU in the network configuration of all machines",
 )
 def mtu(case: Case) -> Result | None:
     """The same packet size as the other machines."""
     own = own_interfaces(case.machine, case.evidence)
     if not own or own[0].mtu is None:
-        return skipped("the interface with the site's address is not known")
+        return skipped("no interface with hostip was found")
     seen, usual = own[0].mtu, case.fleet.usual_mtu
     if seen == usual:
         return passed(str(seen), message=f"MTU {seen}, as on the others")
@@ -61,7 +61,7 @@ def overlap(case: Case) -> Result | None:
     value = "; ".join(clashes)
     left = [name for name in dict.fromkeys(clashes.values()) if name.startswith(_OF_PODS)]
     if len(left) == len(set(clashes.values())):
-        message = "an earlier cluster left interfaces behind that have addresses of the cluster's networks"
+        message = "interfaces of an earlier cluster have addresses in the cluster's networks"
         return failed(message, value=value, expected="no such interface", remedy=_delete(case, left))
     return failed(
         "networks of the cluster overlap with the machine's own",
@@ -88,28 +88,28 @@ def _overlaps(route: IPv4Network, network: IPv4Network) -> bool:
     id="peers",
     title="Control planes and neighbours can be reached at the ports that the cluster uses",
     reads="peers: TCP connections and datagrams to the control planes and the next two machines",
-    rule="FAIL when nothing comes back, or a port is silent or rejected",
-    remedy="look at routes, VLANs and firewalls between these machines; hostip must be reachable from all",
+    rule="FAIL when a machine does not answer, or a port is filtered or rejected",
+    remedy="check routes, VLANs and firewalls between these machines; hostip must be reachable from all",
 )
 def peers(case: Case) -> Result | None:
     """The machines that it must reach answer, at the ports that the cluster uses."""
     answers = case.evidence.peers
     asked = {name: answer for name, answer in answers.items() if name in case.fleet.evidence}
     if not asked:
-        return skipped("no other machine that answers this box was asked")
+        return skipped("no other machine answers the dev box")
     silent = [name for name, answer in asked.items() if not answer.reached]
     if silent:
         return failed(
-            f"no way to {', '.join(silent)}",
-            value="nothing came back",
+            f"cannot reach {', '.join(silent)}",
+            value="no answer",
             expected="an answer",
         )
     filtered = [text for name, answer in asked.items() for text in _filtered(case, name, answer)]
     if filtered:
         return failed(
-            "something between the machines keeps packets away",
+            "packets between the machines are filtered",
             value="; ".join(filtered),
-            expected="an answer at these ports, be it a refusal",
+            expected="an answer at these ports, or a refusal",
             remedy="open these ports between the machines (firewalls, security groups); docs/preflight.md lists all",
         )
     return passed(", ".join(asked), message="control planes and neighbours answer")
@@ -141,7 +141,7 @@ def packet_size(case: Case) -> Result | None:
         return passed(", ".join(tried), message="packets as large as the MTU arrive")
     towards = ", ".join(name for name, answer in tried.items() if not answer.large)
     judge = failed if len(lost) == len(tried) else warned
-    return judge(f"packets as large as the MTU get lost on the way to {towards}", ", ".join(lost), "an answer")
+    return judge(f"packets as large as the MTU do not reach {towards}", ", ".join(lost), "an answer")
 
 
 @machine_check(

@@ -24,9 +24,9 @@ def ports(case: Case) -> Result | None:
     wanted = registry.ports(case.site, case.machine)
     taken = [text for need in wanted if (text := _taken(case, need))]
     if not taken:
-        return passed(", ".join(map(str, wanted)), message="every port is free or ours")
+        return passed(", ".join(map(str, wanted)), message="every port is free or held by pai-install's own programs")
     return failed(
-        "ports that the cluster needs are taken",
+        "other programs hold ports that the cluster needs",
         value="; ".join(taken),
         expected="free",
     )
@@ -42,7 +42,7 @@ def _taken(case: Case, need: Port) -> str:
     if not holders:
         return ""
     root = case.evidence.has("identity") and case.evidence.identity.root
-    nameless = "the kernel itself" if root else "a program that only root may see"
+    nameless = "the kernel itself" if root else "a program that only root can see"
     names = dict.fromkeys(holder.program or nameless for holder in holders)
     return f"{need} ({need.purpose}): {', '.join(names)}"
 
@@ -57,7 +57,7 @@ def _rightful(case: Case, need: Port, listener: Listener) -> bool:
 
 @machine_check(
     id="node-ports",
-    title="Nothing listens at 30000-32767",
+    title="No program listens at ports 30000-32767",
     reads="listeners",
     rule="WARN when a program other than kube-proxy does",
     source="Kubernetes",
@@ -71,7 +71,7 @@ def node_ports(case: Case) -> Result | None:
         if listener.port in _NODE_PORTS and listener.protocol == "tcp" and listener.program_name != "kube-proxy"
     ]
     if not strangers:
-        return passed(message="nothing listens at ports 30000-32767")
+        return passed(message="no program listens at ports 30000-32767")
     shown = ", ".join(dict.fromkeys(f"{one.port} {one.program}".strip() for one in strangers))
     return warned(
         "programs listen at ports that Kubernetes gives to Services",

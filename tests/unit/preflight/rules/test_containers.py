@@ -87,13 +87,13 @@ def test_docker_as_a_snap(site: Site) -> None:
 @pytest.mark.parametrize(
     ("docker", "verdict", "word"),
     [
-        ({"daemon_json": "Expecting value: line 1 column 2"}, "FAIL", "daemon.json is broken"),
-        ({"running": True, "containers": 0, "data_root": "/var/lib/docker"}, "PASS", "without running"),
+        ({"daemon_json": "Expecting value: line 1 column 2"}, "FAIL", "daemon.json is not valid"),
+        ({"running": True, "containers": 0, "data_root": "/var/lib/docker"}, "PASS", "runs no containers"),
         ({"running": True, "containers": 4, "data_root": "/var/lib/docker"}, "WARN", "4 containers run"),
         ({"running": True, "containers": None, "data_root": "/var/lib/docker"}, "WARN", "unknown number"),
-        ({"running": True, "containers": 0, "data_root": "/data/docker"}, "WARN", "left behind"),
-        ({"running": True, "containers": 4, "data_root": "/data/docker"}, "FAIL", "left behind"),
-        ({"running": True, "containers": None, "data_root": "/data/docker"}, "FAIL", "left behind"),
+        ({"running": True, "containers": 0, "data_root": "/data/docker"}, "WARN", "lose sight"),
+        ({"running": True, "containers": 4, "data_root": "/data/docker"}, "FAIL", "lose sight"),
+        ({"running": True, "containers": None, "data_root": "/data/docker"}, "FAIL", "lose sight"),
         ({"running": True, "containers": 4, "data_root": "/var/lib/docker", "swarm": True}, "FAIL", "swarm"),
         ({"running": False}, "PASS", "no Docker runs"),
     ],
@@ -108,7 +108,7 @@ def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: s
 @pytest.mark.parametrize(
     ("containerd", "verdict", "word"),
     [
-        ({"config": "Invalid statement (at line 3, column 1)"}, "FAIL", "config.toml is broken"),
+        ({"config": "Invalid statement (at line 3, column 1)"}, "FAIL", "config.toml is not valid"),
         ({"running": True, "tasks": {"default": 2}}, "WARN", "outside Docker and Kubernetes"),
         ({"running": True}, "PASS", "runs"),
         ({}, "PASS", "no containerd"),
@@ -129,5 +129,5 @@ def test_our_own_docker_may_be_busy(site: Site) -> None:
 def test_another_kubelet(site: Site, changes: dict[str, Any]) -> None:
     found = findings_of(site, "kubernetes", {"worker1": changes})["worker1"]
     assert found.verdict is Verdict.WARN
-    assert "another kubelet" in found.message
+    assert "kubelet from another source" in found.message
     assert findings_of(site, "kubernetes", {"worker1": changes}, installed)["worker1"].verdict is Verdict.PASS

@@ -24,7 +24,7 @@ def test_hostname_is_that_of_the_layout(site: Site, seen: str, verdict: str) -> 
 
 def test_exchanged_addresses_are_guessed(site: Site) -> None:
     found = findings_of(site, "hostname", {"worker1": {"identity": {"hostname": "worker2"}}})["worker1"]
-    assert "may be exchanged" in found.remedy
+    assert "may be swapped" in found.remedy
 
 
 def test_hostname_twice(site: Site) -> None:

@@ -57,7 +57,7 @@ def test_a_time_service_may_be_there_before_us(site: Site, program: str) -> None
 def test_who_holds_it_is_told_as_far_as_known(site: Site) -> None:
     assert "the kernel itself" in holding(site, "worker1", 8472, "", "udp").value
     changes = {"worker1": {"listeners": [{"protocol": "tcp", "port": 10250}], "identity": {"root": False}}}
-    assert "only root may see" in findings_of(site, "ports", changes)["worker1"].value
+    assert "only root can see" in findings_of(site, "ports", changes)["worker1"].value
 
 
 def test_node_ports(site: Site) -> None:

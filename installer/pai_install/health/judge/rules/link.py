@@ -102,7 +102,7 @@ def link_generation(gpu: GpuView, _machine: MachineView) -> Result:
 )
 def numa_node(machine: MachineView) -> Result:
     nodes = {bus_id: machine.file_of(f"{SYSFS}{bus_id}/numa_node", "files_pci") for bus_id in sorted(machine.bus_ids)}
-    known = {bus_id: node for bus_id, node in nodes.items() if (node or "").isdecimal()}
+    known = {bus_id: node for bus_id, node in nodes.items() if node and node.isdecimal()}
     if not known:
         return skipped("the firmware names no memory node of any GPU: this machine has one, or is virtual")
     strange = [bus_id for bus_id in nodes if bus_id not in known]

@@ -103,12 +103,12 @@ def _spread(machines: Sequence[MachineFacts], most: float, others: str, *, fewes
     middle = offsets[len(offsets) // 2]
     for machine in machines:
         if machine.clock_offset is None:
-            yield machine.name, unknown("its clock was not observed")
+            yield machine.name, unknown("the machine's clock was not observed")
             continue
         away = abs(machine.clock_offset - middle)
         value, expected = f"{away * 1000:.1f} ms", f"<= {most * 1000:.0f} ms"
         if away > most:
-            yield machine.name, warned(f"its clock differs from those of {others}", value, expected)
+            yield machine.name, warned(f"the machine's clock differs from those of {others}", value, expected)
         else:
             yield machine.name, passed(value, expected)
 
