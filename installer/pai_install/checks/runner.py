@@ -11,7 +11,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.result import Result
 from pai_install.checks.verdict import CALM, Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.plain import one_line
+from pai_install.system.plain import one_line
 
 Subject = TypeVar("Subject")
 # what code runs into that takes a value for what it is not

@@ -14,7 +14,7 @@ from pai_install.cluster.objects import JsonObject, child, rows, text
 from pai_install.cluster.refusal import reason_of, refusal
 from pai_install.cluster.transport import Answer, Call, Reply, Transport
 from pai_install.errors import PaiError
-from pai_install.plain import plain, plain_text
+from pai_install.system.plain import plain, plain_text
 
 _LOG_LINE = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")
 _COMMAND_FAILED = "command terminated with exit code"

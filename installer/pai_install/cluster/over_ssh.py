@@ -21,9 +21,9 @@ from pai_install.cluster.kubectl import KubectlClient
 from pai_install.cluster.refusal import refusal, unanswered
 from pai_install.cluster.transport import Answer, Call, Reply
 from pai_install.errors import PaiError
-from pai_install.plain import plain_text
 from pai_install.site.model import Machine, Site
 from pai_install.system import proc
+from pai_install.system.plain import plain_text
 from pai_install.system.ssh import host_key_options, sharing_options
 
 CONNECT_TIMEOUT_S = 15

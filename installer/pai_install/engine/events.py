@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pai_install.engine.base import Event, EventKind
-from pai_install.plain import plain, plain_text
+from pai_install.system.plain import plain, plain_text
 
 RawEvent = Mapping[str, Any]
 

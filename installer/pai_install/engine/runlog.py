@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TextIO
 
-from pai_install.plain import plain_text
 from pai_install.redact import Redactor
 from pai_install.system.files import append_secret
+from pai_install.system.plain import plain_text
 
 _TAIL_LINES = 30
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")

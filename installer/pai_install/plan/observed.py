@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from pai_install.plain import one_line
+from pai_install.system.plain import one_line
 
 # one line of a machine's own words; what it is compared with or shown as never needs more
 Text = Annotated[str, Field(max_length=4096), AfterValidator(one_line)]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pai_install.checks.evidence import NotObservedError, peek
 from pai_install.checks.verdict import Verdict
-from pai_install.plain import one_line
+from pai_install.system.plain import one_line
 
 
 class _Part(BaseModel):

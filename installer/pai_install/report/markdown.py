@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from pai_install.checks.finding import Finding
-from pai_install.plain import one_line
 from pai_install.report.model import Failure, Outcome
 from pai_install.report.words import headline, host_word, phase_line
+from pai_install.system.plain import one_line
 
 _MARKS = re.compile(r"[\\`*_\[\]()!]")
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pai_install.engine.base import Event, RunRequest
-from pai_install.plain import one_line
 from pai_install.plan.model import HostStep, Inventory, Playbook, Step
 from pai_install.report.model import OBSERVE, PhaseResult
 from pai_install.report.notices import PhaseFinished, PhaseStarted
 from pai_install.run.actions import Stage, run_playbook
+from pai_install.system.plain import one_line
 
 
 @dataclass(frozen=True, slots=True)

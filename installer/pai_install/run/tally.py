@@ -9,10 +9,10 @@ from typing import Any
 from pai_install.checks.finding import Finding, parse_finding
 from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event, EventKind
-from pai_install.plain import one_line
 from pai_install.redact import Redactor
 from pai_install.report.explain import explain
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, TaskRecord
+from pai_install.system.plain import one_line
 
 _EVIDENCE_CHARACTERS = 4000
 _MESSAGE_CHARACTERS = 4000

@@ -12,10 +12,10 @@ from pai_install.errors import PaiError
 from pai_install.health.collect import collector
 from pai_install.health.evidence.document import parse_evidence
 from pai_install.health.evidence.file import unpack
-from pai_install.plain import one_line
 from pai_install.plan.inventory import connection, groups
 from pai_install.plan.model import Inventory
 from pai_install.site.model import Site
+from pai_install.system.plain import one_line
 
 PLAYBOOK = "health.yml"
 

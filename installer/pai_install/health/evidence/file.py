@@ -13,8 +13,8 @@ from typing import Any
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import parse_evidence
-from pai_install.plain import plain
 from pai_install.system.files import write_atomic
+from pai_install.system.plain import plain
 
 LONGEST = 64 << 20  # bytes of one machine's document; real ones have up to 2 MB
 

@@ -12,12 +12,12 @@ import pytest
 
 from pai_install.engine.events import to_event
 from pai_install.engine.runlog import RunLog
-from pai_install.plain import DEEPEST, TOO_DEEP, TOO_LARGE, one_line, plain, plain_text
 from pai_install.redact import Redactor
 from pai_install.report.console import show_outcome
 from pai_install.report.data import report_data
 from pai_install.report.html import html
 from pai_install.report.markdown import markdown
+from pai_install.system.plain import DEEPEST, TOO_DEEP, TOO_LARGE, one_line, plain, plain_text
 from tests.unit.runs import ScriptedEngine, done, phase, plan_of, run_of
 
 # writes the clipboard, sets the title, clears the screen, the same as one byte, rings, goes back, turns the text
