@@ -14,7 +14,7 @@ import pytest
 
 from pai_install.components.model import ComponentSet
 from pai_install.engine.base import RunRequest
-from pai_install.engine.processes import Owner
+from pai_install.engine.processes import OwnerProcess
 from pai_install.engine.workdir import run_files
 from pai_install.errors import ExitCode, PaiError
 from pai_install.parts.registry import make_context
@@ -74,7 +74,7 @@ def arrived(inventory: Inventory, given: object, folder: Path) -> tuple[dict[str
     programs = Path(sys.executable).parent
     environment = {"PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder), "LC_ALL": "C.UTF-8"}
     environment["ANSIBLE_INVENTORY_ENABLED"] = "ansible.builtin.yaml"
-    with run_files(folder, Owner.current(), RunRequest("x.yml", inventory, extra_vars=variables)) as files:
+    with run_files(folder, OwnerProcess.current(), RunRequest("x.yml", inventory, extra_vars=variables)) as files:
         command = [
             "ansible-playbook",
             "-i",

@@ -11,6 +11,7 @@ from pai_install.cli.options import format_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.site.migrate import Migration, migrate
 from pai_install.site.problem import printable, text_lines
+from pai_install.system.words import plural
 
 SCHEMA_VERSION = 1
 
@@ -19,17 +20,19 @@ SCHEMA_VERSION = 1
 @click.argument("source", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @site_option
 @format_option
-def command(*, source: Path, site_dir: Path, output_format: str) -> int:
+@click.option("--account", "whole", is_flag=True, help="Show what became of every key, entry and file.")
+def command(*, source: Path, site_dir: Path, output_format: str, whole: bool) -> int:
     """Turn the old site in SOURCE into a current one in --site DIR.
 
-    Knows OpenPAI v0.x (layout.yaml, cluster-configuration.yaml) and v1.0-v1.4 (master.csv, worker.csv, config).
-    Nothing is overwritten. Exit status 0, or 3 when the new site still needs a hand.
+    Knows OpenPAI v0.x (layout.yaml, cluster-configuration.yaml, quick-start.yaml) and v1.0-v1.4 (master.csv,
+    worker.csv, config), also beside newer files. Nothing is overwritten; migrated.txt in DIR says of every key, entry
+    and file where it is now, or why it is not. Exit status 0, or 3 when the new site still needs a hand.
     """
     done = migrate(source, site_dir)
     if output_format == "json":
         click.echo(json.dumps(_report(done), indent=2))
     else:
-        _print(done)
+        _print(done, whole=whole)
     return ExitCode.OK if done.reading.site is not None else ExitCode.SITE_INVALID
 
 
@@ -39,17 +42,24 @@ def _report(done: Migration) -> dict[str, object]:
         "ok": done.reading.site is not None,
         "origin": done.origin,
         "files": [str(path) for path in done.files],
+        "counts": {outcome.value: count for outcome, count in done.counts.items()},
+        "account": [entry.as_json() for entry in done.account],
         "notes": [{"what": note.what, "why": note.why} for note in done.notes],
         "problems": [problem.as_json() for problem in done.reading.problems],
     }
 
 
-def _print(done: Migration) -> None:
+def _print(done: Migration, *, whole: bool) -> None:
     click.echo(f"migrated from {done.origin}: {', '.join(str(path) for path in done.files)}")
-    if done.notes:
+    counts = ", ".join(f"{count} {outcome.value}" for outcome, count in done.counts.items())
+    click.echo(f"{plural(sum(done.counts.values()), 'value')} of the old site: {counts}")
+    lines = [f"{note.what}: {note.why}" for note in done.notes]
+    if whole:
+        lines = [str(entry) for entry in done.account]
+    elif lines:
         click.echo("dropped or changed:")
-    for note in done.notes:
-        click.echo(printable(f"  {note.what}: {note.why}"))
+    for line in lines:
+        click.echo(printable(f"  {line}"))
     for line in text_lines(done.reading.problems):
         click.echo(line)
     state = "valid" if done.reading.site is not None else "not valid yet: correct the lines above"

@@ -30,6 +30,14 @@ class Text(str):
     vault: bool
 
 
+class Overruled(NamedTuple):
+    """An entry that does not count. by: where the same key is given again."""
+
+    path: YamlPath
+    mark: Mark
+    by: Mark
+
+
 class Entries(dict[str, Any]):
     """A mapping that knows where it stands."""
 
@@ -51,6 +59,7 @@ class Document:
     file, folder: as named in problems; where relative paths in the file start.
     root: Entries, or None when there is nothing to read (then `problems` may say why).
     marks: path -> the place of the key, or of the item in a list.
+    overruled: entries that were given again, where that is no error (see read_document).
     """
 
     file: str
@@ -59,11 +68,24 @@ class Document:
     lines: tuple[str, ...] = field(default=(), repr=False)
     marks: dict[YamlPath, Mark] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
+    overruled: list[Overruled] = field(default_factory=list)
 
     @property
     def content(self) -> Entries:
         """The root, or an empty mapping when there is none."""
         return Entries() if self.root is None else self.root
+
+    def at(self, path: YamlPath) -> object:
+        """What stands at `path`; None where there is nothing."""
+        value: object = self.root
+        for part in path:
+            if isinstance(value, Entries) and part in value:
+                value = value[str(part)]
+            elif isinstance(value, Items) and isinstance(part, int) and part < len(value):
+                value = value[part]
+            else:
+                return None
+        return value
 
     def mark(self, path: YamlPath) -> Mark:
         """The place of `path`, or of its nearest parent that exists."""

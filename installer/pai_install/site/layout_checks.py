@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from pai_install.site.document import Document, Entries
 from pai_install.site.drafts import Draft, drafts
 from pai_install.site.problem import short
 from pai_install.site.validate import did_you_mean
 
 MAX_CONTROL_PLANES = 5
-_LABEL = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
 def check_layout(layout: Document) -> None:
@@ -55,9 +52,6 @@ def _check_types(layout: Document, machines: list[Draft]) -> None:
             message = f"{short(name)} is not in machine-sku"
             layout.add((*machine.path, "machine-type"), "site.unknown-sku", message, did_you_mean(name, skus))
     for name in skus:
-        if not _LABEL.fullmatch(name):
-            message = f"{short(name)} cannot be a label in Kubernetes"
-            layout.add(("machine-sku", name), "site.sku-name", message, "use letters, digits, '-', '_' and '.'")
         if machines and used <= skus.keys() and name not in used:  # a misspelt type says it already
             path = ("machine-sku", name)
             layout.add(path, "site.unused-sku", "is used by no machine", "remove it", severity="warning")

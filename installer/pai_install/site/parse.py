@@ -24,15 +24,15 @@ def split_lines(text: str) -> tuple[str, ...]:
     return tuple(re.split("\r\n|[\r\n\x85\u2028\u2029]", text))
 
 
-def parse_document(text: str, document: Document, *, top: str = "a mapping") -> None:
-    """Fills `document` from YAML text."""
+def parse_document(text: str, document: Document, *, top: str = "a mapping", last_wins: bool = False) -> None:
+    """Fills `document` from YAML text. last_wins: as in read_document."""
     document.lines = split_lines(text)
 
     def at(index: int) -> Mark:
         before = split_lines(text[:index])
         return Mark(len(before), len(before[-1]) + 1)
 
-    document.root = _Parser(document, top, at).parse(text)
+    document.root = _Parser(document, top, at, last_wins=last_wins).parse(text)
     if document.root is None and not document.problems:
         document.add((), "site.empty", f"is empty; {top} is expected", "pai-install init writes a commented start")
 
@@ -58,6 +58,7 @@ class _Parser:
     at: Callable[[int], Mark]
     place: Place = own_place
     path: YamlPath = ()
+    last_wins: bool = False
 
     def parse(self, text: str) -> Entries | None:
         """The mapping that the text is; None where it is none."""
@@ -65,7 +66,7 @@ class _Parser:
         if node is None:
             return None
         try:
-            root = TreeBuilder(self.document, self.place).build(node, self.path)
+            root = TreeBuilder(self.document, self.place, last_wins=self.last_wins).build(node, self.path)
         except TooMuchError as error:
             self._tell(
                 "site.size", "holds more than a site can", error.mark, "is an alias (*name) inside the thing it names?"

@@ -10,23 +10,27 @@ from pai_install.site.problem import printable
 
 MAX_BYTES = 4 * 1024 * 1024
 # the files that only sites of these versions of OpenPAI have
-_OLD_SITES = {"v1.0 to v1.4": ("master.csv", "worker.csv"), "v0.x": ("cluster-configuration.yaml",)}
+_OLD_SITES = {"v1.0 to v1.4": ("master.csv", "worker.csv"), "v0.x": ("cluster-configuration.yaml", "quick-start.yaml")}
 
 
-def read_document(path: Path, *, top: str = "a mapping") -> Document:
+def read_document(path: Path, *, top: str = "a mapping", last_wins: bool = False) -> Document:
     """Reads a YAML file. `top` says in words what the file holds, for messages.
+
+    last_wins: of a key that is given twice the last counts, as for OpenPAI, and that is no error; see
+    Document.overruled.
 
     A file that does not exist, is no regular file, is too large, is not UTF-8 or is not YAML leaves
     `root` None and a problem behind.
     """
     document = Document(printable(str(path)), path.parent)
-    text = _read_text(path, document)
+    text = read_text_file(path, document)
     if text is not None:
-        parse_document(text, document, top=top)
+        parse_document(text, document, top=top, last_wins=last_wins)
     return document
 
 
-def _read_text(path: Path, document: Document) -> str | None:
+def read_text_file(path: Path, document: Document) -> str | None:
+    """The text of a regular file that is not too large; None with a problem for everything else."""
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "does not exist"
@@ -62,6 +66,7 @@ def _decode(data: bytes, document: Document) -> str | None:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        wide = data[:2] in {b"\xff\xfe", b"\xfe\xff"}
         document.lines = split_lines(data.decode(errors="replace"))
         before = split_lines(data[: error.start].decode(errors="replace"))
         mark = Mark(len(before), len(before[-1]) + 1)
@@ -69,7 +74,7 @@ def _decode(data: bytes, document: Document) -> str | None:
             (),
             "site.encoding",
             f"is not UTF-8 text (byte 0x{data[error.start]:02x})",
-            "save it as UTF-8",
+            f"save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8 {document.file}" if wide else "save it as UTF-8",
             mark=mark,
         )
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ruamel.yaml.error import StreamMark
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from pai_install.site.document import Document, Entries, Items, Mark, Text
+from pai_install.site.document import Document, Entries, Items, Mark, Overruled, Text
 from pai_install.site.problem import YamlPath
 
 MAX_REPEATS = 20_000  # aliases of aliases multiply: a small file may mean more than fits in memory
@@ -44,12 +44,14 @@ def _encodable(text: str) -> bool:
 class TreeBuilder:
     """Turns parser nodes into Entries, Items and Text; notes duplicates and tags as it goes.
 
-    place: where a mark of the parser's is in the document's file.
+    place: where a mark of the parser's is in the document's file. last_wins: of a key that is given twice the last
+    counts; the others are noted in the document's `overruled`, which is no problem then.
     """
 
-    def __init__(self, document: Document, place: Place = own_place) -> None:
+    def __init__(self, document: Document, place: Place = own_place, *, last_wins: bool = False) -> None:
         self.document = document
         self.place = place
+        self.last_wins = last_wins
         self.seen: set[int] = set()
         self.repeats = 0
         self.merged = 0
@@ -114,7 +116,7 @@ class TreeBuilder:
         self.document.add(path, "site.tag", f"the tag {shown} is not understood", "remove it", mark=mark)
 
     def _pairs(self, node: MappingNode, path: YamlPath, depth: int) -> Iterator[tuple[str, Mark, Node]]:
-        """The entries of a mapping, merged ones (<<) last; own ones win, the first of a duplicate wins."""
+        """The entries of a mapping, merged ones (<<) last; own ones win."""
         seen: dict[str, Mark] = {}
         merged: list[Node] = []
         for key, value in node.value:
@@ -123,9 +125,11 @@ class TreeBuilder:
                 self._tell_once(path, "site.key", "a key must be a word", "quote text with {{ }} or [ ]", mark)
             elif key.value == "<<" and not key.style:
                 merged.append(value)
-            elif key.value in seen:
+            elif key.value in seen and not self.last_wins:
                 self._duplicate((*path, key.value), mark, seen[key.value])
             else:
+                if key.value in seen:
+                    self.document.overruled.append(Overruled((*path, key.value), seen[key.value], mark))
                 seen[key.value] = mark
                 yield key.value, mark, value
         for value in merged:

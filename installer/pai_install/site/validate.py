@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from pai_install.site.document import Document, Entries, Items
+from pai_install.site.document import Document
 from pai_install.site.problem import YamlPath
 from pai_install.site.scalars import shown
 
@@ -74,7 +74,7 @@ def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legac
         message = "has no value" if path in document.marks else "is required"
         document.add(path, "site.missing", message, _EXAMPLES.get(str(path[-1]), "add it"))
     else:
-        document.add(path, "site.type", *_type_words(kind, _value_at(document, path), detail["msg"]))
+        document.add(path, "site.type", *_type_words(kind, document.at(path), detail["msg"]))
 
 
 def _type_words(kind: str, value: object, otherwise: str) -> tuple[str, str]:
@@ -85,18 +85,6 @@ def _type_words(kind: str, value: object, otherwise: str) -> tuple[str, str]:
     if kind in {"list_type", "tuple_type"}:
         return f"a list is expected, found {found}", "write one entry per line below it, each after '- '"
     return otherwise[:1].lower() + otherwise[1:], ""
-
-
-def _value_at(document: Document, path: YamlPath) -> object:
-    value: object = document.root
-    for part in path:
-        if isinstance(value, Entries) and part in value:
-            value = value[str(part)]
-        elif isinstance(value, Items) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            return None
-    return value
 
 
 def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, legacy: Legacy) -> None:

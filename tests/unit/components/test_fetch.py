@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,10 @@ class Source:
 
     def key(self, pick: PinnedComponent) -> str:
         return f"{pick.component}-{pick.version}"
+
+    def pinned(self, pick: PinnedComponent) -> Mapping[str, str]:
+        del pick
+        return {}
 
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         return tuple(self.debian) if pick == ONE else ()

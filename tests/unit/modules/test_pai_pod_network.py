@@ -67,11 +67,15 @@ def test_containerd_notices_the_file(
     api: Api, run_module: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """containerd 2.3 ignores what is created in its folder or moved there; it loads when one there is renamed."""
-    moved: list[tuple[str, str]] = []
-    replace = os.replace
-    monkeypatch.setattr(os, "replace", lambda old, new: (moved.append((old, new)), replace(old, new)))
+    replace, moved = os.replace, []
+
+    def noted(old: str, new: str) -> None:
+        moved.extend([old, new])
+        replace(old, new)
+
+    monkeypatch.setattr(os, "replace", noted)
     run_module("pai_pod_network", ask=True)
-    (old, new) = moved[0]
+    old, new = moved
     assert Path(old).parent == Path(new).parent == tmp_path / "cni"
     assert Path(old).suffix not in (".conf", ".conflist", ".json")
 

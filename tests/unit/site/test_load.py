@@ -200,6 +200,12 @@ def test_a_config_that_is_no_file_is_one_problem(tmp_path: Path, kind: str) -> N
     assert [problem.code for problem in read_site(tmp_path).problems] == ["site.no-file"]
 
 
+@pytest.mark.parametrize("name", ["gpu machine", "8xA100/80G", "ü"])
+def test_names_of_machine_types_are_openpais(tmp_path: Path, name: str) -> None:
+    layout = LAYOUT.replace("  gpu:", f"  {name}:").replace("machine-type: gpu", f"machine-type: {name}")
+    assert load_site(write_site(tmp_path, layout=layout)).site.machine("w1").sku == name
+
+
 @pytest.mark.parametrize(("name", "version"), [("master.csv", "v1.0 to v1.4"), ("cluster-configuration.yaml", "v0.x")])
 def test_an_old_site_is_sent_to_migrate(tmp_path: Path, name: str, version: str) -> None:
     (tmp_path / name).write_text("")

@@ -1,96 +1,143 @@
-"""OpenPAI v1.0 to v1.4: master.csv and worker.csv (lines `hostname,address`) and a file of settings."""
+"""OpenPAI v1.0 to v1.4: master.csv and worker.csv (lines `hostname,address`)."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import csv
+from typing import NamedTuple
 
 from pai_install.site.document import Document, Mark
-from pai_install.site.legacy import LEGACY_SETTINGS
-from pai_install.site.migrate.emit import without_keys
+from pai_install.site.load import LAYOUT
+from pai_install.site.migrate.account import Book, Outcome
+from pai_install.site.migrate.config import NewConfig
+from pai_install.site.migrate.folder import OldFolder
 from pai_install.site.migrate.model import (
     RESOURCES,
+    UNKNOWN_HARDWARE,
     NewDevice,
     NewMachine,
-    NewSite,
+    NewMachines,
     NewSku,
-    Note,
-    odd_control_planes,
+    kept_masters,
+    why_no_control_plane,
 )
-from pai_install.site.problem import SiteInvalid, short
-from pai_install.site.reader import read_document
-from pai_install.site.settings import NO_EFFECT, Settings
+from pai_install.site.parse import split_lines
+from pai_install.site.problem import YamlPath, short
+from pai_install.site.reader import read_text_file
 
 MASTERS, WORKERS = "master.csv", "worker.csv"
-SETTINGS_NAMES = ("config", "config.yml", "config.yaml")
-_CHECK = "CHECK: the old site did not say what these machines have; preflight compares it with the machines"
 
 
-def read_csv_site(source: Path) -> NewSite:
-    """Raises SiteInvalid for lines that name no machine, and for settings that are not YAML."""
-    masters, workers = _read_list(source / MASTERS), _read_list(source / WORKERS)
-    config = read_document(next((source / n for n in SETTINGS_NAMES if (source / n).is_file()), source / "config"))
-    if not masters.problems and not _rows(masters):
-        masters.add((), "site.empty", "names no machine", "write a line hostname,address for each master")
-    problems = [problem for document in (masters, workers, config) for problem in document.problems]
-    if any(problem.is_error for problem in problems):
-        raise SiteInvalid(problems)
-    rows = {name: (address, True, False) for name, address in _rows(masters)}
-    for name, address in _rows(workers):
-        rows[name] = (address, name in rows, True)
-    names = list(dict.fromkeys(name for name, _ in _rows(masters)))
-    kept, notes = odd_control_planes(names)
-    stay = set(names[:kept])
-    text, config_notes = _settings(config)
-    return NewSite(
-        origin="OpenPAI v1.0-v1.4 (master.csv, worker.csv)",
-        skus=_skus(config, has_masters=any(not works for _, _, works in rows.values())),
-        machines=tuple(
-            NewMachine(name, address, "worker" if works else "master", name in stay, works)
-            for name, (address, _, works) in rows.items()
-        ),
-        config=text,
-        notes=(*notes, *config_notes),
-    )
+class Row(NamedTuple):
+    """A line of a list."""
+
+    path: YamlPath
+    name: str
+    address: str
 
 
-def _read_list(path: Path) -> Document:
+class _List(NamedTuple):
+    document: Document
+    rows: list[Row]
+
+
+def read_lists(folder: OldFolder, config: NewConfig) -> NewMachines:
+    """Raises SiteInvalid for lines that name no machine, and where nothing says how to log in."""
+    masters, workers = _read_list(folder, MASTERS), _read_list(folder, WORKERS)
+    if not masters.document.problems and not masters.rows:
+        masters.document.add((), "site.empty", "names no machine", "write a line hostname,address for each master")
+    if config.file is None:
+        masters.document.add(
+            (), "site.no-file", "has no config or config.yml beside it", "its settings are needed: user, password"
+        )
+    folder.problems[:0] = [problem for listed in (masters, workers) for problem in listed.document.problems]
+    folder.check()
+    machines = _Machines(folder, masters.rows, workers.rows).found()
+    has_masters = any(not machine.worker for machine in machines)
+    for name in (MASTERS, WORKERS):
+        folder.book(name).whole(Outcome.KEPT, LAYOUT)
+    return NewMachines("OpenPAI v1.0-v1.4 (master.csv, worker.csv)", _skus(config, has_masters=has_masters), machines)
+
+
+def overrule_lists(folder: OldFolder, by: str, names: set[str]) -> None:
+    """Accounts for the lists where a layout rules. names: the machines of that layout."""
+    for name in (MASTERS, WORKERS):
+        if not folder.has(name):
+            continue
+        for row in _read_list(folder, name).rows:
+            known = "names this machine, too" if row.name in names else "does not name this machine"
+            folder.book(name).drop(row.path, f"{by} rules, and {known}")
+        folder.book(name).whole(Outcome.DROPPED, f"{by} is there, too, and rules")
+
+
+def _read_list(folder: OldFolder, name: str) -> _List:
+    path = folder.path / name
     document = Document(str(path))
-    try:
-        document.lines = tuple(path.read_text(encoding="utf-8-sig").splitlines())
-    except UnicodeDecodeError as error:
-        message = f"is not UTF-8 text (byte 0x{error.object[error.start]:02x})"
-        document.add((), "site.encoding", message, f"save it as UTF-8, for example: iconv -f UTF-16 -t UTF-8 {path}")
-    except OSError as error:
-        message = f"cannot be read: {error.strerror}" if path.exists() else "does not exist"
-        document.add((), "site.no-file", message, "write lines of hostname,address")
+    text = read_text_file(path, document)
+    rows: list[Row] = []
+    document.lines = split_lines(text or "")
     for number, line in enumerate(document.lines, start=1):
-        if line.strip() and len([cell for cell in line.split(",") if cell.strip()]) != 2:
+        cells = _cells(line)
+        if len(cells) == 2:
+            rows.append(Row(("machine", len(rows)), cells[0], cells[1]))
+            folder.book(name).waiting[rows[-1].path] = number
+        elif cells:
             message = f"{short(line)} is not `hostname,address`"
             document.add((), "site.csv", message, "write one machine per line", mark=Mark(number, 1))
-    return document
+    return _List(document, rows)
 
 
-def _rows(document: Document) -> list[tuple[str, str]]:
-    cells = [[cell.strip() for cell in line.split(",") if cell.strip()] for line in document.lines if line.strip()]
-    return [(row[0], row[1]) for row in cells]
+def _cells(line: str) -> list[str]:
+    """The cells that are not empty, as Python's csv divides them: quotes are no part of them."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), []) if cell.strip()]
+    except csv.Error:
+        return [line]
 
 
-def _skus(config: Document, *, has_masters: bool) -> tuple[NewSku, ...]:
-    kind = str(config.content.get("gpu_type") or "nvidia").lower()
-    device = NewDevice(RESOURCES.get(kind, RESOURCES["nvidia"]), "unknown", "1")
-    worker = NewSku("worker", "1Gi", "1", device, comment=_CHECK)
-    return (NewSku("master", "1Gi", "1", comment=_CHECK), worker) if has_masters else (worker,)
+class _Machines:
+    """The machines of both lists, each name and address once; one that is in both is a control plane that works."""
+
+    def __init__(self, folder: OldFolder, masters: list[Row], workers: list[Row]) -> None:
+        self.folder = folder
+        self.names = list(dict.fromkeys(row.name for row in masters))
+        self.stay = set(self.names[: kept_masters(len(self.names))])
+        self.masters = {row[1:] for row in masters}
+        self.workers = {row[1:] for row in workers}
+        self.places: dict[tuple[str, str], int] = {}
+        for name, rows in ((MASTERS, masters), (WORKERS, workers)):
+            lines: dict[tuple[str, str], int] = {}
+            for row in rows:
+                self._tell(folder.book(name), row, lines)
+
+    def found(self) -> tuple[NewMachine, ...]:
+        """The machines, in the order of the lists."""
+        return tuple(
+            NewMachine(
+                *machine,
+                sku="worker" if machine in self.workers else "master",
+                control_plane=machine in self.masters and machine[0] in self.stay,
+                worker=machine in self.workers,
+            )
+            for machine in self.places
+        )
+
+    def _tell(self, book: Book, row: Row, lines: dict[tuple[str, str], int]) -> None:
+        machine = row.name, row.address
+        place = f"{LAYOUT}: machine-list[{self.places.setdefault(machine, len(self.places))}]"
+        if machine in lines:
+            book.drop(row.path, f"line {lines[machine]} says the same")
+            return
+        lines[machine] = book.waiting[row.path]
+        if book.file == WORKERS or row.name == self.names[0]:
+            book.keep(row.path, place)
+        elif row.name in self.stay:
+            book.replace(row.path, f"{place}; for OpenPAI it only held etcd, now it is a control plane")
+        else:
+            book.replace(row.path, f"{place} without pai-master: {why_no_control_plane(len(self.names))}")
 
 
-def _settings(config: Document) -> tuple[str, list[Note]]:
-    known = {info.alias or name for name, info in Settings.model_fields.items()}
-    dropped = {key: NO_EFFECT[key] for key in config.content if key in NO_EFFECT}
-    unknown = ("is not a known key", "")
-    dropped |= {key: LEGACY_SETTINGS.get(key, unknown)[0] for key in config.content if key not in known}
-    runtime = config.content.get("worker_default_docker_runtime")
-    if runtime is not None:
-        dropped["worker_default_docker_runtime"] = "now container_default_runtime"
-    text = without_keys(config, dropped)
-    if runtime == "nvidia":
-        text += "\ncontainer_default_runtime: nvidia\n"
-    return text, [Note(f"{Path(config.file).name}: {key}", why) for key, why in dropped.items()]
+def _skus(config: NewConfig, *, has_masters: bool) -> tuple[NewSku, ...]:
+    kind = config.file.document.content.get("gpu_type") if config.file is not None else None
+    device = NewDevice(RESOURCES.get(str(kind).lower(), RESOURCES["nvidia"]), "unknown", "1")
+    worker = NewSku("worker", "1Gi", "1", device, comment=UNKNOWN_HARDWARE)
+    return (NewSku("master", "1Gi", "1", comment=UNKNOWN_HARDWARE), worker) if has_masters else (worker,)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 # what `gpu_type` and `gpu.type` of old files mean as a device plugin's resource
 RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "enflame": "enflame.com/dtu"}
+UNKNOWN_HARDWARE = "CHECK: the old site did not say what these machines have; preflight compares it with the machines"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +46,40 @@ class NewMachine:
     sku: str
     control_plane: bool
     worker: bool
+    storage: bool = False
     ssh: dict[str, str] = field(default_factory=dict)
     password_variable: str = ""
     comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class NewSite:
-    """A whole site. origin: what it was, in words; config and services: the text of these files."""
+class Setting:
+    """A setting of config.yaml that comes from another file. comment: what the reader should know, or ""."""
+
+    key: str
+    value: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMachines:
+    """What the files about machines say. origin: what they were, in words.
+
+    layout: the text of a layout.yaml that has the current form already; then skus and machines are empty.
+    """
 
     origin: str
-    skus: tuple[NewSku, ...]
-    machines: tuple[NewMachine, ...]
-    config: str
-    notes: tuple[Note, ...]
-    services: str | None = None
+    skus: tuple[NewSku, ...] = ()
+    machines: tuple[NewMachine, ...] = ()
+    notes: tuple[Note, ...] = ()
+    layout: str | None = None
 
 
-def odd_control_planes(names: list[str]) -> tuple[int, list[Note]]:
-    """How many of the masters, from the first, can stay control planes (1, 3 or 5); a note for each other."""
-    count = len(names)
-    kept = min(5, count - 1 if count and count % 2 == 0 else count)
-    why = f"of {count} masters {kept} can be control planes: only 1, 3 or 5"
-    return kept, [Note(f"the master role of {name}", why) for name in names[kept:]]
+def kept_masters(count: int) -> int:
+    """How many of the masters, from the first, can stay control planes: 1, 3 or 5."""
+    return min(5, count - 1 if count and count % 2 == 0 else count)
+
+
+def why_no_control_plane(count: int) -> str:
+    """Why a master of `count` does not become a control plane."""
+    return f"of {count} masters {kept_masters(count)} can be control planes: only 1, 3 or 5"
