@@ -13,7 +13,9 @@ Question = Callable[[str, str], bool]
 _SHOWN = 3
 
 
-def narrowed(steps: Sequence[Step], limit: Collection[str], *, applies: Question, ready: Question) -> tuple[Step, ...]:
+def narrowed(
+    steps: Sequence[Step], limit: Collection[str], *, applies: Question, ready: Question, gives: Question
+) -> tuple[Step, ...]:
     """The steps with the hosts in `limit`, and with the hosts that these depend on.
 
     A step needs others. One that a machine does not go through itself, such as the component store for a worker, is
@@ -21,7 +23,8 @@ def narrowed(steps: Sequence[Step], limit: Collection[str], *, applies: Question
     comes into the plan, and so do the steps before it on that machine.
 
     applies(step, host): whether the host goes through the step. ready(step, host): whether what the step makes there
-    can be used as it is. Both take the step's name.
+    can be used as it is. gives(step, host): whether others that go through the step take changed settings from there.
+    All take the step's name.
     """
     order = {step.name: number for number, step in enumerate(steps)}
     planned = {step.name: dict.fromkeys(step.names) for step in steps}
@@ -29,7 +32,7 @@ def narrowed(steps: Sequence[Step], limit: Collection[str], *, applies: Question
     queue = deque((step, host, host) for step in steps for host in step.names if host in limit)
     while queue:
         step, host, origin = queue.popleft()
-        for need, other in _elsewhere(step, host, planned, limit, applies):
+        for need, other in _elsewhere(step, host, planned, limit, applies, gives):
             for earlier in steps[: order[need] + 1]:
                 if other in planned[earlier.name] and not ready(earlier.name, other):
                     known = origins.setdefault((earlier.name, other), {})
@@ -41,9 +44,18 @@ def narrowed(steps: Sequence[Step], limit: Collection[str], *, applies: Question
 
 
 def _elsewhere(
-    step: Step, host: str, planned: dict[str, dict[str, None]], limit: Collection[str], applies: Question
+    step: Step,
+    host: str,
+    planned: dict[str, dict[str, None]],
+    limit: Collection[str],
+    applies: Question,
+    gives: Question,
 ) -> Iterator[tuple[str, str]]:
-    """The steps that are needed and that `host` does not go through, with the machines that have work there."""
+    """The steps that are needed and that `host` does not go through, with the machines that have work there.
+
+    And the step itself, on machines that give settings to it.
+    """
+    yield from ((step.name, other) for other in planned[step.name] if other not in limit and gives(step.name, other))
     for need in step.needs:
         if need in planned and not applies(need, host):
             yield from ((need, other) for other in planned[need] if other not in limit)

@@ -51,12 +51,16 @@ def _narrowed(
     limit: Collection[str],
 ) -> tuple[Step, ...]:
     phases = {phase.name: phase for phase in PHASES}
+    leader = leader_of(site, observed)
     hosts = {name: {machine.hostname for machine in phase.machines(site)} for name, phase in phases.items()}
     return narrowed(
         planned,
         limit,
         applies=lambda name, host: host in hosts[name],
         ready=lambda name, host: _ready(phases[name], _settings(inventory, host), observed[host]),
+        gives=lambda name, host: (
+            host == leader and _gives_other(phases[name], _settings(inventory, host), observed[host])
+        ),
     )
 
 

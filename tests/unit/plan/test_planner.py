@@ -142,6 +142,19 @@ def test_limit_brings_the_control_plane_that_gives_a_changed_kubelet_config(
     assert work_of(plan) == {"master": ["control-plane"], "worker2": ["workers"]}
 
 
+def test_limit_on_another_control_plane_brings_the_leader_that_gives_a_changed_kubelet_config(
+    make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path
+) -> None:
+    """Only the leader writes it into the cluster, where the others read it."""
+    masters = LAYOUT.replace('pai-worker: "true"', 'pai-worker: "true", pai-master: "true"')
+    digests = dict.fromkeys(ROLES, "1")
+    before = build_inventory(make_context(make_site(masters), components, tmp_path / ".pai"), digests)
+    changed = make_site(masters, CONFIG + "kubelet_config: {maxPods: 200}\n")
+    after = build_inventory(make_context(changed, components, tmp_path / ".pai"), digests)
+    plan = make_plan(changed, after, converged(before), limit=["worker2"])
+    assert work_of(plan) == {"master": ["control-plane"], "worker2": ["control-plane"]}
+
+
 def test_new_version_of_a_role_runs_again(site: Site, context: Context, inventory: Inventory) -> None:
     newer = build_inventory(context, {**dict.fromkeys(ROLES, "1"), "time_sync": "2"})
     plan = make_plan(site, newer, converged(inventory))
