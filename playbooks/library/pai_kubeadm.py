@@ -56,13 +56,13 @@ from ansible.module_utils.pai_kubeadm_files import (
     RENDERED,
     bring_back,
     differing,
+    enforce_modes,
     expectations,
     keep_copies,
     keep_times,
     kubeconfigs_of,
-    loose,
+    mode_problems,
     rendered_files,
-    tighten,
     written_at,
 )
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
@@ -163,7 +163,7 @@ class Member:
         verb = "init" if state == "init" else "join"
         words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
-        tighten()
+        enforce_modes()
         keep_copies(state)
         set_marker(state, done=True)
 
@@ -227,7 +227,7 @@ class Member:
 
     def refresh(self, state: str) -> None:
         """Renders a member's manifests and kubelet settings again. state: how it became a member."""
-        self.actions += [f"repaired: {problem}" for problem in loose().values()]
+        self.actions += [f"repaired: {problem}" for problem in mode_problems().values()]
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
         before, written = rendered_files(), written_at()
@@ -247,8 +247,8 @@ class Member:
             for backup in glob.glob(KUBELET_BACKUPS):  # one more with every run
                 shutil.rmtree(backup, ignore_errors=True)
         keep_times(before, written)
-        tighten()
-        self.settle(state, before, stale=stale)
+        enforce_modes()
+        self.restart_changed_kubelet(state, before, stale=stale)
 
     def make_kubeconfigs(self, state: str) -> None:
         """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is.
@@ -266,8 +266,8 @@ class Member:
                 self.actions.append(f"made {path}")
                 restart_static_pod(f"kube-{name}")
 
-    def settle(self, state: str, before: dict[str, str], *, stale: bool) -> None:
-        """Says what was rendered differently, and restarts the kubelet where it has to read it."""
+    def restart_changed_kubelet(self, state: str, before: dict[str, str], *, stale: bool) -> None:
+        """Reports what was rendered differently, and restarts the kubelet where it has to read that."""
         after = rendered_files()
         changed = sorted(path for path in after if after[path] != before.get(path))
         self.actions += [f"rendered {path}" for path in changed]

@@ -39,21 +39,21 @@ GUARDED = {
 }
 
 
-def guarded() -> dict[str, str]:
-    """The guarded files and folders of this machine -> the most that may be permitted."""
+def restricted_files() -> dict[str, str]:
+    """Files and folders of this machine with restricted permissions -> their maximum mode."""
     return {path: most for pattern, most in GUARDED.items() for path in sorted(glob.glob(pattern))}
 
 
-def loose() -> dict[str, str]:
+def mode_problems() -> dict[str, str]:
     """Guarded files and folders with a wrong owner or too many permissions -> what is wrong."""
-    return {path: problem for path, most in guarded().items() if (problem := too_open(path, most))}
+    return {path: problem for path, most in restricted_files().items() if (problem := too_open(path, most))}
 
 
-def tighten() -> None:
-    """Gives the guarded ones back to root, and takes permissions away that they must not have."""
-    for path in loose():
+def enforce_modes() -> None:
+    """Gives the restricted files back to root, and removes excess permissions."""
+    for path in mode_problems():
         os.chown(path, 0, 0)
-        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & int(guarded()[path], 8))
+        os.chmod(path, stat.S_IMODE(os.stat(path).st_mode) & int(restricted_files()[path], 8))
 
 
 def rendered_files() -> dict[str, str]:
@@ -80,7 +80,9 @@ def expectations(state: str) -> list[dict[str, Any]]:
     ]
     rendered = rendered_files()
     private = [
-        {"kind": "private", "path": path, "mode": mode} for path, mode in guarded().items() if path not in rendered
+        {"kind": "private", "path": path, "mode": mode}
+        for path, mode in restricted_files().items()
+        if path not in rendered
     ]
     return [*kubeconfigs, *private] + [
         {

@@ -1,4 +1,4 @@
-"""A check: everything that is said about it stands beside its function, by keyword."""
+"""The declaration of a check, by keyword, beside its function."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Part = TypeVar("Part")
 
 
 class NotObservedError(Exception):
-    """Evidence that a check needs is not there; `verdict` is SKIP or UNKNOWN. value: what was there instead."""
+    """Evidence that a check needs is missing; `verdict` is SKIP or UNKNOWN. value: what was found instead."""
 
     def __init__(self, verdict: Verdict, reason: str, value: str = "") -> None:
         super().__init__(reason)
@@ -68,7 +68,7 @@ class Record:
         self._sources[name] = source
 
     def settle(self, result: Result) -> Result:
-        """The result, or the gravest gap where it is a PASS that rests on one."""
+        """The result; for a PASS with missing evidence the gravest gap."""
         if result.verdict is not Verdict.PASS or not self._gaps:
             return result
         gaps = list(self._gaps.values())
@@ -86,12 +86,12 @@ class Record:
 
     @property
     def evidence(self) -> str:
-        """What was read, as a list in words."""
+        """The names of what was read, in a sentence."""
         return ", ".join(self._read)
 
     @property
     def source(self) -> str:
-        """Whose thresholds were compared with; empty when none were."""
+        """The sources of the thresholds used; empty without any."""
         if not self._sources:
             return ""
         return "; ".join([f"{name}: {source}" for name, source in self._sources.items()])

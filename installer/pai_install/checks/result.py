@@ -1,4 +1,4 @@
-"""What a check function returns: a verdict that does not yet say which check and which subject."""
+"""The result of a check function: a verdict without check and subject."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pai_install.checks.verdict import Action, Verdict
 
 
 class Result(NamedTuple):  # a tuple, as Finding
-    """What a check concludes about the subject it was asked about.
+    """The conclusion of a check about its subject.
 
     device: a bus id, port, disk ... where it is not the device that was asked about. value, expected: as text.
     message: of a PASS, where it says more than the check's title. action and remedy: where they differ from the

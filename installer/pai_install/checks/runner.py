@@ -1,4 +1,4 @@
-"""Asks checks, keeps the law of evidence, and lets an administrator force some; pure."""
+"""Runs checks under the law of evidence, and applies --force-check; pure."""
 
 from __future__ import annotations
 

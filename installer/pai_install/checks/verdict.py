@@ -1,4 +1,4 @@
-"""What a check may conclude, and what an administrator should do about it. Every room may import this."""
+"""Verdicts, and the actions for an administrator. Every room may import this."""
 
 from __future__ import annotations
 

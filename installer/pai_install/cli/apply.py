@@ -1,4 +1,4 @@
-"""`pai-install apply`: make the machines what the site says, and prove it."""
+"""`pai-install apply`: bring the machines to the state that the site describes, and verify the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pai-install health`: which machine or GPU is sick, why, and what to do."""
+"""`pai-install health`: which machine or GPU is unhealthy, why, and what to do."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _render(report: HealthReport, output: Output) -> str:
 
 
 def _cordon(options: dict[str, Any], report: HealthReport) -> None:
-    """Takes sick machines out of scheduling and releases recovered ones, with the lock, journal and report of a run.
+    """Cordons unhealthy machines and releases recovered ones, with the lock, journal and report of a run.
 
     Raises PaiError where another run holds the site, or a node could not be told.
     """

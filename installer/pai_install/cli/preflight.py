@@ -46,7 +46,7 @@ def command(
     form: str,
     out: Path | None,
 ) -> int:
-    """Say what about the machines would make an installation fail; changes nothing.
+    """Find out what would make an installation fail; changes nothing.
 
     Exit code 0 when no check fails, 4 otherwise. The report is kept below SITE/.pai/runs.
     """

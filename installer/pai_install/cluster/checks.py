@@ -1,4 +1,4 @@
-"""Checks of a cluster: declared here, made by modules that run on its machines and by what `observe` saw; pure."""
+"""Checks of a cluster, declared here; modules on the machines and the observation provide the results; pure."""
 
 from __future__ import annotations
 

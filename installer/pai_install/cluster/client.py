@@ -1,4 +1,4 @@
-"""The one client of the Kubernetes API: what every verb may ask and do. See over_ssh.py for how."""
+"""The client of the Kubernetes API for every verb. See over_ssh.py for its transport."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class EvictionOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Eviction:
-    """What became of the request to evict a pod. message: what the API server said, where it refused."""
+    """The result of a request to evict a pod. message: what the API server said, where it refused."""
 
     pod: Ref
     outcome: EvictionOutcome
@@ -79,7 +79,7 @@ class Eviction:
 
 
 class ApiError(PaiError):
-    """The API server refused. reason: its own word, e.g. "Conflict", "Forbidden"; "" where it gave none."""
+    """The API server refused. reason: its reason code, e.g. "Conflict", "Forbidden"; "" where it gave none."""
 
     def __init__(self, message: str, *, reason: str = "", details: str = "", remedy: str = "") -> None:
         super().__init__(message, details=details, remedy=remedy)

@@ -1,4 +1,4 @@
-"""Is the cluster well, as its machines tell it? Pure: for runs that have nothing to do.
+"""Conditions of the cluster from the machines' observation, for runs without work; pure.
 
 The verdicts on nodes and pods are those of playbooks/module_utils/pai_cluster_state.py, word for word.
 """
@@ -69,7 +69,7 @@ def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: Clu
 
 
 def node_finding(name: str, node: Node | None, version: str) -> Finding:
-    """The verdict on the node that must be there, at that version."""
+    """The verdict on the node of a machine, at that version."""
     if node is None:
         remedy = "pai-install apply; journalctl --unit kubelet on the machine"
         return _node(Verdict.FAIL, name, "not a node of the cluster", expected="a node", remedy=remedy)
@@ -136,7 +136,7 @@ def _unread(host: str, entry: Certificate) -> Finding:
 
 
 def _soonest(host: str, expires: int, path: str, *, now: float) -> Finding:
-    """The certificate of a machine that ends first."""
+    """The certificate of a machine that expires first."""
     date = datetime.fromtimestamp(expires, UTC).date().isoformat()
     left = int((expires - now) // _DAY_S)
     expected = f"more than {RENEW_WITHIN_DAYS} days left"

@@ -12,14 +12,14 @@ _MOVES = ("ReplicaSet", "StatefulSet", "ReplicationController")
 
 
 def to_evict(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Those that must go: not a DaemonSet's, which tolerate the cordon, nor the kubelet's own, nor finished ones."""
+    """The pods to evict: not a DaemonSet's, which tolerate the cordon, nor the kubelet's own, nor finished ones."""
     return tuple(
         pod for pod in pods if not (pod.mirror or pod.finished or (pod.owner and pod.owner.kind == "DaemonSet"))
     )
 
 
 def unmanaged(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """Pods that nothing starts again."""
+    """Pods without a controller."""
     return tuple(pod for pod in pods if pod.owner is None and not pod.terminating)
 
 

@@ -1,4 +1,4 @@
-"""What kubectl says when a call fails: who refused, and whether another control plane may do better. Pure."""
+"""Errors of kubectl: who refused, and whether another control plane may answer. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _REMEDIES = {
 
 
 def reason_of(stderr: str) -> str:
-    """The API server's word for its refusal; "" where it gave none."""
+    """The API server's reason code; "" without one."""
     match = _REASON.search(stderr)
     if match:
         return match[1]

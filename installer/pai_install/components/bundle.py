@@ -1,4 +1,4 @@
-"""One offline file with everything a cluster needs, made on a box that can fetch, used on one that cannot."""
+"""A component bundle: one offline file with everything a cluster needs, for dev boxes without a network."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Bundle:
         return "bundle"
 
     def selection(self, kubernetes_version: str) -> Selection:
-        """All it holds; raises PaiError (site invalid) when that is another Kubernetes than the one wanted."""
+        """Everything in the bundle; raises PaiError (site invalid) when its Kubernetes version is another."""
         held = self._index.kubernetes_version
         wanted = kubernetes_version.removeprefix("v")
         if wanted and held != wanted and not held.startswith(f"{wanted}."):

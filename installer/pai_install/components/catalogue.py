@@ -43,7 +43,7 @@ class FileSpec(_Entry):
     folder: str = ""
 
     def downloads(self, name: str) -> Mapping[str, str]:
-        """What upstream calls for: key of the sum -> url template."""
+        """The upstream downloads: key of the sum -> url template."""
         return self.packages or {name: self.url}
 
 

@@ -1,4 +1,4 @@
-"""From what a site says (source, version, addresses) to what is to be fetched and by which source."""
+"""Chooses components and source from the site's settings."""
 
 from __future__ import annotations
 

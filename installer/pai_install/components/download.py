@@ -1,4 +1,4 @@
-"""Fetching over HTTP: resumable, atomic, and nothing is kept whose checksum is not the expected one."""
+"""Fetching over HTTP: resumable, atomic, verified by checksum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a selection to verified files and images in the cache; what is there already is not fetched again."""
+"""Fetches a selection into the cache, verified; skips what is there already."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pai_install.errors import ExitCode, PaiError
 
 
 def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") -> Source:
-    """The source called so (a bundle is opened by its file: see choose.py).
+    """The source of that name (a bundle is opened by its file: see choose.py).
 
     Raises PaiError (site invalid) when a mirror has no address.
     """
@@ -36,7 +36,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
 
 
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:
-    """What of the selection is in the cache, verified; fetches nothing."""
+    """The cached components of the selection, verified; fetches nothing."""
     store = Store(cache or default_cache())
     return {pick: _lookup(store, source, pick, silent) for pick in selection.picks}
 

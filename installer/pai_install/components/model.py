@@ -1,4 +1,4 @@
-"""What the rest of the program gets from this room: programs and images on disk, verified."""
+"""The components as other rooms see them: verified programs and images on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The source for boxes whose only way out is a package proxy: everything is built here from verified modules."""
+"""The source for dev boxes that reach only a package proxy: builds everything from verified modules."""
 
 from __future__ import annotations
 

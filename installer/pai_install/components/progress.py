@@ -1,4 +1,4 @@
-"""How this room tells what it is doing: one short line at a time, to whoever asked for the work."""
+"""Progress of this room: one short line at a time, to the caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of components can do; upstream.py and modules.py are the kinds there are."""
+"""The interface of a source of components; upstream.py, modules.py and bundle.py implement it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pai_install.errors import PaiError
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """Where a source works: the cache for parts worth keeping, a scratch folder that is emptied by itself."""
+    """The workplace of a source: the cache, a scratch folder that is emptied afterwards, progress."""
 
     store: Store
     scratch: Path

@@ -1,4 +1,4 @@
-"""What the rest of the program knows of Ansible: a request goes in, events come out."""
+"""The interface to Ansible: a request goes in, events come out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version of a role, and so of a part, this is: a digest of all that runs for it."""
+"""Digests of roles and parts: over everything that runs for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ansible's own output, kept for the one who has to look closer."""
+"""Ansible's own output, kept for debugging."""
 
 from __future__ import annotations
 

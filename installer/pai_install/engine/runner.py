@@ -146,7 +146,7 @@ def _options(files: workdir.RunFiles, request: RunRequest) -> str:
 
 
 def _drive(config: ansible_runner.RunnerConfig, received: _Queue, stop: threading.Event) -> None:
-    """Runs Ansible to its end in a thread of its own; everything it says goes into the queue."""
+    """Runs Ansible in a thread of its own; its events go into the queue."""
 
     def handle(raw: dict[str, Any]) -> bool:
         received.put(raw)

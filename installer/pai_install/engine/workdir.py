@@ -1,4 +1,4 @@
-"""What Ansible is given: a private folder with the inventory, and an environment of our own making."""
+"""The working folder and environment of Ansible: private, with the inventory."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) 
 
 
 def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
-    """Takes every fault of a machine back, starts it if it is off, waits for it; returns what was taken back."""
+    """Clears every fault of a machine, starts it if it is off, waits for it; returns what was cleared."""
     image = ensure_image(read_box(), lambda _line: None)
     with lab_lock():
         healed = faults.clear(spec, one)

@@ -1,4 +1,4 @@
-"""Faults made on purpose: what goes wrong with real machines, done to a lab machine from the box's side."""
+"""Faults on purpose: what goes wrong with real machines, done to a lab machine from the dev box."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Fault(StrEnum):
 
 
 def inject(spec: LabSpec, one: LabMachine, fault: Fault) -> str:
-    """Does it; returns one line saying what was done. Raises PaiError when the dev box cannot do it."""
+    """Injects a fault; returns one line saying what was done. Raises PaiError when the dev box cannot do it."""
     require_root()
     return _INJECTORS[fault](spec, one)
 
 
 def clear(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
-    """Takes back every fault but power-off; returns their names."""
+    """Clears every fault but power-off; returns their names."""
     names = machine_names(spec, one)
     found = present_faults(spec, one)
     for folder in _groups(spec, one):

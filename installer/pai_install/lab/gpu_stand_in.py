@@ -120,7 +120,7 @@ def _healthy(gpus: tuple[StandInGpu, ...]) -> dict[str, Entry]:
 
 
 def show(spec: LabSpec, machine: LabMachine, state: GpuState) -> str:
-    """Has a machine's stand-ins show something, at once; returns one line saying what.
+    """Switches what a machine's stand-ins show; returns one line saying what.
 
     Raises PaiError for a machine without GPUs, or when it has not been made.
     """

@@ -1,4 +1,4 @@
-"""What can be done: every verb that acts is one file here, a pure function from what was seen to a plan of steps."""
+"""The operations: one file per acting verb, each a pure function from an observation to a plan."""
 
 from __future__ import annotations
 

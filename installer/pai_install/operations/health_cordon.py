@@ -1,4 +1,4 @@
-"""Take machines that health found sick out of scheduling, and give back those that have recovered."""
+"""Cordon machines that health found unhealthy, and release those that have recovered."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pai_install.site.model import Site
 
 
 class HealthCordon(Operation):
-    """What `health --act cordon` does with a report that was just made; OPERATIONS cannot offer it without one."""
+    """`health --act cordon` on a fresh health report; not in OPERATIONS, which has no report."""
 
     name: ClassVar[str] = "health --act cordon"
     summary: ClassVar[str] = "Cordon machines that FAIL; release recovered ones."
@@ -30,11 +30,11 @@ class HealthCordon(Operation):
         return (Select(("nodes",)),)
 
     def decision(self, observation: Observation) -> Cordoning:
-        """Which nodes are taken and given back, and which are not, and why."""
+        """Which nodes to cordon and to release, and which not, with reasons."""
         return plan_cordons(tuple(map(Node.parse, observation.answers[0])), self.report, self.max_cordoned)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """One call for each node that is taken or given back."""
+        """One call for each node to cordon or to release."""
         del site
         found = self.decision(observation)
         taken = {

@@ -44,7 +44,7 @@ class Install(Operation):
         return fixed_settings(site, observation)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """The phases with work, and the proof of what they change or of what earlier runs left unproven."""
+        """The phases with work, and the verification of what they change or earlier runs left unproven."""
         plan = make_plan(
             site,
             observation.inventory,
@@ -69,19 +69,19 @@ class Install(Operation):
         return proof(site, observation, "some machines are not proven", limit) if left else ()
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
-        """How the cluster stands where nothing is to be done; where something is, the run proves it afterwards.
+        """Findings known before the run. A run with work verifies the cluster; one without reports it.
 
         Nodes that are not the layout's machines are named in any case.
         """
         return standing(site, observation) if plan.empty else identity_findings(site, observation.machines)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
-        """In words of an installation."""
+        """The question in the words of an installation."""
         return f"run {len(plan.steps)} phases on {len(hosts)} machines"
 
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
-    """What the observation says of the cluster."""
+    """Findings about the cluster from the observation."""
     version = wanted_of_cluster(site, observation)["control_plane_version"]
     return (
         *(change.as_finding() for change in fixed_settings(site, observation)),

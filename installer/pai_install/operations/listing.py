@@ -1,4 +1,4 @@
-"""The operations and their arguments, told."""
+"""The operations and their arguments as text and data."""
 
 from __future__ import annotations
 

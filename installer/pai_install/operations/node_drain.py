@@ -93,7 +93,7 @@ def _reason(pods: Sequence[Pod]) -> str:
 
 
 def _effects(pods: Sequence[Pod]) -> Iterator[str]:
-    """What becomes of them: work that is lost first, each by its owner."""
+    """What happens to the pods: lost work first, each named by its owner."""
     ended: dict[str, list[Pod]] = {}
     for pod in pods:
         if not moves(pod):

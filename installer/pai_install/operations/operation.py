@@ -1,4 +1,4 @@
-"""What an operation is: its name, its arguments, and how it plans."""
+"""An operation: its name, its arguments, and its plan."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Operation(BaseModel):
         return ()
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
-        """What the site asks for and a running cluster cannot take; the run then ends before anything is fetched.
+        """Changes that the running cluster does not support; the run then ends before anything is fetched.
 
         observation: its inventory has connections only.
         """
@@ -65,5 +65,5 @@ class Operation(BaseModel):
         return ()
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
-        """What the user is asked before the plan runs on `hosts`, those that preflight lets in; without '?'."""
+        """The confirmation question for `hosts`, those that preflight admits; without '?'."""
         return f"run {plural(len(plan.steps), 'step')} on {plural(len(hosts), 'machine')}"

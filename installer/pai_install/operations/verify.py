@@ -38,7 +38,7 @@ class Verify(Operation):
         return watched(site, self.limit)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
-        """A cluster cannot be proven to be what it cannot become."""
+        """Settings that are fixed once a cluster runs: verify could never pass."""
         return fixed_settings(site, observation)
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
@@ -47,7 +47,7 @@ class Verify(Operation):
         return identity_findings(site, observation.machines)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """Proves it on the machines that were named and answered; without a limit on all that answered."""
+        """The verification on the named machines that answered; without a limit on all that answered."""
         leader = leader_of(site, observation.machines)
         steps = proof(site, observation, "asked for", self.limit)
         return Plan(steps, with_leader(observation.inventory, leader), observation.unreachable, leader)
@@ -76,7 +76,7 @@ def _reason(observation: Observation, name: str, otherwise: str) -> str:
 
 
 def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
-    """What the site asks for and the cluster that runs cannot take."""
+    """Changes that the running cluster does not support."""
     wanted = wanted_of_cluster(site, observation)
     version, endpoint = wanted["control_plane_version"], wanted["control_plane_endpoint"]
     machines = observation.machines

@@ -1,4 +1,4 @@
-"""What parts make their variables from: the site, its components, the addresses of what they share. Pure."""
+"""The context of parts: the site, its components, shared addresses. Pure."""
 
 from __future__ import annotations
 

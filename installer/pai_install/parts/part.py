@@ -1,4 +1,4 @@
-"""What a part is, and the small values that it speaks of itself in. Pure."""
+"""A part, and the small values in its declaration. Pure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class RoleVariables(BaseModel):
         }
 
     def settings(self) -> dict[str, Any]:
-        """What a change of is a reason to run the role again: names and values as in `variables`."""
+        """The settings whose change runs the role again: names and values as in `variables`."""
         return self.variables()
 
 
@@ -117,7 +117,7 @@ class Part:
         return frozenset({f"{self.role}_leader"} if "leader" in self.model.model_fields else ())
 
     def applies(self, site: Site, machine: Machine) -> bool:
-        """Whether it may have work there: the machine wants it, or it would be taken away from it."""
+        """Whether the part may have work there: to install or to remove it."""
         del site, machine
         return True
 

@@ -1,4 +1,4 @@
-"""Every part, in the order in which an installation runs them; what is asked of all parts at once."""
+"""Every part, in the order of an installation, and queries over all parts."""
 
 from __future__ import annotations
 

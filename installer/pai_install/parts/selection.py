@@ -1,4 +1,4 @@
-"""Which components a site is made of, and where they come from: what its parts need, from the source it names."""
+"""The components that the parts of a site need, from the source that the site names."""
 
 from __future__ import annotations
 

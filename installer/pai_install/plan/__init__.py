@@ -1,1 +1,1 @@
-"""Pure: a Site and what was observed on its machines become a Plan. No I/O happens here."""
+"""Pure functions from a Site and an observation of its machines to a Plan. No I/O happens here."""

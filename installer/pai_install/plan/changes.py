@@ -1,4 +1,4 @@
-"""Changes that a running cluster cannot take: what runs now against what the site says. Pure."""
+"""Changes that a running cluster does not support: the running values against those of the site. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROLE = "control_plane"
 
 @dataclass(frozen=True, slots=True)
 class RefusedChange:
-    """One setting that differs from what runs, and cannot be changed by apply.
+    """A setting that differs from the running one and that apply cannot change.
 
     file, path: where the site says it. machine: whose setting it is; empty for the cluster's.
     """
@@ -147,7 +147,7 @@ def _address(index: int, machine: Machine, seen: Observed) -> Iterator[RefusedCh
 
 
 def _ran_with(seen: Observed, name: str, wanted: object) -> bool:
-    """Whether the control plane's role last came to its end here with this value."""
+    """Whether the control plane's role last succeeded here with this value."""
     record = seen.roles.get(_ROLE)
     return record is not None and record.settings.get(f"{_ROLE}_{name}") == digest(wanted)
 

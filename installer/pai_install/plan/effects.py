@@ -1,4 +1,4 @@
-"""What a phase does to what already runs on a machine: restarts and stops, said before anything is done. Pure."""
+"""The effects of a phase on running services: restarts and stops, known before the run. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[s
 
 
 def impact(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> tuple[str, ...]:
-    """What that means for Docker's running containers; variables: those of the roles on this machine."""
+    """How Docker's running containers are affected; variables: those of the roles on this machine."""
     if not seen.docker.containers or not any(word.endswith(f" {DOCKER}") for word in found):
         return ()
     count = seen.docker.containers

@@ -34,7 +34,7 @@ def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
 
 
 def observed_by() -> dict[str, Any]:
-    """What observe.yml asks every machine about: all that it needs beside a connection."""
+    """The variables of observe.yml for every machine, beside the connection."""
     return {WATCHED_UNITS: list(watched_units()), SYSTEM_NAMESPACES: list(system_namespaces())}
 
 

@@ -1,4 +1,4 @@
-"""What a run is going to do: plain values, the same for `plan`, `apply`, the journal and the report."""
+"""The plan of a run as plain values, the same for `plan`, `apply`, the journal and the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Vars = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class HostStep:
-    """One host of a step, and why the step runs there.
+    """One host of a step, with the reasons for the step there.
 
     reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
     effects: what it does to what runs there, e.g. "restarts docker.service". impact: what that means for others.
@@ -102,7 +102,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What Ansible is given: groups of host names, variables of all hosts and of each."""
+    """The inventory for Ansible: groups of host names, shared variables, variables of each host."""
 
     groups: Mapping[str, tuple[str, ...]]
     shared_vars: Vars

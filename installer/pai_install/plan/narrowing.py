@@ -16,7 +16,7 @@ _SHOWN = 3
 def narrowed(
     steps: Sequence[Step], limit: Collection[str], *, applies: Question, ready: Question, gives: Question
 ) -> tuple[Step, ...]:
-    """The steps with the hosts in `limit`, and with those hosts that they cannot do without.
+    """The steps with the hosts in `limit`, and with the hosts that these depend on.
 
     A step needs others. One that a machine does not go through itself, such as the component store for a worker, is
     needed on the machines that do. What is ready there is left alone, whatever else is planned for it; what is not

@@ -1,4 +1,4 @@
-"""What an operation plans from: everything that was seen, as plain values. Pure."""
+"""The observation that an operation plans from, as plain values. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has to run, where, and why. Pure: everything it decides by comes in as values."""
+"""The planner: what has to run, where, and why. Pure: all input comes as values."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _narrowed(
 
 
 def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
-    """Whether others can use what the phase made there: all is installed and as it was left.
+    """Whether other machines can rely on the phase there: all is installed and without drift.
 
     Changed settings can wait, but for what others take from there: all of the store's, and those that a part gives.
     """
@@ -76,7 +76,7 @@ def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed
 
 
 def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
-    """Whether others would take settings there that have changed."""
+    """Whether other machines read changed settings from there."""
     return any(
         name in had and had[name] != wanted[part.name].get(name)
         for part in phase.parts
@@ -86,7 +86,7 @@ def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Ob
 
 
 def new_machines(plan: Plan, observed: Mapping[str, Observed]) -> tuple[str, ...]:
-    """The hosts that a playbook would touch and on which no role has ever come to its end."""
+    """The hosts with playbook work on which no role has ever succeeded."""
     touched = dict.fromkeys(host for step in plan.steps if isinstance(step.action, Playbook) for host in step.names)
     return tuple(host for host in touched if host in observed and not observed[host].roles)
 
@@ -143,7 +143,7 @@ def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observe
 
 
 def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str]) -> list[str]:
-    """What differs between the settings a role should have and those it last ran with."""
+    """The differences between a role's settings and those of its last run."""
     names = [name for name in sorted(wanted) if wanted[name] != ran_with.get(name)]
     found = [name for name in names if name != "role"]
     if found:

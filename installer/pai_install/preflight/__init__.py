@@ -1,1 +1,1 @@
-"""Says, before anything is touched, what about the machines would make an installation fail."""
+"""Preflight: finds, before any change, what would make an installation fail."""

@@ -1,4 +1,4 @@
-"""What was seen on a machine before its installation, as plain values; a part may be missing. Pure."""
+"""Evidence of a machine before its installation, as plain values; a part may be missing. Pure."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class FileSystem(_Part):
 
 
 class Swap(_Part):
-    """What swaps now; lines of fstab, units and zram set-ups that would turn it on at boot."""
+    """Active swap, and the fstab lines, units and zram settings that turn it on at boot."""
 
     active: tuple[str, ...] = ()
     fstab: tuple[str, ...] = ()
@@ -129,7 +129,7 @@ class Containerd(_Part):
 
 
 class Kubernetes(_Part):
-    """What a cluster left. marker: pai-install's own record; authority: digest of the cluster's certificate."""
+    """Leftovers of a cluster. marker: pai-install's own record; authority: digest of the cluster's certificate."""
 
     marker: Mapping[str, Any] = Field(default_factory=dict)
     roles: tuple[str, ...] = ()
@@ -147,12 +147,12 @@ class Kubernetes(_Part):
 
     @property
     def member(self) -> bool:
-        """Whether pai-install made this machine a node, to the end."""
+        """Whether pai-install made this machine a node and finished."""
         return bool(self.marker.get("done")) and bool(self.files)
 
 
 class Leftovers(_Part):
-    """What pods and their network left. tables: of nftables, as FAMILY NAME; chains: those in tables of others.
+    """Leftovers of pods and their network. tables: of nftables, as FAMILY NAME; chains: those in tables of others.
 
     tables and chains are None where only root may ask. folders: those that are not empty.
     """
@@ -221,7 +221,7 @@ class PeerAnswer(_Part):
 
     @property
     def reached(self) -> bool:
-        """Whether anything came back."""
+        """Whether the machine answered."""
         return bool(self.small) or any(answer in ("open", "refused") for answer in self.tcp.values())
 
 

@@ -1,4 +1,4 @@
-"""Asks the machines for their evidence, all at once; nothing on them is changed."""
+"""Collects evidence from all machines in parallel; changes nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Gathered:
 
 @dataclass
 class _Receiver:
-    """Keeps what the events say, until all of them are there."""
+    """Collects the evidence in the events."""
 
     now: Callable[[], float]
     evidence: dict[str, PreflightEvidence] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
 
 
 def preflight_inventory(site: Site) -> Inventory:
-    """Connections and questions only. Whether to become root is the playbook's to say: it tries both."""
+    """Connections and probe parameters. The playbook itself decides whether to become root: it tries both."""
     asked = questions(site)
     hosts = {
         machine.hostname: {

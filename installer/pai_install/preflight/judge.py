@@ -1,4 +1,4 @@
-"""Evidence of all machines in, findings out; pure."""
+"""Judges the evidence of all machines; pure."""
 
 from __future__ import annotations
 

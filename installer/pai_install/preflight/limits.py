@@ -1,4 +1,4 @@
-"""The numbers that preflight compares with, and whose they are."""
+"""The thresholds of preflight and their sources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a preflight check is asked about: one machine, and what it needs to know of the others; pure."""
+"""The case of a preflight check: one machine, and the facts of other machines that its verdict needs; pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MADE_BY_US = ("cni", "flannel", "docker", "br-", "veth", "cali", "kube-", "virb
 
 @dataclass(frozen=True)
 class PreflightFleet:
-    """All machines that gave evidence: what one machine's verdict needs of the others.
+    """All machines that returned evidence: what the verdict on one machine needs of the others.
 
     architecture: the dev box's, by the kernel's name for it; empty when it does not matter.
     """
@@ -39,7 +39,7 @@ class PreflightFleet:
 
     @cached_property
     def hostnames(self) -> Mapping[str, list[str]]:
-        """Host name in lower case -> machines that call themselves so."""
+        """Host name in lower case -> machines with that name."""
         return self._sharing(lambda identity: identity.hostname.lower())
 
     @cached_property
@@ -107,7 +107,7 @@ class Case:
         return self.machine.hostname
 
     def limit(self, name: str) -> float:
-        """A threshold of preflight; recorded with whose it is."""
+        """A threshold of preflight; recorded with its source."""
         found = LIMITS.defaults[name]
         self.record.limit(name, found.source)
         return found.value
@@ -123,7 +123,7 @@ MachineJudge = Callable[[Case], Result | None]
 
 
 def machine_check(**words: Unpack[Words]) -> Callable[[MachineJudge], Check[MachineJudge]]:
-    """Declares a question about one machine. Its function gives None where the question does not arise there."""
+    """Declares a check of one machine. Its function returns None where the check does not apply."""
     return check(**words)
 
 
@@ -137,7 +137,7 @@ def own_interfaces(machine: Machine, evidence: PreflightEvidence) -> list[Interf
 
 
 def is_pod_interface(name: str) -> bool:
-    """Whether an interface is one that containers and pods bring along."""
+    """Whether an interface belongs to containers or pods."""
     return name.startswith(_MADE_BY_US)
 
 

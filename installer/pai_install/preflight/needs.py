@@ -1,4 +1,4 @@
-"""What the site needs of each machine before it can be installed, and what is asked of it therefore; pure."""
+"""Requirements per machine (ports, space, modules) and the probe parameters derived from them; pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def peers(site: Site) -> dict[str, dict[str, tuple[int, ...]]]:
 
 
 def peer_ports(site: Site, machine: Machine, other: Machine) -> tuple[int, ...]:
-    """Ports of `other` that the cluster needs from `machine`; its SSH port first, which only shows that it lives."""
+    """Ports of `other` that the cluster needs from `machine`; its SSH port first, which only shows that it is up."""
     clients = {"machines", "control planes"} if machine.control_plane else {"machines"}
     served = registry.ports(site, other)
     return (other.ssh.port, *(port.port for port in served if port.protocol == "tcp" and port.clients in clients))

@@ -1,4 +1,4 @@
-"""One preflight from start to end: ask the machines, judge, force what the user wants forced."""
+"""One preflight run: collect evidence, judge it, apply --force-check."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(
     more: Collection[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> PreflightReport:
-    """Looks at the machines and judges them; changes nothing there.
+    """Probes the machines and judges them; changes nothing there.
 
     hosts: the machines to judge (empty: all present ones); the control planes are probed in any case, as the
     others are compared with them. forced: ids of checks that must not stop anything. more: findings about other

@@ -1,4 +1,4 @@
-"""Whether the dev box can have the components that a site needs: from its cache, or from where the site says."""
+"""Whether the dev box has the components of a site in its cache or can fetch them."""
 
 from __future__ import annotations
 

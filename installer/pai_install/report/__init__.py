@@ -1,1 +1,1 @@
-"""What happened, told: live on a terminal, and as JSON, Markdown and HTML."""
+"""Reports of a run: live on a terminal, and as JSON, Markdown and HTML."""

@@ -1,4 +1,4 @@
-"""Known causes of failed steps: what the words of a failure usually mean, and what to do; pure."""
+"""Known causes of failed steps: patterns in messages, the likely cause, the remedy; pure."""
 
 from __future__ import annotations
 

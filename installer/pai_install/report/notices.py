@@ -1,4 +1,4 @@
-"""What a run tells while it runs; whoever wants to know implements Observer."""
+"""Notices of a run while it runs; an Observer takes them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ Notice = RunStarted | PhaseStarted | TaskStarted | TaskFinished | HostFinished |
 
 
 class Observer(Protocol):
-    """Is told what happens, in order, in the thread of the run; must not raise."""
+    """Takes the notices in order, in the thread of the run; must not raise."""
 
     def notice(self, notice: Notice) -> None:
         """Takes one notice."""

@@ -1,4 +1,4 @@
-"""A plan, told: as text with a reason per host, and as the JSON that is saved and compared."""
+"""A plan as text with a reason per host, and as the JSON that is saved and compared."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def plan_text(plan: Plan) -> str:
 
 
 def plan_changes(saved: Mapping[str, Any], plan: Plan) -> tuple[str, ...]:
-    """What is different between a saved plan and the present one, as sentences; empty when nothing is."""
+    """The differences between a saved plan and the present one, as sentences."""
     present = plan_data(plan)
     before, after = _steps(saved), _steps(present)
     sentences = [f"{phase} on {host}: no longer needed" for phase, host in before if (phase, host) not in after]

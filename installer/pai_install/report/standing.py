@@ -1,4 +1,4 @@
-"""How a site stands: machines, cluster, what is not as it should be, the last run; as data and as text."""
+"""The state of a site: machines, cluster, drift, the last run; as data and as text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Standing:
 
     @property
     def exit_code(self) -> ExitCode:
-        """That of the look at the machines, else 7 when a check fails or the cluster is not proven, else 0.
+        """That of the observation, else 7 when a check fails or the cluster is not proven, else 0.
 
         Drift alone is no error; while there is any, what it left unproven is none either: apply does both.
         """
@@ -122,9 +122,9 @@ def status_text(standing: Standing) -> str:
 
 
 def state_of(machine: Machine, standing: Standing) -> str:
-    """A machine in a word or two: absent, not observed, not reached, or what its checks say.
+    """The state of a machine in a few words: absent, not observed, not reached, or the result of its checks.
 
-    Trouble hides the good news, but never until when certificates are valid.
+    Problems replace the summary; the expiry of certificates is always shown.
     """
     if machine.absent:
         return "absent"

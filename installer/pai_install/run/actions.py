@@ -1,4 +1,4 @@
-"""Runs one step: what its action is goes in, a result per host comes out."""
+"""Runs one step of a plan by its kind of action, and gives a result per host."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ LocalWorker = Callable[[Sequence[str], Mapping[str, Any]], Sequence[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class StepEnd:
-    """How a step ended: `interrupted` by the user, by a `problem` of the engine itself, or on its own."""
+    """The end of a step: `interrupted` by the user, stopped by a `problem` of the engine, or complete."""
 
     result: PhaseResult
     findings: tuple[Finding, ...] = ()
@@ -154,7 +154,7 @@ def _finished(step: Step, event: Event, redactor: Redactor) -> TaskFinished:
 
 
 def failure_of_step(title: str, problem: PaiError, redactor: Redactor) -> Failure:
-    """What is reported when the step of that title could not be run at all."""
+    """The report of a step that Ansible could not run at all."""
     return Failure(
         host="",
         task=title,

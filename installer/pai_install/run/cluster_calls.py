@@ -1,4 +1,4 @@
-"""What steps may do to the cluster: each verb of a ClusterCall is a function here, arguments are plain data."""
+"""The verbs of a ClusterCall, one function each: what steps may do to the cluster. Arguments are plain data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Arguments = Mapping[str, Any]
 
 
 def make_call(cluster: ClusterClient, call: ClusterCall) -> str:
-    """Does it and says what was done. Raises PaiError when the cluster refuses or does not answer."""
+    """Makes the call and returns what was done. Raises PaiError when the cluster refuses or does not answer."""
     return VERBS[call.verb](cluster, call.arguments)
 
 

@@ -1,4 +1,4 @@
-"""What a run touches outside of itself: components, machines, the cluster, checks; tests put in another."""
+"""The environment of a run: components, machines, the cluster, checks. Tests replace it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Say = Callable[[str], None]
 
 
 class Environment(ABC):
-    """The outside of a run."""
+    """The environment of a run."""
 
     @abstractmethod
     def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
@@ -45,7 +45,7 @@ class Environment(ABC):
 
     @abstractmethod
     def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
-        """Judges machines that were never touched before. forced: checks that must not stop anything."""
+        """Judges machines that were never touched before. forced: checks whose failures are ignored."""
 
     @abstractmethod
     def cluster(self, site: Site, state: StateFolder, *, accept_new: bool) -> AbstractContextManager[ClusterClient]:
@@ -57,7 +57,7 @@ class Environment(ABC):
 
 
 class ProductEnvironment(Environment):
-    """The real one. It imports most things only when they are asked for: `--help` must not load Ansible."""
+    """The product's environment. It imports most modules on first use: `--help` must not load Ansible."""
 
     def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
         """As the site and the components say."""
@@ -120,7 +120,7 @@ class ProductEnvironment(Environment):
 
 
 def site_components(site: Site, say: Say) -> ComponentSet:
-    """Everything the site's machines are made of, verified; fetched where it is not in the cache yet.
+    """Every component of the site, verified; fetched where the cache lacks it.
 
     Raises PaiError when a component is unavailable.
     """

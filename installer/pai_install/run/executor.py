@@ -25,7 +25,7 @@ from pai_install.run.actions import (
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What steps are run with. cluster and local: None and empty where no step of the plan needs them."""
+    """The means to run steps. cluster and local: None and empty where no step of the plan needs them."""
 
     engine: Engine
     cluster: ClusterClient | None = None
@@ -42,7 +42,7 @@ def execute(
     findings: Sequence[Finding] = (),
     clock: Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Runs the plan and says what came of it; a Ctrl-C is reported in the Outcome, not raised.
+    """Runs the plan and returns its Outcome, also after a Ctrl-C, which is not raised.
 
     check: changes nothing on the machines; a failing task then drops no host, since what it misses may be
     what an earlier step would have made. before: the phases that only looked, the observation that the plan was

@@ -1,4 +1,4 @@
-"""How far a rotation has come, machine by machine: one file for all rotations of a site.
+"""The progress of rotations, machine by machine: one file for all rotations of a site.
 
 A rotation gives machines something new (a password, a key, a configuration) in the order that its operation plans. The
 generation is a number that counts up; a machine is at the one whose content it was last seen to have.

@@ -1,4 +1,4 @@
-"""Adds up the events of one phase into a result per host; pure."""
+"""Collects the events of one phase into a result per host; pure."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _Host:
 
 
 class HostResults:
-    """Takes the events of one phase, gives the result of each host; secrets are masked in what it keeps."""
+    """Collects the events of one phase and gives the result of each host, secrets masked."""
 
     def __init__(self, hosts: Sequence[str], redactor: Redactor) -> None:
         self._hosts = {host: _Host() for host in hosts}
@@ -126,7 +126,7 @@ def _finding(event: Event, raw: Mapping[str, Any]) -> Finding:
 
 
 def failure_of(event: Event, redactor: Redactor) -> Failure:
-    """What a failed or unreachable event says, with the likely cause where it is a known one."""
+    """The failure in a failed or unreachable event, with its cause where a known one matches."""
     result = redactor.mapping(event.result)
     message, evidence = _message(result)[:_MESSAGE_CHARACTERS], _evidence(result)
     known = cause_of(f"{message}\n{evidence}", unreachable=event.kind is EventKind.UNREACHABLE)
@@ -171,7 +171,7 @@ def _output(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _named_evidence(result: Mapping[str, Any]) -> Iterator[str]:
-    """What our own modules bring of a failure: {whose words: lines}."""
+    """The evidence that our own modules return with a failure: {source: lines}."""
     named = result.get("evidence")
     for name, lines in named.items() if isinstance(named, Mapping) else ():
         if isinstance(lines, list) and lines:

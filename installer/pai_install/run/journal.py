@@ -1,6 +1,6 @@
-"""What a run has begun and ended, on disk at once, so that a crash leaves a trace of where it was.
+"""The journal of a run: what began and ended, on disk at once, so that a crash leaves a trace.
 
-The journal never decides what to do next: the next run looks at the machines again. It only tells.
+The journal never decides what to do next: the next run observes the machines again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LONGEST_BYTES = 8 << 20
 
 @dataclass(frozen=True, slots=True)
 class Interrupted:
-    """A run without an end: when it began, the phase it was in, the hosts that had not finished it.
+    """An interrupted run: when it began, its phase, and the hosts that had not finished that phase.
 
     operation: what it was a run of. phases_done: names of the phases that had ended. phase is empty when the run
     stopped between two.
@@ -105,7 +105,7 @@ class Journal:
 
 
 def _make_room(path: Path) -> bool:
-    """Puts a journal that has grown long aside; says whether a crash truncated the last line."""
+    """Rotates a long journal; returns whether a crash truncated the last line."""
     if not path.exists() or not (size := path.stat().st_size):
         return False
     if size > _LONGEST_BYTES:

@@ -1,4 +1,4 @@
-"""Looks at the machines: one read-only task on each, before anything is planned."""
+"""Observes the machines: one read-only task on each, before anything is planned."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pai_install.system.plain import one_line
 
 @dataclass(frozen=True, slots=True)
 class ObserveResult:
-    """What was seen. results: host -> the result of the fact module; hosts without one are in `missed`.
+    """The observation. results: host -> the result of the fact module; hosts without one are in `missed`.
 
     missed: host -> why.
     """

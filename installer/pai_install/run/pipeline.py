@@ -1,6 +1,6 @@
-"""The way of every verb that acts: read the site, observe, plan; then, unless only asked, do it.
+"""The pipeline of every verb that acts: read the site, observe, plan, execute.
 
-Nothing here knows one operation from another. `plan` goes the same way and stops earlier.
+Nothing here knows an operation by name. `plan` runs the same pipeline and stops after the plan.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ class Session:
 
     @property
     def observers(self) -> tuple[Observer, ...]:
-        """Who is told what happens on the machines."""
+        """The observers of the run."""
         return (self.progress, self.events)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The plan and the observation that it was made from.
+    """A plan and the observation behind it.
 
     look: how observing the machines went, where any was. preflight: what it says of the machines that were never
     touched before, and gate which of them may be; both None where there are none.
@@ -94,12 +94,12 @@ class Prepared:
 
     @property
     def looked(self) -> tuple[PhaseResult, ...]:
-        """The phases that have only looked so far."""
+        """The phases so far, all of them read-only."""
         return (*((self.look,) if self.look else ()), *((self.gate.phase,) if self.gate else ()))
 
     @property
     def exit_code(self) -> ExitCode:
-        """How the look ended: the same for every verb that goes no further."""
+        """The exit code of the observation, for verbs that stop after it."""
         code = Outcome(0.0, self.looked, check=True).exit_code
         lost = self.plan.unreachable and code in (ExitCode.OK, ExitCode.PREFLIGHT_FAILED)  # answered without facts
         return ExitCode.UNREACHABLE if lost else code

@@ -37,7 +37,7 @@ class Proof(BaseModel):
 
 
 def read_proof(path: Path) -> Proof:
-    """What the file says; a missing or broken one says nothing: observation must still find what is wrong."""
+    """The proof in the file; empty for a missing or broken one: observation must still find what is wrong."""
     try:
         return Proof.model_validate_json(path.read_text())
     except (OSError, ValidationError, ValueError):
@@ -50,14 +50,14 @@ def write_proof(path: Path, proof: Proof) -> None:
 
 
 def begun(proof: Proof, plan: Plan, hosts: Sequence[str], run: str) -> Proof:
-    """As a run begins: the machines that it is going to change are not proven, should it be cut off."""
+    """The proof as a run begins: the machines to change count as not proven until verified."""
     touched = {host for step in plan.steps if _changes(step) for host in step.names if host in hosts}
     entries = {host: Unproven(why=f"run {run} was interrupted while it changed the machine") for host in touched}
     return Proof(unproven={**proof.unproven, **entries})
 
 
 def ended(before: Proof, plan: Plan, outcome: Outcome, run: str) -> Proof:
-    """As a run ends. before: as it was when the run began."""
+    """The proof as a run ends. before: the proof when the run began."""
     entries = dict(before.unproven)
     for host in _changed(plan, outcome):
         entries[host] = Unproven(why=f"run {run} changed it and did not verify it")
@@ -92,7 +92,7 @@ def _changed(plan: Plan, outcome: Outcome) -> list[str]:
 
 
 def _verdict(host: str, results: Sequence[HostResult], plan: Plan, outcome: Outcome, run: str) -> Unproven | None:
-    """What the proof found wrong; None where nothing, or where it was not made."""
+    """What the verification found wrong; None without a problem or without a verification."""
     if any(result.status is HostStatus.FAILED for result in results):
         return Unproven(why=f"run {run} could not verify it", failed=True)
     if not any(result.status.good for result in results):
@@ -102,6 +102,6 @@ def _verdict(host: str, results: Sequence[HostResult], plan: Plan, outcome: Outc
 
 
 def _about(finding: Finding, host: str, plan: Plan) -> bool:
-    """Whether a failed check counts for a host: its own do, and those of the cluster as a whole."""
+    """Whether a failed check counts for a host: checks of the host and of the whole cluster do."""
     others = set(plan.inventory.host_vars) - {host}
     return finding.verdict is Verdict.FAIL and finding.subject not in others

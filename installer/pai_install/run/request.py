@@ -1,4 +1,4 @@
-"""What a run is asked to do: an operation on a site."""
+"""The request of a run: an operation on a site."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pai_install.site.model import Site
 
 
 class RunnableOperation(Protocol):
-    """What a run needs to know of any operation; `operations.operation.Operation` says what each means."""
+    """The part of an operation that a run needs; see `operations.operation.Operation`."""
 
     @property
     def name(self) -> str: ...
@@ -45,7 +45,7 @@ class RunnableOperation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What was asked for. forced_checks: ids of preflight checks that must not stop anything."""
+    """A requested run. forced_checks: ids of preflight checks whose failures are ignored."""
 
     site_dir: Path
     operation: RunnableOperation

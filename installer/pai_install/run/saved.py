@@ -24,7 +24,7 @@ class SavedPlan:
 
     @property
     def previewed(self) -> bool:
-        """Whether it says what would change on the machines (made without --no-diff)."""
+        """Whether the plan contains the changes on the machines (made without --no-diff)."""
         return bool(self.data["previewed"])
 
     def require_unmoved(self, plan: Plan) -> None:
@@ -36,7 +36,7 @@ class SavedPlan:
             raise _no_plan(self.path, error) from error
 
     def require_same(self, changes: tuple[FileChange, ...]) -> None:
-        """Raises PaiError when other things would change on the machines than those that were saved."""
+        """Raises PaiError when the changes on the machines differ from the saved ones."""
         try:
             self._refuse(other_changes(self.data["changes"], changes))
         except (TypeError, KeyError, AttributeError, ValueError) as error:

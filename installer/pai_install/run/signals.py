@@ -1,4 +1,4 @@
-"""A run that is told to end (SIGTERM, a closed terminal) ends as cleanly as by Ctrl-C, and ends it all."""
+"""Handle SIGTERM and SIGHUP like Ctrl-C."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def ending_like_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def finishing() -> Iterator[None]:
-    """Ignores these signals for the first seconds of the block: for what must be written down at the end."""
+    """Ignores these signals for the first seconds of the block, which writes the last records."""
     with _listening(_Listener(ending=True)):
         yield
 
 
 def ended() -> None:
-    """Ignores these signals from now on: everything is done and told, and the exit code is decided."""
+    """Ignores these signals from now on: the exit code is decided."""
     for number in _ENDING:
         signal.signal(number, signal.SIG_IGN)
 

@@ -18,7 +18,7 @@ _KEPT_RUNS = 20
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """Where one run leaves what it did; its name is the time at which it began, in UTC."""
+    """The folder of one run; its name is the time at which it began, in UTC."""
 
     path: Path
 

@@ -84,8 +84,8 @@ class TestGuardedFiles:
     """Keys, kubeconfigs and settings: root's, and closed to others."""
 
     def test_a_closed_file_is_left_alone(self, files: Any, key: Path) -> None:
-        assert files.loose() == {}
-        files.tighten()
+        assert files.mode_problems() == {}
+        files.enforce_modes()
         assert key.stat().st_mode & 0o777 == 0o600
 
     @pytest.mark.parametrize(
@@ -99,13 +99,13 @@ class TestGuardedFiles:
         self, files: Any, key: Path, loosen: Callable[[Path], None], words: str
     ) -> None:
         loosen(key)
-        assert list(files.loose().values()) == [f"{key} {words}"]
-        files.tighten()
-        assert files.loose() == {}
+        assert list(files.mode_problems().values()) == [f"{key} {words}"]
+        files.enforce_modes()
+        assert files.mode_problems() == {}
 
     def test_less_than_permitted_stays_less(self, files: Any, key: Path) -> None:
         key.chmod(0o400)
-        files.tighten()
+        files.enforce_modes()
         assert key.stat().st_mode & 0o777 == 0o400
 
     def test_its_mode_is_recorded_not_its_bytes(self, files: Any, managed: Any, key: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_machine_that_joins_again_does_so_without_its_old_pod_network(
         monkeypatch.setattr(kubeadm, name, str(tmp_path / name))
     monkeypatch.setattr(kubeadm, "RENDERED", (str(tmp_path / "none"),))
     monkeypatch.setattr(kubeadm, "ADDRESS_LEASES", str(leases))
-    for name in ("tighten", "keep_copies"):
+    for name in ("enforce_modes", "keep_copies"):
         monkeypatch.setattr(kubeadm, name, lambda *_: None)
     if before:
         kubeadm.set_marker("join", done=True)

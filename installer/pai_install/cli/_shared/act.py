@@ -1,4 +1,4 @@
-"""The way of every verb that acts, from its request to the exit code: show the plan, ask, run it, report."""
+"""Every verb that acts, from request to exit code: show the plan, ask, run it, report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from pai_install.system.output import output_may_be_lost
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How to act. yes: do not ask. check: only show. plan_file: go on only if the plan is the one in it."""
+    """How to act. yes: do not ask. check: only show. plan_file: continue only if the plan matches this file."""
 
     yes: bool = False
     check: bool = False
@@ -60,7 +60,7 @@ def acting_options(verb: Callable[..., int]) -> Callable[..., int]:
 
 
 def act(request: Request, environment: Environment, how: How) -> int:
-    """Runs the operation and gives the exit code. Raises PaiError where it would have to ask and cannot."""
+    """Runs the operation and returns the exit code. Raises PaiError where it cannot ask for confirmation."""
     if not (how.yes or how.check or sys.stdin.isatty()):
         raise PaiError(
             "cannot ask for confirmation: stdin is not a terminal", remedy="add --yes", exit_code=ExitCode.USAGE
@@ -88,7 +88,7 @@ def act(request: Request, environment: Environment, how: How) -> int:
 
 
 def _prepare(session: Session, saved: SavedPlan | None, how: How) -> Prepared:
-    """Plans, tells the plan, and holds it against the saved one."""
+    """Plans, shows the plan, and compares it with the saved one."""
     prepared = prepare(session)
     if saved is not None:
         saved.require_unmoved(prepared.plan)
@@ -102,7 +102,7 @@ def _prepare(session: Session, saved: SavedPlan | None, how: How) -> Prepared:
 
 
 def _require_same_changes(session: Session, prepared: Prepared, saved: SavedPlan) -> None:
-    """Looks at what would change, and raises PaiError when the saved plan showed something else.
+    """Previews the changes, and raises PaiError when the saved plan has others.
 
     Raises KeyboardInterrupt on Ctrl-C.
     """
@@ -114,7 +114,7 @@ def _require_same_changes(session: Session, prepared: Prepared, saved: SavedPlan
 
 
 def _agreed(session: Session, prepared: Prepared) -> bool:
-    """Asks whether to go on, where there is anything to do. Raises KeyboardInterrupt on Ctrl-C."""
+    """Asks for confirmation, where there is anything to do. Raises KeyboardInterrupt on Ctrl-C."""
     if not prepared.hosts:
         return True
     question = session.request.operation.question(prepared.plan, prepared.hosts)

@@ -1,4 +1,4 @@
-"""What verbs tell the user beside their result."""
+"""Messages of verbs beside their result."""
 
 from __future__ import annotations
 

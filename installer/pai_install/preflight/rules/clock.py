@@ -1,4 +1,4 @@
-"""The machines' clocks agree; certificates and etcd live by that.
+"""The machines' clocks agree: certificates and etcd depend on it.
 
 How far a clock is off is known only as an interval: the machine read it some time between our question and its
 answer. A verdict is as harsh as what the whole interval proves, never harsher.
@@ -25,7 +25,7 @@ class Offset:
 
     @property
     def proven(self) -> float:
-        """What it is off at least."""
+        """The least possible offset."""
         return max(self.low, -self.high, 0.0)
 
     def __sub__(self, other: Offset) -> Offset:
@@ -85,7 +85,7 @@ def clock(case: Case) -> Result | None:
     remedy="see which servers answer (chronyc -n sources, timedatectl timesync-status); UDP port 123 must be open",
 )
 def time_service(case: Case) -> Result | None:
-    """A time service keeps the clock right."""
+    """A time service synchronises the clock."""
     seen = case.evidence.time
     if case.evidence.container:
         return skipped("a container has its host's clock")

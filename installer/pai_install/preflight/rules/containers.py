@@ -1,4 +1,4 @@
-"""What earlier installations left: another cluster, another Docker, another pod network."""
+"""Earlier installations: another cluster, another Docker, another pod network."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def pod_network(case: Case) -> Result | None:
     remedy="set docker_packages in config.yaml to what is installed, or remove Docker on this machine first",
 )
 def docker_packages(case: Case) -> Result | None:
-    """Docker, where it is already there, comes from where the site says."""
+    """Docker, if installed, comes from the packages that the site names."""
     packages = case.evidence.packages
     if case.evidence.docker.snap:
         remedy = "sudo snap remove docker on this machine (deletes Docker's containers and images)"

@@ -1,4 +1,4 @@
-"""Where images, containers and etcd will live: space, inodes, file systems, speed."""
+"""The disks for images, containers and etcd: space, inodes, file systems, speed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class _Disk:
 
     @property
     def name(self) -> str:
-        """The mount point, and what will be there, as far as that is not the same."""
+        """The mount point, and the paths that it will hold, where these differ."""
         others = [path for path in self.paths if path != self.mount.mount_point]
         return f"{self.mount.mount_point} (with {', '.join(others)})" if others else self.mount.mount_point
 

@@ -1,4 +1,4 @@
-"""The machine is what its hardware type says."""
+"""The hardware is that of the machine's SKU."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def memory(case: Case) -> Result | None:
     remedy="check whether hyper-threading or a socket is off, or correct vcore in layout.yaml",
 )
 def cpus(case: Case) -> Result | None:
-    """As many processors as the type says, and enough for a control plane."""
+    """As many processors as the SKU says, and enough for a control plane."""
     seen, least = require(case.evidence.hardware.cpus, "processors"), case.limit("control-plane-cpus")
     wanted = case.site.sku_of(case.machine).vcore
     if case.machine.control_plane and seen < least:
@@ -78,7 +78,7 @@ def cpus(case: Case) -> Result | None:
     remedy="check power and seating (`lspci -nn`), pass the devices through to a virtual machine, or correct count",
 )
 def accelerators(case: Case) -> Result | None:
-    """As many accelerators on the PCI bus as the type says."""
+    """As many accelerators on the PCI bus as the SKU says."""
     device = case.site.sku_of(case.machine).device
     if device is None:
         return None

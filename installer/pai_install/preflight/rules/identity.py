@@ -1,4 +1,4 @@
-"""Who the machine is: its name, and ids that no other machine may have."""
+"""The identity of a machine: its name, and ids that must be unique."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def hostname(case: Case) -> Result | None:
     remedy="sudo hostnamectl set-hostname NAME on one of them",
 )
 def hostname_unique(case: Case) -> Result | None:
-    """No other machine has its name."""
+    """The host name is unique."""
     name = _identity(case).hostname.lower()
     return _unique(case, "host name", name, case.fleet.hostnames)
 
@@ -63,7 +63,7 @@ def hostname_unique(case: Case) -> Result | None:
     remedy=COPIED,
 )
 def machine_id(case: Case) -> Result | None:
-    """No other machine has its machine id: network and logs tell machines apart by it."""
+    """The machine id is unique: network and logs tell machines apart by it."""
     seen = _identity(case).machine_id
     if seen in ("", "uninitialized"):
         return failed("the machine has no machine id", value=seen, expected="32 hexadecimal digits", remedy=_RENEW)
@@ -79,7 +79,7 @@ def machine_id(case: Case) -> Result | None:
     remedy="give each virtual machine its own UUID, or have the vendor set UUIDs in the firmware",
 )
 def product_uuid(case: Case) -> Result | None:
-    """No other machine has the UUID of its hardware."""
+    """The hardware UUID is unique."""
     identity = _identity(case)
     if identity.container:
         return skipped(f"a container ({identity.container}) shows its host's")

@@ -1,4 +1,4 @@
-"""What a machine still has of a cluster that it left: interfaces, folders and packet filters of its pods."""
+"""Leftovers of an earlier cluster: interfaces, folders and packet filters of its pods."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pai_install.system.words import shortened
     remedy="if nothing on the machine is needed: sudo kubeadm reset --force, and reboot",
 )
 def leftovers(case: Case) -> Result | None:
-    """Nothing of an earlier cluster is left on a machine that is no node."""
+    """No leftovers of an earlier cluster on a machine that is not a node."""
     seen = case.evidence.leftovers
     if case.evidence.ours:
         return passed(message="pai-install manages this machine, so none of this is a leftover")
@@ -48,7 +48,7 @@ def _told(seen: Leftovers) -> Iterator[str]:
 
 
 def clean(seen: Leftovers) -> str:
-    """The commands that take it all away."""
+    """The commands that remove the leftovers."""
     commands = [
         "sudo kubeadm reset --force (where kubeadm is installed)",
         *(f"sudo ip link delete {name}" for name in seen.interfaces),

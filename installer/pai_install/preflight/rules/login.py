@@ -1,4 +1,4 @@
-"""How the machine lets itself be worked on: sudo, Python, operating system, architecture."""
+"""Access to the machine: sudo, Python, operating system, architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and the way out: resolvers, package sources, proxies."""
+"""Name resolution and outbound access: resolvers, package sources, proxies."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def package_sources(case: Case) -> Result | None:
     remedy="correct http_proxy and https_proxy in config.yaml, or the route to the proxy",
 )
 def proxy(case: Case) -> Result | None:
-    """The proxies of the site answer; a machine behind one is not forgotten."""
+    """The proxies of the site answer; the site names the proxy that a machine uses."""
     settings = case.site.settings
     wanted = [url for url in (settings.http_proxy, settings.https_proxy) if url]
     unreachable = {server: why for server, why in case.evidence.servers.items() if why}

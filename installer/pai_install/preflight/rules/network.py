@@ -116,7 +116,7 @@ def peers(case: Case) -> Result | None:
 
 
 def _filtered(case: Case, name: str, answer: PeerAnswer) -> Iterator[str]:
-    """Ports of one peer at which nothing came back although the peer lives."""
+    """Ports of one peer that do not answer although the peer is up."""
     ssh = case.fleet.machines[name].ssh.port
     for port, how in answer.tcp.items():
         if how in ("silent", "rejected") and port != str(ssh):

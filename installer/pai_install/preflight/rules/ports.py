@@ -64,7 +64,7 @@ def _rightful(case: Case, need: Port, listener: Listener) -> bool:
     remedy="give these programs other ports; a Service with the same port would take their connections",
 )
 def node_ports(case: Case) -> Result | None:
-    """Nothing listens where Services of type NodePort will be."""
+    """No program listens at the ports of Services of type NodePort."""
     strangers = [
         listener
         for listener in case.evidence.listeners
