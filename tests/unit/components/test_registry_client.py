@@ -113,7 +113,7 @@ def test_an_unknown_tag_names_the_image(web: WebServer, tmp_path: Path) -> None:
 def test_mirror_realm_reads_no_file_of_the_dev_box(web: WebServer, tmp_path: Path) -> None:
     secret = tmp_path / "token.json"
     secret.write_text('{"token": "of-another-service"}')
-    for realm in (f"file://{secret}#", "http://127.0.0.1:1/token", "ftp://x/", "/etc/passwd", "https:/x", ""):
+    for realm in (f"file://{secret}#", "http://127.0.0.1:1/token", "ftp://x/", "/etc/passwd", "javascript:1", ""):
         web.realm = realm
         serve_image(web, "pause", "3.10.2")
         web.tokens = {path for path in web.pages if path.startswith("/v2/")}
