@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,6 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 EMPTY = b"{}"
 EMPTY_DIGEST = "sha256:" + hashlib.sha256(EMPTY).hexdigest()
 
@@ -44,18 +46,25 @@ def file_contents(file: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str,
 def image_contents(image: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The same for an image in an OCI layout folder."""
     folder = os.path.join(image["layout"], "blobs", "sha256")
-    with open(os.path.join(folder, image["manifest_digest"].split(":")[1]), "rb") as handle:
+    with open(blob_path(folder, image["manifest_digest"]), "rb") as handle:
         content = handle.read()
     parsed = json.loads(content)
     blobs = [
         {
             "repository": image["repository"],
             "digest": part["digest"],
-            "path": os.path.join(folder, part["digest"].split(":")[1]),
+            "path": blob_path(folder, part["digest"]),
         }
         for part in [parsed["config"], *parsed["layers"]]
     ]
     return blobs, _manifest(image["repository"], image["tag"], parsed.get("mediaType", MANIFEST_TYPE), content)
+
+
+def blob_path(folder: str, digest: str) -> str:
+    """Where a blob is in a layout; raises AnsibleActionFail for a digest that would lead out of it."""
+    if not DIGEST.fullmatch(digest):
+        raise AnsibleActionFail(f"an image names {digest[:100]!r}, which is no sha256 digest")
+    return os.path.join(folder, digest.split(":")[1])
 
 
 def _manifest(repository: str, tag: str, media_type: str, content: bytes) -> dict[str, Any]:

@@ -11,8 +11,11 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.result import Result
 from pai_install.checks.verdict import CALM, Verdict
 from pai_install.errors import ExitCode, PaiError
+from pai_install.system.plain import one_line
 
 Subject = TypeVar("Subject")
+# what code runs into that takes a value for what it is not
+_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 Answer = Result | Iterable[Result] | None
 
 
@@ -32,7 +35,10 @@ def run_checks(
 
 
 def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:  # noqa: ANN401 - the judge's own
-    """What a check's function says, as a tuple; a gap that it ran into is its answer."""
+    """What a check's function says, as a tuple; a gap that it ran into is its answer.
+
+    So are words of the machine that nothing can be made of: they must not end the judgement of the others.
+    """
     try:
         answer = judge(*subjects)
         if answer is None:
@@ -40,6 +46,8 @@ def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:
         return (answer,) if isinstance(answer, Result) else tuple(answer)
     except NotObservedError as gap:
         return (gap.result,)
+    except _ODD as error:
+        return (Result(Verdict.UNKNOWN, "what the machine says cannot be judged", one_line(str(error))[:200]),)
 
 
 def require_known(forced: Collection[str], known: Collection[str]) -> None:

@@ -14,6 +14,7 @@ from pai_install.cluster.objects import JsonObject, child, rows, text
 from pai_install.cluster.refusal import reason_of, refusal
 from pai_install.cluster.transport import Answer, Call, Reply, Transport
 from pai_install.errors import PaiError
+from pai_install.system.plain import plain, plain_text
 
 _LOG_LINE = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")
 _COMMAND_FAILED = "command terminated with exit code"
@@ -157,11 +158,11 @@ def _parse(source: str, output: str) -> Iterable[JsonObject]:
     while place < len(output):
         try:
             item, place = decoder.raw_decode(output, place)
-        except ValueError as error:
-            raise PaiError(f"{source} gave no JSON: {error}", details=output[:400]) from error
+        except (ValueError, RecursionError) as error:
+            raise PaiError(f"{source} gave no JSON: {error}", details=plain_text(output[:400])) from error
         if not isinstance(item, dict):
-            raise PaiError(f"{source} gave no object", details=output[:400])
-        found.append(item)
+            raise PaiError(f"{source} gave no object", details=plain_text(output[:400]))
+        found.append(plain(item))
         place += len(output[place:]) - len(output[place:].lstrip())
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -74,8 +75,9 @@ def quantity(value: object) -> float | None:
     match = _QUANTITY.match(str(value))
     if not match:
         return None
-    factor = 10.0 ** int(match[3]) if match[3] else _FACTORS.get(match[2] or "", 1.0)
-    return float(match[1]) * factor
+    factor = float(f"1e{match[3]}") if match[3] else _FACTORS.get(match[2] or "", 1.0)
+    found = float(match[1]) * factor
+    return found if math.isfinite(found) else None
 
 
 def quantities(value: object) -> dict[str, float]:

@@ -23,10 +23,12 @@ from pai_install.cluster.transport import Answer, Call, Reply
 from pai_install.errors import PaiError
 from pai_install.site.model import Machine, Site
 from pai_install.system import proc
+from pai_install.system.plain import plain_text
 from pai_install.system.ssh import host_key_options, sharing_options
 
 CONNECT_TIMEOUT_S = 15
 _MARGIN_S = 30.0
+_LONGEST_ANSWER = 1 << 30  # bytes; the pods of the largest clusters are some hundred million
 _SSH_FAILED = 255
 _SKIP = f'while IFS= read -r line && [ "$line" != {remote.BEGIN} ]; do :; done; exec "$@"'
 _ASKPASS = '#!/bin/sh\nprintf "%s\\n" "$PAI_INSTALL_SSH_PASSWORD"\n'
@@ -207,11 +209,10 @@ def _answers(host: str, done: proc.Completed, calls: Sequence[Call]) -> tuple[An
     _, found, packed = done.stdout.rpartition(remote.END)
     if found:
         try:
-            raw = json.loads(zlib.decompress(base64.b64decode(packed.split()[0])))
-            return tuple(Answer(row["rc"], row["out"], row["err"]) for row in raw)
-        except (binascii.Error, zlib.error, ValueError, KeyError, TypeError, IndexError):
+            return _unpacked(packed.split()[0], len(calls))
+        except (binascii.Error, zlib.error, ValueError, KeyError, TypeError, IndexError, RecursionError):
             pass  # cut off, or something else wrote there: lost
-    why = done.stderr.strip()[-400:] or f"exit status {done.returncode}, and no word"
+    why = plain_text(done.stderr.strip()[-400:]) or f"exit status {done.returncode}, and no word"
     if remote.BEGIN not in done.stdout or all(call.reads for call in calls):
         return why
     raise PaiError(
@@ -219,3 +220,16 @@ def _answers(host: str, done: proc.Completed, calls: Sequence[Call]) -> tuple[An
         details=why,
         remedy="look at what was done with pai-install status, then run the command again",
     )
+
+
+def _unpacked(packed: str, wanted: int) -> tuple[Answer, ...]:
+    """As many answers as calls; raises ValueError and its like for anything else."""
+    inflating = zlib.decompressobj()
+    raw = json.loads(inflating.decompress(base64.b64decode(packed), _LONGEST_ANSWER))
+    if not (inflating.eof and isinstance(raw, list) and len(raw) <= wanted):
+        raise ValueError("cut off, too long, or no list of answers")
+    return tuple(_answer(row["rc"], row["out"], row["err"]) for row in raw)
+
+
+def _answer(returncode: object, stdout: object, stderr: object) -> Answer:
+    return Answer(returncode if isinstance(returncode, int) else None, str(stdout), plain_text(str(stderr)))

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 from pai_install.cluster.model import Node, Pod
-from pai_install.cluster.objects import rows
-from pai_install.plan.observed import Observed
+from pai_install.plan.observed import ClusterFacts, Observed
 from pai_install.site import Site
-
-_NODE = frozenset(field.name for field in fields(Node))
-_POD = frozenset(field.name for field in fields(Pod))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +29,11 @@ def view_of(site: Site, observed: Mapping[str, Observed]) -> ClusterView | None:
     views = [cluster for cluster in seen if cluster is not None]
     if not views:
         return None
-    return _parse(next((cluster for cluster in views if not cluster.get("error")), views[0]))
+    return _parse(next((cluster for cluster in views if not cluster.error), views[0]))
 
 
-def _parse(cluster: Mapping[str, Any]) -> ClusterView:
+def _parse(cluster: ClusterFacts) -> ClusterView:
     """Facts have the names of the model's fields; what is missing there is unknown."""
-    nodes = tuple(Node(**_known(row, _NODE)) for row in rows(cluster.get("nodes")) if row.get("name"))
-    pods = tuple(Pod(**_known(row, _POD)) for row in rows(cluster.get("pods")) if row.get("name"))
-    return ClusterView(nodes, pods, str(cluster.get("error") or ""))
-
-
-def _known(row: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in row.items() if key in names}
+    nodes = tuple(Node(**dict(row)) for row in cluster.nodes if row.name)
+    pods = tuple(Pod(**dict(row)) for row in cluster.pods if row.name)
+    return ClusterView(nodes, pods, cluster.error)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tarfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from pydantic import ValidationError
 
 from pai_install.components.fetch import fetch
 from pai_install.components.model import Pick, Selection, SourceName
 from pai_install.components.progress import Progress, silent
+from pai_install.components.record import SCHEMA_VERSION, Index
 from pai_install.components.source import Source, Workshop
 from pai_install.components.store import Contents, Store, default_cache, read_contents
 from pai_install.errors import ExitCode, PaiError
 
-SCHEMA_VERSION = 1
 INDEX = "bundle.json"
+_RECORD = "entry.json"
+_LONGEST_RECORD = 16 << 20
 
 
 def write_bundle(
@@ -56,10 +61,9 @@ class Bundle:
     def __init__(self, path: Path) -> None:
         """Raises PaiError (site invalid) when the file is not a bundle."""
         self._path = path
-        self._index = _read_index(path)
-        self._keys: dict[Pick, str] = {
-            Pick(item["component"], item["version"]): item["key"] for item in self._index["picks"]
-        }
+        self._index, sums = _read_index(path)
+        self._prefixes = {Pick(item.component, item.version): f"{item.key}/" for item in self._index.picks}
+        self._sums = {pick: sums.get(prefix, "none") for pick, prefix in self._prefixes.items()}
 
     @property
     def name(self) -> SourceName:
@@ -68,7 +72,7 @@ class Bundle:
 
     def selection(self, kubernetes_version: str) -> Selection:
         """All it holds; raises PaiError (site invalid) when that is another Kubernetes than the one wanted."""
-        held = str(self._index["kubernetes_version"])
+        held = self._index.kubernetes_version
         wanted = kubernetes_version.removeprefix("v")
         if wanted and held != wanted and not held.startswith(f"{wanted}."):
             raise PaiError(
@@ -76,11 +80,16 @@ class Bundle:
                 remedy="set kubernetes_version to what the bundle holds, or use a bundle made for that version",
                 exit_code=ExitCode.SITE_INVALID,
             )
-        return Selection(held, "bundle", tuple(self._keys))
+        return Selection(held, "bundle", tuple(self._prefixes))
 
     def key(self, pick: Pick) -> str:
-        """The key it had where the bundle was made: the cache does not care where a result came from."""
-        return self._keys[pick]
+        """Over what the entry's record says is in it: it never stands for the result of another source or bundle."""
+        return f"bundle-{pick.component}-{pick.version.replace('+', '-')}-{self._sums[pick]}"
+
+    def pinned(self, pick: Pick) -> Mapping[str, str]:
+        """Nothing: whoever made the bundle says what is in it."""
+        del pick
+        return {}
 
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
         """None."""
@@ -95,13 +104,12 @@ class Bundle:
     def produce(self, pick: Pick, staged: Path, workshop: Workshop) -> Contents:
         """Unpacks one entry and compares every file with its recorded sum; raises PaiError when one differs."""
         workshop.progress(f"{pick.component} {pick.version}: unpacking from {self._path.name}")
-        prefix = f"{self.key(pick)}/"
-        with tarfile.open(self._path) as archive:
-            for member in archive:
-                if member.name.startswith(prefix) and member.isfile():
-                    inner = member.replace(name=member.name.removeprefix(prefix))
-                    archive.extract(inner, staged, filter="data")
-        contents = read_contents(staged)
+        try:
+            self._unpack(self._prefixes[pick], staged)
+            # of members that unpack to the same path the last one counts
+            contents = read_contents(staged) if self._is_indexed(pick, staged) else _RECORD
+        except (OSError, tarfile.TarError) as error:
+            contents = str(error)
         if isinstance(contents, str):
             raise PaiError(
                 f"{self._path} is damaged: {contents} of {pick.component} is not what was put in",
@@ -109,18 +117,50 @@ class Bundle:
             )
         return contents
 
+    def _unpack(self, prefix: str, staged: Path) -> None:
+        with tarfile.open(self._path, "r:") as archive:
+            for member in archive:
+                if member.name.startswith(prefix) and _whole(member):
+                    inner = member.replace(name=member.name.removeprefix(prefix))
+                    archive.extract(inner, staged, filter="data")
 
-def _read_index(path: Path) -> dict[str, Any]:
+    def _is_indexed(self, pick: Pick, staged: Path) -> bool:
+        """Whether the unpacked record is the one that the key was made of."""
+        record = staged / _RECORD
+        return record.is_file() and _digits(record.read_bytes()) == self._sums[pick]
+
+
+def _read_index(path: Path) -> tuple[Index, dict[str, str]]:
+    """The index, and folder in the bundle -> digits of the sha256 of its entry's record."""
     try:
-        with tarfile.open(path) as archive:
+        with tarfile.open(path, "r:") as archive:
             first = archive.next()
-            handle = archive.extractfile(first) if first and first.name == INDEX else None
-            index: dict[str, Any] = json.loads(handle.read()) if handle else {}
+            index = Index.model_validate_json(_read(archive, first)) if first and first.name == INDEX else None
+            records = [member for member in archive if member.name.endswith(f"/{_RECORD}")]
+            sums = {member.name.removesuffix(_RECORD): _digits(_read(archive, member)) for member in records}
+    except ValidationError as error:
+        raise _not_a_bundle(path, "it has no index of this version") from error
     except (OSError, tarfile.TarError, ValueError) as error:
         raise _not_a_bundle(path, str(error)) from error
-    if index.get("schema_version") != SCHEMA_VERSION:
+    if index is None:
         raise _not_a_bundle(path, "it has no index of this version")
-    return index
+    return index, sums
+
+
+def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    handle = archive.extractfile(member) if _whole(member) and member.size <= _LONGEST_RECORD else None
+    if handle is None:
+        raise ValueError(f"its {member.name[:200]!r} is no file of ordinary size")
+    return handle.read()
+
+
+def _whole(member: tarfile.TarInfo) -> bool:
+    """Whether it is a file that takes as much room as its bytes here: no link, and no sparse file of any size."""
+    return member.isreg() and not member.issparse()
+
+
+def _digits(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:32]
 
 
 def _not_a_bundle(path: Path, why: str) -> PaiError:

@@ -38,7 +38,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[Pick, Entry | None]:
     """What of the selection is in the cache, verified; fetches nothing."""
     store = Store(cache or default_cache())
-    return {pick: store.lookup(source.key(pick), silent) for pick in selection.picks}
+    return {pick: _lookup(store, source, pick, silent) for pick in selection.picks}
 
 
 def requirements(selection: Selection, source: Source, cache: Path | None = None) -> tuple[str, ...]:
@@ -61,8 +61,18 @@ def fetch(selection: Selection, source: Source, cache: Path | None = None, progr
         raise
 
 
+def _lookup(store: Store, source: Source, pick: Pick, progress: Progress) -> Entry | None:
+    """The entry, when its files also have the sums that the catalogue pins: its record alone is not believed."""
+    entry = store.lookup(source.key(pick), progress)
+    wanted = source.pinned(pick)
+    if entry is None or all(wanted.get(file.name, file.sha256) == file.sha256 for file in entry.files):
+        return entry
+    progress(f"{pick.component} {pick.version}: the cache holds another file than the one that is pinned")
+    return None
+
+
 def _fetch(selection: Selection, source: Source, store: Store, progress: Progress) -> ComponentSet:
-    entries = {pick: store.lookup(source.key(pick), progress) for pick in selection.picks}
+    entries = {pick: _lookup(store, source, pick, progress) for pick in selection.picks}
     wanted = [pick for pick, entry in entries.items() if entry is None]
     if wanted:
         _check_box(wanted, source, store)
@@ -93,7 +103,7 @@ def _check_box(wanted: Sequence[Pick], source: Source, store: Store) -> None:
 
 def _produce(pick: Pick, source: Source, workshop: Workshop) -> Entry:
     key = source.key(pick)
-    known = workshop.store.lookup(key, workshop.progress)  # another process may have made it meanwhile
+    known = _lookup(workshop.store, source, pick, workshop.progress)  # another process may have made it meanwhile
     if known:
         return known
     started = time.monotonic()

@@ -92,6 +92,11 @@ class Modules:
         }
         return recipe_key("userland", str(userland.RECIPE), recipe)
 
+    def pinned(self, pick: Pick) -> Mapping[str, str]:
+        """Nothing: what is compiled here has the sums of its sources."""
+        del pick
+        return {}
+
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
         """What compiling and unpacking need."""
         component = self._component(pick)

@@ -37,6 +37,10 @@ class Source(Protocol):
         """Names the result in the cache: changes whenever the result would be made differently."""
         ...
 
+    def pinned(self, pick: Pick) -> Mapping[str, str]:
+        """File -> the sha256 that the catalogue says it has; only those that are installed as they were published."""
+        ...
+
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
         """Debian packages the dev box needs to make it."""
         ...

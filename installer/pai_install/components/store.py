@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -17,9 +18,10 @@ from filelock import FileLock, Timeout
 
 from pai_install.components.model import FileArtifact, FileKind, ImageArtifact, ManifestArtifact
 from pai_install.components.progress import Progress
+from pai_install.components.record import SCHEMA_VERSION, Record
 from pai_install.system.files import write_atomic
 
-SCHEMA_VERSION = 1
+_KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
 
 
 def default_cache() -> Path:
@@ -132,13 +134,15 @@ class Store:
         return _entry(folder, record)
 
     def folder(self, key: str) -> Path:
-        """Where the entry of `key` is, if there is one."""
+        """Where the entry of `key` is, if there is one; raises ValueError for a key that is not a plain name."""
+        if not _KEY.fullmatch(key):
+            raise ValueError(f"{key!r} is no key of the cache")
         return self._entries / key
 
     @contextmanager
     def staging(self, key: str) -> Iterator[Path]:
         """An empty folder to fill for `key`, on the cache's own file system; gone unless published."""
-        self._entries.mkdir(parents=True, exist_ok=True)
+        self.folder(key).parent.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=self._entries))
         folder.chmod(0o755)
         try:
@@ -178,19 +182,19 @@ class Store:
 
 
 def read_contents(folder: Path) -> Contents | str:
-    """What an entry's record says is in it, every file hashed; or the name of one that is not what was published."""
+    """What the record of an entry made elsewhere says is in it, every file hashed; or the name of one that differs."""
     try:
-        record = json.loads((folder / "entry.json").read_text())
+        record = Record.model_validate_json((folder / "entry.json").read_bytes())
     except (OSError, ValueError):
         return "entry.json"
-    for name, (digest, *_) in record["contents"].items():
+    for name, (digest, *_) in record.contents.items():
         path = folder / name
         if not path.is_file() or sha256_of(path) != digest:
-            return str(name)
+            return name
     return Contents(
-        tuple(StagedFile(**{**item, "path": folder / item["path"]}) for item in record["files"]),
-        tuple(StagedImage(**{**item, "layout": folder / item["layout"]}) for item in record["images"]),
-        tuple(StagedManifest(**{**item, "path": folder / item["path"]}) for item in record.get("manifests", ())),
+        tuple(StagedFile(item.name, item.version, item.kind, folder / item.path) for item in record.files),
+        tuple(StagedImage(i.repository, i.tag, i.manifest_digest, folder / i.layout) for i in record.images),
+        tuple(StagedManifest(item.name, item.version, folder / item.path) for item in record.manifests),
     )
 
 

@@ -53,6 +53,12 @@ class Upstream:
         }
         return recipe_key(f"upstream-{pick.component}", pick.version, recipe)
 
+    def pinned(self, pick: Pick) -> Mapping[str, str]:
+        """Files that are not taken out of an archive or package."""
+        component, release = self._parts(pick)
+        whole = [name for name, spec in component.files.items() if not (spec.packages or spec.member)]
+        return {name: sum_ for name in whole if (sum_ := release.sha256[name].get(self._architecture))}
+
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
         """dpkg, where upstream publishes Debian packages only."""
         component, _ = self._parts(pick)

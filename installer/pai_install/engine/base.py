@@ -31,7 +31,7 @@ class Event:
     result: the module's own result, censored for no_log tasks; it may hold secrets of other tasks, so
     whoever writes or shows it masks them. On DONE it is Ansible's own count per host,
     {"failures": {HOST: N}, "dark": {...}, "rescued": {...}}, empty when it got none.
-    returncode: set on DONE only: Ansible's exit status.
+    action: the module that ran. returncode: set on DONE only: Ansible's exit status.
     """
 
     kind: EventKind
@@ -41,6 +41,7 @@ class Event:
     duration_s: float = 0.0
     result: Mapping[str, Any] = field(default_factory=dict)
     returncode: int = 0
+    action: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pai_install.engine.base import Event, EventKind
+from pai_install.system.plain import plain, plain_text
 
 RawEvent = Mapping[str, Any]
 
@@ -43,11 +44,12 @@ def to_event(raw: RawEvent) -> Event | None:
     data = _data(raw)
     return Event(
         kind=kind,
-        task=_task_name(data),
+        task=plain_text(_task_name(data)),
         task_path=str(data.get("task_path") or ""),
         host="" if kind is EventKind.TASK_START else str(data.get("host") or ""),
         duration_s=float(data.get("duration") or 0.0),
         result=_result(data),
+        action=str(data.get("task_action") or ""),
     )
 
 
@@ -75,7 +77,8 @@ def _task_name(data: Mapping[str, Any]) -> str:
 
 
 def _result(data: Mapping[str, Any]) -> dict[str, Any]:
-    result = _without_bookkeeping(_mapping(data.get("res")))
+    # the machine's own words: from here on they are harmless
+    result: dict[str, Any] = plain(_without_bookkeeping(_mapping(data.get("res"))))
     items = result.get("results")
     if isinstance(items, list):
         result["results"] = [_without_bookkeeping(item) if isinstance(item, Mapping) else item for item in items]

@@ -10,9 +10,10 @@ from typing import Self, TextIO
 
 from pai_install.redact import Redactor
 from pai_install.system.files import append_secret
+from pai_install.system.plain import plain_text
 
 _TAIL_LINES = 30
-_TERMINAL_CODES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class RunLog:
@@ -44,7 +45,7 @@ class RunLog:
         """Adds `text`, a line or several; empty text adds nothing."""
         if not text.strip():
             return
-        clean = self._redactor.text(_TERMINAL_CODES.sub("", text.replace("\r\n", "\n"))).rstrip("\n")
+        clean = self._redactor.text(plain_text(_COLOURS.sub("", text))).rstrip("\n")
         self._tail.extend(clean.splitlines())
         if self._file is not None:
             self._file.write(f"{clean}\n")

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from pai_install.errors import ExitCode, PaiError
+from pai_install.system.plain import one_line
+
+# one line of a machine's own words; what it is compared with or shown as never needs more
+Text = Annotated[str, Field(max_length=4096), AfterValidator(one_line)]
+# names that stand in commands which people are told to run
+Name = Annotated[str, Field(max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+NoName = Annotated[str, Field(max_length=253, pattern=r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")]
+# seconds since 1970 up to the year 9999
+Date = Annotated[int, Field(ge=0, lt=253_402_300_800)]
+Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class RoleRecord(BaseModel):
@@ -17,10 +26,10 @@ class RoleRecord(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    settings: Mapping[str, str] = Field(default_factory=dict)
-    drift: tuple[str, ...] = ()
-    readers: tuple[str, ...] = ()
-    restarts: tuple[str, ...] = ()
+    settings: Mapping[Text, Text] = Field(default_factory=dict)
+    drift: tuple[Text, ...] = ()
+    readers: tuple[Text, ...] = ()
+    restarts: tuple[Text, ...] = ()
 
 
 class Membership(BaseModel):
@@ -35,43 +44,80 @@ class Membership(BaseModel):
     control_plane: bool = False
     node: bool = False
     joined: bool = False
-    node_name: str = ""
-    settings: Mapping[str, str] = Field(default_factory=dict)
+    node_name: NoName = ""
+    settings: Mapping[Text, Text] = Field(default_factory=dict)
 
 
 class Certificate(BaseModel):
     """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why."""
 
     model_config = ConfigDict(frozen=True)
-    path: str
-    expires: int | None = None
-    problem: str = ""
+    path: Text
+    expires: Date | None = None
+    problem: Text = ""
 
 
 class Docker(BaseModel):
     """Docker as it is in use. containers: how many run; data_root, log_driver: of daemon.json, or Docker's default."""
 
     model_config = ConfigDict(frozen=True)
-    containers: int = 0
-    data_root: str = ""
-    log_driver: str = ""
+    containers: Count = 0
+    data_root: Text = ""
+    log_driver: Text = ""
 
 
 class Distribution(BaseModel):
     """Of /etc/os-release."""
 
     model_config = ConfigDict(frozen=True)
-    id: str = ""
-    version_id: str = ""
-    version_codename: str = ""
+    id: Text = ""
+    version_id: Text = ""
+    version_codename: Text = ""
 
 
 class Virtualization(BaseModel):
     """kind: what systemd-detect-virt says; container: whether the machine shares the kernel of another one."""
 
     model_config = ConfigDict(frozen=True)
-    kind: str = "none"
+    kind: Text = "none"
     container: bool = False
+
+
+class NodeFacts(BaseModel):
+    """A node; the fields have the names of cluster.model.Node."""
+
+    model_config = ConfigDict(frozen=True)
+    name: Name
+    ready: bool | None = None
+    cordoned: bool | None = None
+    pressure: tuple[Text, ...] = ()
+    why: Text = ""
+    version: Text = ""
+    runtime: Text = ""
+    machine_id: Text = ""
+    address: Text = ""
+
+
+class PodFacts(BaseModel):
+    """A pod; the fields have the names of cluster.model.Pod."""
+
+    model_config = ConfigDict(frozen=True)
+    name: Name
+    namespace: NoName = ""
+    node: NoName = ""
+    phase: Text = ""
+    ready: bool | None = None
+    restarts: Count = 0
+    why: Text = ""
+
+
+class ClusterFacts(BaseModel):
+    """The cluster as a control plane sees it. error: why the API did not answer, "" when it did."""
+
+    model_config = ConfigDict(frozen=True)
+    error: Text = ""
+    nodes: tuple[NodeFacts, ...] = ()
+    pods: tuple[PodFacts, ...] = ()
 
 
 class Observed(BaseModel):
@@ -83,27 +129,50 @@ class Observed(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
-    hostname: str
-    machine_id: str = ""
+    hostname: Text
+    machine_id: Text = ""
     os: Distribution = Distribution()
-    kernel: str = ""
+    kernel: Text = ""
     virtualization: Virtualization = Virtualization()
-    cgroup_version: int = 2
-    cgroup_driver: str = "systemd"
+    cgroup_version: Count = 2
+    cgroup_driver: Text = "systemd"
     sys_resource: bool = True
     bridge_netfilter: bool = True
-    mtu: int = 1500
+    mtu: Count = 1500
     kubernetes: Membership = Membership()
     certificates: tuple[Certificate, ...] = ()
-    services: tuple[str, ...] = ()
+    services: tuple[Text, ...] = ()
     docker: Docker = Docker()
-    roles: Mapping[str, RoleRecord] = Field(default_factory=dict)
-    cluster: Mapping[str, Any] | None = None
+    roles: Mapping[Text, RoleRecord] = Field(default_factory=dict)
+    cluster: ClusterFacts | None = None
 
 
-def parse_observed(result: Mapping[str, Any]) -> Observed:
-    """The facts in a module result. Raises PaiError when it holds none."""
-    facts = result.get("ansible_facts", {}).get("pai")
+def parse_observed(result: Mapping[str, Any], *, control_plane: bool = True) -> Observed:
+    """The facts in a module result. Raises ValueError, in words for people, when they cannot be used.
+
+    control_plane: whether the site says that the machine is one; of the cluster only those are asked.
+    """
+    held = result.get("ansible_facts")
+    facts = held.get("pai") if isinstance(held, Mapping) else None
     if not isinstance(facts, Mapping):
-        raise PaiError("a machine was observed, but its facts are missing", exit_code=ExitCode.INTERNAL)
-    return Observed.model_validate(dict(facts))
+        raise ValueError("the machine answered without facts")  # noqa: TRY004 - what it says is wrong, not its type
+    try:
+        return Observed.model_validate({**facts, **({} if control_plane else {"cluster": None})})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:100]
+        raise ValueError(f"the machine's facts cannot be used: {where}: {first['msg']}") from None
+
+
+def parse_machines(
+    results: Mapping[str, Mapping[str, Any]], control_planes: Collection[str]
+) -> tuple[dict[str, Observed], dict[str, str]]:
+    """Machine -> its facts, and machine -> why they cannot be used: what one says stops none of the others."""
+    machines: dict[str, Observed] = {}
+    unusable: dict[str, str] = {}
+    for host, result in results.items():
+        try:
+            machines[host] = parse_observed(result, control_plane=host in control_planes)
+        except ValueError as error:
+            unusable[host] = str(error)
+    return machines, unusable

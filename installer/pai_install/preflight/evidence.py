@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pai_install.checks.evidence import NotObservedError, peek
 from pai_install.checks.verdict import Verdict
+from pai_install.system.plain import one_line
 
 
 class _Part(BaseModel):
@@ -316,7 +317,8 @@ def parse_evidence(raw: Mapping[str, Any]) -> Evidence:
 
     Never raises: what a machine says must not stop the judgement of the others.
     """
-    problems = {str(key): str(value) for key, value in dict(raw.get("problems") or {}).items()}
+    said = raw.get("problems")
+    problems = {str(key): one_line(str(value)) for key, value in said.items()} if isinstance(said, Mapping) else {}
     good: dict[str, Any] = {}
     for name, adapter in _PARTS.items():
         if raw.get(name) is None:

@@ -178,10 +178,15 @@ def _show_failure(console: Console, failure: Failure) -> None:
         ("what to do", failure.remedy),
     ):
         if text:
-            console.print(f"  {name}: {text}", markup=False)
+            console.print(f"  {name}: {_quoted(text)}", markup=False)
     if failure.evidence and not failure.cause:
         last = failure.evidence.splitlines()[-8:]
         console.print("\n".join(f"    | {line}" for line in last), markup=False)
+
+
+def _quoted(text: str) -> str:
+    """The text with its further lines marked as belonging to it: none may look like a line of ours."""
+    return text.strip().replace("\n", "\n    | ")
 
 
 def _machines(count: int) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from pai_install.report.notices import Notice, TaskFinished
 
 _LONGEST = 400  # lines of one difference
+_LONGEST_COMPARED = 4000  # lines of a file; comparing takes time with the square of them
 _PASSING = re.compile(r"diff |--- |\+\+\+ |[ +-] *(uid|creationTimestamp|resourceVersion|generation): ")
 
 
@@ -123,6 +124,9 @@ def _one(diff: Mapping[str, Any]) -> Iterator[str]:
         return
     before, after = (_text(diff.get(side)) for side in ("before", "after"))
     if before == after:
+        return
+    if max(before.count("\n"), after.count("\n")) > _LONGEST_COMPARED:
+        yield f"... more than {_LONGEST_COMPARED} lines, which are not compared here"
         return
     yield from _cut(
         list(

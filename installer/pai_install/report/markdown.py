@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from pai_install.checks.finding import Finding
 from pai_install.report.model import Failure, Outcome
 from pai_install.report.words import headline, host_word, phase_line
+from pai_install.system.plain import one_line
+
+_MARKS = re.compile(r"[\\`*_\[\]()!]")
 
 
 def markdown(outcome: Outcome, *, title: str) -> str:
@@ -15,7 +19,7 @@ def markdown(outcome: Outcome, *, title: str) -> str:
 
 
 def _lines(outcome: Outcome, title: str) -> Iterator[str]:
-    yield from (f"# {title}", "", f"**{headline(outcome)}** (exit code {int(outcome.exit_code)})", "")
+    yield from (f"# {_plain(title)}", "", f"**{_plain(headline(outcome))}** (exit code {int(outcome.exit_code)})", "")
     yield from _machines(outcome)
     yield from _phases(outcome)
     if outcome.failures:
@@ -26,7 +30,7 @@ def _lines(outcome: Outcome, title: str) -> Iterator[str]:
         yield from _findings(outcome.findings)
     if outcome.left:
         yield from ("## Still to do", "")
-        yield from (f"- {_cell(host)}: {', '.join(titles)}" for host, titles in outcome.left.items())
+        yield from (f"- {_cell(host)}: {_plain(', '.join(titles))}" for host, titles in outcome.left.items())
         yield ""
 
 
@@ -52,8 +56,9 @@ def _phases(outcome: Outcome) -> Iterator[str]:
 
 def _failure(failure: Failure) -> Iterator[str]:
     yield from (f"### {_plain(failure.host or 'Ansible')}: {_plain(failure.task or 'login')}", "")
+    if failure.task_path:
+        yield f"- where: `{failure.task_path}`"
     for name, text in (
-        ("where", f"`{failure.task_path}`" if failure.task_path else ""),
         ("message", failure.message),
         ("likely cause", failure.cause),
         ("what to do", failure.remedy),
@@ -79,8 +84,8 @@ def _cell(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text on one line, nothing in it taken for a tag."""
-    return " ".join(text.split()).replace("<", "&lt;")
+    """The text on one line, nothing in it taken for a tag, a link, a picture or a mark."""
+    return _MARKS.sub(r"\\\g<0>", one_line(text)).replace("<", "&lt;")
 
 
 def _longest_fence(text: str) -> int:

@@ -83,8 +83,8 @@ def _copies(looked_at: Collection[str], observed: Mapping[str, Observed]) -> Ite
 def _identities(observed: Mapping[str, Observed]) -> Iterator[tuple[str, str]]:
     for host, seen in observed.items():
         yield host, seen.machine_id
-        for node in (seen.cluster or {}).get("nodes", ()):
-            yield str(node["name"]), str(node.get("machine_id", ""))
+        for node in seen.cluster.nodes if seen.cluster else ():
+            yield node.name, node.machine_id
 
 
 def _in_the_way(finding: Finding) -> bool:

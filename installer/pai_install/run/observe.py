@@ -11,6 +11,7 @@ from pai_install.plan.model import HostStep, Inventory, Playbook, Step
 from pai_install.report.model import OBSERVE, PhaseResult
 from pai_install.report.notices import PhaseFinished, PhaseStarted
 from pai_install.run.actions import Stage, run_playbook
+from pai_install.system.plain import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Look:
     def missed(self) -> dict[str, str]:
         """The hosts that could not be looked at, and why."""
         return {
-            host: result.failure.message if result.failure else "the machine returned no facts"
+            host: one_line(result.failure.message) if result.failure else "the machine returned no facts"
             for host, result in self.phase.hosts.items()
             if host not in self.results
         }

@@ -20,7 +20,7 @@ from pai_install.errors import ExitCode
 from pai_install.plan.changes import refusal
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
-from pai_install.plan.observed import parse_observed
+from pai_install.plan.observed import parse_machines
 from pai_install.plan.planner import newcomers
 from pai_install.preflight.report import PreflightReport
 from pai_install.report.data import report_data
@@ -179,9 +179,10 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
     if not watched:
         return Observation(inventory, {}, {}, time.time()), None
     look = observe(inventory, watched, Stage(session.engine, session.observers, inventory.redactor))
-    machines = {host: parse_observed(result) for host, result in look.results.items()}
+    control_planes = {machine.hostname for machine in session.site.control_planes}
+    machines, unusable = parse_machines(look.results, control_planes)
     unproven = read_proof(session.state.proof).reasons
-    return Observation(inventory, machines, look.missed, time.time(), unproven), look.phase
+    return Observation(inventory, machines, {**look.missed, **unusable}, time.time(), unproven), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:

@@ -7,12 +7,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pai_install.checks.finding import Finding, parse_finding
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Event, EventKind
 from pai_install.redact import Redactor
 from pai_install.report.explain import explain
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, TaskRecord
+from pai_install.system.plain import one_line
 
 _EVIDENCE_CHARACTERS = 4000
+_MESSAGE_CHARACTERS = 4000
+_ADVICE_CHARACTERS = 1000
+# modules that run on a control plane for all machines; which module it was is Ansible's word, not the machine's
+_OF_THE_CLUSTER = ("pai_cluster_check",)
 _NO_TRACEBACK = "(traceback unavailable)"  # Ansible's words where it kept none
 
 # What one event of a kind adds to a host's counts.
@@ -105,13 +111,24 @@ class Tally:
         raw = event.result.get("findings")
         for item in raw if isinstance(raw, list) else ():
             if isinstance(item, Mapping):
-                self.findings.append(parse_finding(self._redactor.mapping(item), subject=event.host))
+                self.findings.append(_finding(event, self._redactor.mapping(item)))
+
+
+def _finding(event: Event, raw: Mapping[str, Any]) -> Finding:
+    """What a machine says of itself, or a control plane of the cluster; advice is told as that of who gives it."""
+    said = parse_finding({name: one_line(str(value or "")) for name, value in raw.items()}, subject=event.host)
+    if event.action in _OF_THE_CLUSTER:
+        return said._replace(remedy=quoted("the control plane", said.remedy))
+    if said.subject != event.host:
+        message = f"it speaks of {said.subject[:100]}, which is not its to judge"
+        return Finding(said.id[:100], Verdict.UNKNOWN, event.host, message)
+    return said._replace(remedy=quoted(event.host, said.remedy))
 
 
 def failure_of(event: Event, redactor: Redactor) -> Failure:
     """What a failed or unreachable event says, with the likely cause where it is a known one."""
     result = redactor.mapping(event.result)
-    message, evidence = _message(result), _evidence(result)
+    message, evidence = _message(result)[:_MESSAGE_CHARACTERS], _evidence(result)
     known = explain(f"{message}\n{evidence}", unreachable=event.kind is EventKind.UNREACHABLE)
     return Failure(
         host=event.host,
@@ -120,8 +137,13 @@ def failure_of(event: Event, redactor: Redactor) -> Failure:
         message=message,
         evidence=evidence,
         cause=known.cause if known else "",
-        remedy=str(result.get("remedy") or (known.remedy if known else "")),
+        remedy=quoted(event.host, str(result.get("remedy") or "")) or (known.remedy if known else ""),
     )
+
+
+def quoted(host: str, advice: str) -> str:
+    """A machine's advice on one line, as what it is; empty where it gives none."""
+    return f"{host} says: {one_line(advice)[:_ADVICE_CHARACTERS]}" if advice.strip() else ""
 
 
 def _message(result: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.identity import identity_findings, renamed
-from pai_install.plan.observed import Membership, Observed
+from pai_install.plan.observed import ClusterFacts, Membership, Observed
 from pai_install.site import Site
 from tests.unit.cluster.conftest import LAYOUT
 
@@ -22,7 +22,10 @@ def observed(*nodes: dict[str, Any], **ids: str) -> dict[str, Observed]:
     """Three machines with machine ids "id-NAME" (or `ids`); the cluster has `nodes`, or all three."""
     listed = list(nodes) or [node(name, f"id-{name}", address) for name, address in ADDRESSES.items()]
     seen = {name: Observed(hostname=name, machine_id=ids.get(name, f"id-{name}")) for name in ADDRESSES}
-    return {**seen, "master": seen["master"].model_copy(update={"cluster": {"error": "", "nodes": listed}})}
+    return {
+        **seen,
+        "master": seen["master"].model_copy(update={"cluster": ClusterFacts.model_validate({"nodes": listed})}),
+    }
 
 
 def member(seen: Observed, node_name: str) -> Observed:
@@ -84,5 +87,5 @@ def test_machine_with_another_id_than_its_node_is_named(site: Site, joined: bool
 
 def test_nothing_is_said_where_no_control_plane_reaches_the_api(site: Site) -> None:
     seen = observed(node("gpu9", "id-9", "10.0.0.9"))
-    seen["master"] = seen["master"].model_copy(update={"cluster": {"error": "refused", "nodes": []}})
+    seen["master"] = seen["master"].model_copy(update={"cluster": ClusterFacts(error="refused")})
     assert identity_findings(site, seen) == ()

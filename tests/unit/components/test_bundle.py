@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import gzip
+import hashlib
+import io
 import json
 import tarfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +17,7 @@ from pai_install.components.choose import choose
 from pai_install.components.fetch import fetch, open_source
 from pai_install.components.model import ComponentSet, Pick, Selection, SourceName
 from pai_install.components.source import Workshop
-from pai_install.components.store import Contents, StagedFile, StagedImage
+from pai_install.components.store import Contents, StagedFile, StagedImage, Store
 from pai_install.errors import ExitCode, PaiError
 
 PICKS = (Pick("runc", "1.4.3"), Pick("pause", "3.10.2"))
@@ -26,6 +31,10 @@ class Source:
 
     def key(self, pick: Pick) -> str:
         return f"{pick.component}-{pick.version}-0123456789abcdef"
+
+    def pinned(self, pick: Pick) -> Mapping[str, str]:
+        del pick
+        return {}
 
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
         del pick
@@ -79,10 +88,11 @@ def test_the_sums_are_those_of_the_box_that_made_it(bundle: Path, tmp_path: Path
     assert [image.manifest_digest for image in here.images] == [image.manifest_digest for image in there.images]
 
 
-def test_a_box_that_has_it_all_unpacks_nothing(bundle: Path, tmp_path: Path) -> None:
+def test_what_was_unpacked_once_is_not_unpacked_again(bundle: Path, tmp_path: Path) -> None:
+    unpacked(bundle, tmp_path / "there")
     opened = Bundle(bundle)
     told: list[str] = []
-    fetch(opened.selection(""), opened, tmp_path / "here", told.append)
+    fetch(opened.selection(""), opened, tmp_path / "there", told.append)
     assert told == []
 
 
@@ -172,3 +182,129 @@ def test_a_site_chooses_another_source() -> None:
 def test_a_bundle_is_not_opened_by_name() -> None:
     with pytest.raises(ValueError, match="by its file"):
         open_source(load_catalogue(), "bundle")
+
+
+def made(path: Path, members: dict[str, bytes], change: Callable[[tarfile.TarInfo], None] | None = None) -> Path:
+    """A tar file with those members. change: what is done to the header of each but the first."""
+    with tarfile.open(path, "w") as archive:
+        for number, (name, data) in enumerate(members.items()):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            if change is not None and number:
+                change(member)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def index(key: str, component: str = "runc", kubernetes: str = "1.36.3") -> bytes:
+    picks = [{"component": component, "version": "1.4.3", "key": key}]
+    return json.dumps({"schema_version": 1, "kubernetes_version": kubernetes, "picks": picks}).encode()
+
+
+def record(content: bytes, path: str = "files/runc", **items: Any) -> bytes:
+    """entry.json of one program."""
+    program = {"name": "runc", "version": "1.4.3", "kind": "binary", "path": path}
+    sums = {path: [hashlib.sha256(content).hexdigest(), len(content), 1]}
+    base = {"schema_version": 1, "contents": sums, "files": [program], "images": []}
+    return json.dumps({**base, **items}).encode()
+
+
+ESCAPES = ["/../../../../../../../tmp/victim/.ssh", "../victim", "..", ".", "/etc", "a/b", "", "a\x00b", "a\nb"]
+
+
+@pytest.mark.parametrize("key", ESCAPES)
+def test_bundle_escape_by_its_key_is_refused(tmp_path: Path, key: str) -> None:
+    with pytest.raises(PaiError, match="cannot be read as a component bundle"):
+        Bundle(made(tmp_path / "x.tar", {"bundle.json": index(key)}))
+
+
+@pytest.mark.parametrize("words", [{"component": "../x"}, {"component": "a/b"}, {"kubernetes": "1.36.3\n{{ 1 }}"}])
+def test_bundle_escape_by_other_words_of_its_index_is_refused(tmp_path: Path, words: dict[str, str]) -> None:
+    with pytest.raises(PaiError, match="cannot be read as a component bundle"):
+        Bundle(made(tmp_path / "x.tar", {"bundle.json": index("key", **words)}))
+
+
+@pytest.mark.parametrize("key", [*ESCAPES, ".runc.abc"])
+def test_bundle_escape_through_the_cache_is_refused(tmp_path: Path, key: str) -> None:
+    store = Store(tmp_path / "cache")
+    with pytest.raises(ValueError, match="no key of the cache"):
+        store.folder(key)
+    with pytest.raises(ValueError, match="no key of the cache"), store.staging(key):
+        pass
+    with pytest.raises(ValueError, match="no key of the cache"):
+        store.lookup(key, print)
+
+
+PROGRAM = b"#!/bin/sh\necho EVIL\n"
+OUTSIDE = "../../../victim"
+RECORDS: dict[str, dict[str, Any]] = {
+    "path": {"path": OUTSIDE},
+    "absolute path": {"path": "/etc/shadow"},
+    "unlisted": {"files": [{"name": "runc", "version": "1", "kind": "binary", "path": "files/other"}]},
+    "name": {"files": [{"name": "../runc", "version": "1", "kind": "binary", "path": "files/runc"}]},
+    "kind": {"files": [{"name": "runc", "version": "1", "kind": "script", "path": "files/runc"}]},
+    "layout": {"images": [{"repository": "a", "tag": "v1", "manifest_digest": "sha256:ab", "layout": OUTSIDE}]},
+    "digest": {"images": [{"repository": "a", "tag": "v1", "manifest_digest": "sha256:../x", "layout": "files"}]},
+    "manifest": {"manifests": [{"name": "a", "version": "1", "path": "/etc/passwd"}]},
+    "contents": {"contents": {"files/runc": "x"}},
+    "more": {"more": 1},
+}
+
+
+@pytest.mark.parametrize("words", RECORDS.values(), ids=RECORDS)
+def test_bundle_escape_by_its_record_is_refused(tmp_path: Path, words: dict[str, Any]) -> None:
+    members = {"bundle.json": index("key"), "key/files/runc": PROGRAM, "key/entry.json": record(PROGRAM, **words)}
+    with pytest.raises(PaiError, match=r"is damaged: entry\.json of runc"):
+        unpacked(made(tmp_path / "x.tar", members), tmp_path / "there")
+
+
+@pytest.mark.parametrize("name", ["key/../../../victim", "key/files/../../../../victim", "key//tmp/victim"])
+def test_bundle_escape_by_its_members_is_refused(tmp_path: Path, name: str) -> None:
+    members = {"bundle.json": index("key"), name: PROGRAM, "key/entry.json": record(PROGRAM)}
+    with pytest.raises(PaiError, match="is damaged"):
+        unpacked(made(tmp_path / "x.tar", members), tmp_path / "there")
+    assert not list(tmp_path.rglob("victim"))
+
+
+def test_bundle_escape_by_a_link_is_refused(tmp_path: Path) -> None:
+    def link(member: tarfile.TarInfo) -> None:
+        if member.name.endswith("runc"):
+            member.type, member.linkname, member.size = tarfile.SYMTYPE, "/etc/passwd", 0
+
+    members = {"bundle.json": index("key"), "key/files/runc": b"", "key/entry.json": record(b"")}
+    with pytest.raises(PaiError, match="files/runc of runc is not what was put in"):
+        unpacked(made(tmp_path / "x.tar", members, link), tmp_path / "there")
+
+
+def test_a_bundle_that_unpacks_to_more_than_it_is_is_refused(bundle: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "packed.tar"
+    packed.write_bytes(gzip.compress(bundle.read_bytes()))
+    with pytest.raises(PaiError, match="cannot be read as a component bundle"):
+        Bundle(packed)
+
+
+def test_cache_poison_a_bundle_never_stands_for_another_source(bundle: Path, tmp_path: Path) -> None:
+    """Its keys are those of another source, its programs are not."""
+    content = made(tmp_path / "evil.tar", {
+        "bundle.json": index(Source().key(PICKS[0])),
+        f"{Source().key(PICKS[0])}/files/runc": PROGRAM,
+        f"{Source().key(PICKS[0])}/entry.json": record(PROGRAM),
+    })  # fmt: skip
+    cache = tmp_path / "there"
+    assert unpacked(content, cache).file("runc").path.read_bytes() == PROGRAM
+    assert fetch(SELECTION, Source(), cache).file("runc").path.read_bytes() == b"runc program"
+    assert unpacked(bundle, cache).file("runc").path.read_bytes() == b"runc program"
+    assert unpacked(content, cache).file("runc").path.read_bytes() == PROGRAM
+
+
+def test_cache_poison_a_bundle_never_stands_for_another_bundle(bundle: Path, tmp_path: Path) -> None:
+    """It shows the record of the other one, and unpacks to its own."""
+    key = Source().key(PICKS[0])
+    with tarfile.open(bundle) as archive:
+        handle = archive.extractfile(f"{key}/entry.json")
+        assert handle is not None
+        theirs = handle.read()
+    members = {"bundle.json": index(key), f"{key}/entry.json": theirs, f"{key}/files/runc": PROGRAM}
+    members[f"{key}/./entry.json"] = record(PROGRAM)
+    with pytest.raises(PaiError, match=r"entry\.json of runc is not what was put in"):
+        unpacked(made(tmp_path / "evil.tar", members), tmp_path / "there")

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,10 @@ class Source:
 
     def key(self, pick: Pick) -> str:
         return f"{pick.component}-{pick.version}"
+
+    def pinned(self, pick: Pick) -> Mapping[str, str]:
+        del pick
+        return {}
 
     def debian_packages(self, pick: Pick) -> tuple[str, ...]:
         return tuple(self.debian) if pick == ONE else ()

@@ -12,6 +12,7 @@ import pytest
 from pai_install.components.catalogue import Catalogue
 from pai_install.components.fetch import fetch
 from pai_install.components.model import ComponentSet, Pick, Selection
+from pai_install.components.store import Contents, StagedFile, Store
 from pai_install.components.upstream import Upstream, mirrored, take_member
 from pai_install.errors import PaiError
 
@@ -98,6 +99,21 @@ def test_a_second_fetch_asks_nobody(web: WebServer, tmp_path: Path) -> None:
     web.asked.clear()
     assert bring(source, "runc", tmp_path) == first
     assert web.asked == []
+
+
+def test_cache_poison_a_program_that_is_not_the_pinned_one_is_fetched_again(web: WebServer, tmp_path: Path) -> None:
+    """As a bundle of another version of pai-install could leave it, its record included."""
+    web.pages["/v1.2.3/runc.amd64"] = PROGRAM
+    source = Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
+    path = bring(source, "runc", tmp_path).file("runc").path
+    evil = tmp_path / "evil"
+    (evil / "files").mkdir(parents=True)
+    (evil / "files/runc").write_bytes(b"#!/bin/sh\necho EVIL\n")
+    Store(tmp_path).publish(
+        path.parents[1].name, evil, Contents((StagedFile("runc", "1.2.3", "binary", evil / "files/runc"),))
+    )
+    assert path.read_bytes() != PROGRAM
+    assert bring(source, "runc", tmp_path).file("runc").path.read_bytes() == PROGRAM
 
 
 def test_a_changed_program_is_refused(web: WebServer, tmp_path: Path) -> None:

@@ -261,8 +261,10 @@ def test_findings_of_a_phase_decide_the_exit_code(kit: Any) -> None:
     events = kit.done(kit.event("ok", "one", findings=raw))
     outcome = kit.run(kit.plan(kit.phase("verify", "one")), kit.engine({"verify.yml": events}), [])
     assert outcome.exit_code is ExitCode.VERIFICATION_FAILED
-    assert outcome.findings[0] == Finding("dns", Verdict.FAIL, "one", "no answer, ********", remedy="look")
-    assert outcome.findings[1].subject == "two"
+    assert outcome.findings[0] == Finding("dns", Verdict.FAIL, "one", "no answer, ********", remedy="one says: look")
+    assert outcome.findings[1] == Finding(
+        "time", Verdict.UNKNOWN, "one", "it speaks of two, which is not its to judge"
+    ), "a forged verdict about another machine is none"
 
 
 @pytest.mark.parametrize("verdict", [Verdict.WARN, Verdict.UNKNOWN, Verdict.SKIP, Verdict.PASS])

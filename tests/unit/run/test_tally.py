@@ -101,9 +101,9 @@ def test_evidence_of_our_own_modules_names_whose_words_they_are(kit: Any) -> Non
     assert failure.cause.startswith("Swap is on")
 
 
-def test_remedy_of_a_module_is_better_than_that_of_the_table(kit: Any) -> None:
+def test_remedy_of_a_module_is_better_than_that_of_the_table_and_told_as_its_own(kit: Any) -> None:
     event = kit.event("failed", "a", msg="No space left on device", remedy="empty the cache")
-    assert failure_of(event, NOTHING).remedy == "empty the cache"
+    assert failure_of(event, NOTHING).remedy == "a says: empty the cache"
 
 
 def test_evidence_keeps_its_end_and_loses_its_secrets(kit: Any) -> None:

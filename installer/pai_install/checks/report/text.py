@@ -16,7 +16,9 @@ def finding_lines(findings: Iterable[Finding], verdicts: Iterable[Verdict] = OPE
     """Every finding with one of the verdicts, in their order; each group begins with an empty line."""
     for group in groups(findings, verdicts):
         yield ""
-        yield from _unanswered(group) if group.verdict is Verdict.UNKNOWN else _told(group)
+        lines = _unanswered(group) if group.verdict is Verdict.UNKNOWN else _told(group)
+        # what was seen may have lines of its own, which must not look like ours
+        yield from (line.replace("\n", " ") for line in lines)
         if group.remedy:
             action = f" [{group.action.value}]" if group.action not in (Action.NONE, Action.CONFIG) else ""
             yield f"  what to do: {group.remedy}{action}"

@@ -10,10 +10,12 @@ from typing import Any
 from pai_install.engine.base import Engine, Event, EventKind, RunRequest
 from pai_install.errors import PaiError
 from pai_install.health.collect import collector
+from pai_install.health.evidence.document import parse_evidence
 from pai_install.health.evidence.file import unpack
 from pai_install.plan.inventory import connection, groups
 from pai_install.plan.model import Inventory
 from pai_install.site.model import Site
+from pai_install.system.plain import one_line
 
 PLAYBOOK = "health.yml"
 
@@ -75,9 +77,11 @@ def collect(
 def _take(event: Event, documents: dict[str, dict[str, Any]], missed: dict[str, str]) -> None:
     if event.kind in (EventKind.FAILED, EventKind.UNREACHABLE):
         text = event.result.get("msg") or event.result.get("stderr") or event.kind.value
-        missed[event.host] = str(text).strip()[:400]
+        missed[event.host] = one_line(str(text))[:400]
     elif event.host and event.result.get("stdout"):
         try:
-            documents[event.host] = unpack(str(event.result["stdout"]))
+            document = unpack(str(event.result["stdout"]))
+            parse_evidence(event.host, document)  # what cannot be read is this machine's trouble alone
+            documents[event.host] = {**document, "commands": document.get("commands") or {}}
         except PaiError as error:
-            missed[event.host] = f"{error.message}: {error.details[:200]}"
+            missed[event.host] = f"{error.message}: {one_line(error.details)[:200]}"

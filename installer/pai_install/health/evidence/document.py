@@ -65,7 +65,7 @@ def parse_evidence(machine: str, document: Mapping[str, Any]) -> Evidence:
     """
     try:
         return _evidence(machine, document)
-    except (AttributeError, TypeError, ValueError, OverflowError) as error:
+    except (AttributeError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise PaiError(
             f"{machine}: the evidence is damaged: {error}", remedy="collect again", exit_code=ExitCode.USAGE
         ) from error

@@ -6,6 +6,7 @@ import base64
 import binascii
 import gzip
 import json
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import parse_evidence
 from pai_install.system.files import write_atomic
+from pai_install.system.plain import plain
+
+LONGEST = 64 << 20  # bytes of one machine's document; real ones have up to 2 MB
 
 
 def unpack(text: str) -> dict[str, Any]:
@@ -23,13 +27,22 @@ def unpack(text: str) -> dict[str, Any]:
     body = text.strip()
     try:
         if not body.startswith("{"):
-            body = gzip.decompress(base64.b64decode(body, validate=True)).decode()
+            body = _inflated(base64.b64decode(body, validate=True)).decode()
         document = json.loads(body)
-    except (binascii.Error, OSError, EOFError, ValueError) as error:
+    except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise PaiError("the collector's output is not readable", details=text[:400]) from error
     if not isinstance(document, dict):
         raise PaiError("the collector's output is not a document", details=text[:400])
-    return document
+    return dict(plain(document))
+
+
+def _inflated(data: bytes) -> bytes:
+    """What gzip packed; raises ValueError where that is cut off, or so long that no collector wrote it."""
+    packed = zlib.decompressobj(wbits=31)
+    found = packed.decompress(data, LONGEST)
+    if not packed.eof:
+        raise ValueError("cut off, or too long")
+    return found
 
 
 def save(path: Path, documents: Iterable[tuple[str, Mapping[str, Any]]]) -> int:
@@ -59,7 +72,7 @@ def load(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _record(where: str, line: str) -> tuple[str, dict[str, Any]]:
     try:
-        raw = json.loads(line)
+        raw = plain(json.loads(line))
         machine, document = (raw["machine"], raw["evidence"]) if "evidence" in raw else (raw["hostname"], raw)
         parse_evidence(str(machine), document)
         return str(machine), document

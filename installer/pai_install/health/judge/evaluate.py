@@ -94,10 +94,8 @@ def _judge_gpu(gpu: GpuView, machine: MachineView) -> Iterator[Finding]:
     for check in GPU_CHECKS:
         own.begin()
         shared.begin()
-        try:
-            result = shared.settle(own.settle(check.judge(gpu, machine)))
-        except NotObservedError as gap:
-            result = gap.result
+        (answer,) = results(check.judge, gpu, machine)
+        result = shared.settle(own.settle(answer))
         read = ""
         if result.verdict not in CALM:
             read = ", ".join(part for part in (own.evidence, shared.evidence) if part)
@@ -117,6 +115,8 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
         reports.append(
             MachineReport(view.name, view.expected.sku, item.collected_at, findings, snapshot_of(view, findings))
         )
+        if knowledge.expected and not view.expected.control_plane:
+            continue  # of the cluster only the layout's control planes are asked
         if view.available("kubernetes_nodes"):
             nodes = (nodes or {}) | parse_kubernetes_nodes(item.commands["kubernetes_nodes"].stdout)
         else:

@@ -1,0 +1,50 @@
+"""What others say, made harmless to hold and to show: machines, and whatever they run. Pure.
+
+Every word that comes from a machine passes here once, where it enters, so nobody after that has to think of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+DEEPEST = 60
+TOO_DEEP = "(left out: nested too deeply)"
+TOO_LARGE = "(left out: no number of ordinary size)"
+_LARGEST = 1 << 63
+
+# Controls but tab and line end, what changes the direction of text or is not seen, and halves of characters, which no
+# file takes.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff\ud800-\udfff]"
+)
+
+
+def plain_text(text: str) -> str:
+    """The text with each character that steers a terminal, or hides or turns others, as its number: \\u001b."""
+    text = text.replace("\r\n", "\n")
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) if _HIDDEN.search(text) else text
+
+
+def one_line(text: str) -> str:
+    """The same on one line, so that nothing in it looks like a line of ours."""
+    return " ".join(plain_text(text).split())
+
+
+def plain(value: Any, *, depth: int = 0) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    """Plain data with harmless texts, keys included; numbers that others cannot hold and deep nests become texts."""
+    match value:
+        case str():
+            return plain_text(value)
+        case int() | float():
+            return value if -_LARGEST <= value < _LARGEST else TOO_LARGE
+        case Mapping() | list() | tuple() if depth >= DEEPEST:
+            return TOO_DEEP
+        case Mapping():
+            return {plain_text(str(key)): plain(entry, depth=depth + 1) for key, entry in value.items()}
+        case list() | tuple():
+            return [plain(entry, depth=depth + 1) for entry in value]
+        case _:
+            return value
