@@ -16,6 +16,11 @@ Boolean = Annotated[bool, BeforeValidator(scalars.read_boolean), _ANY_BOOLEAN]
 StrictBoolean = Annotated[bool, BeforeValidator(scalars.read_strict_boolean), WithJsonSchema({"type": "boolean"})]
 Whole = Annotated[int, BeforeValidator(scalars.read_whole)]
 Count = Annotated[int, BeforeValidator(scalars.read_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+MachineCount = Annotated[
+    int,
+    BeforeValidator(scalars.read_machine_count),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": scalars.MAX_COUNT}),
+]
 Port = Annotated[
     int,
     BeforeValidator(scalars.read_port),
@@ -76,7 +81,8 @@ class FileModel(FrozenModel):
         """Removes keys whose value is null or "" before the fields are read."""
         if not isinstance(data, Entries):
             return data
-        kept = {key: value for key, value in data.items() if value is not None and value != ""}
+        known = {info.alias or name for name, info in cls.model_fields.items()}
+        kept = {key: value for key, value in data.items() if key not in known or (value is not None and value != "")}
         if len(kept) < len(data) and isinstance(info.context, Document):
             required = {info.alias or name for name, info in cls.model_fields.items() if info.is_required()}
             for key in data.keys() - kept.keys() - required:
