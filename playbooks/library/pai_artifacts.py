@@ -59,7 +59,7 @@ LEDGER = STATE_DIR + "/artifacts.json"
 ATTEMPTS = 4
 LARGEST = 2 << 30  # bytes; the largest component has 400 MB
 # A download may take this long and one second more for so many bytes that came.
-PATIENCE_S = 60.0
+HEAD_START_S = 60.0
 SLOWEST = 8 << 10
 
 
@@ -143,7 +143,7 @@ class Downloads:
                 done += len(block)
                 if done > LARGEST:
                     raise OSError(f"longer than {LARGEST} bytes")
-                if time.monotonic() - began > PATIENCE_S + done / SLOWEST:
+                if time.monotonic() - began > HEAD_START_S + done / SLOWEST:
                     raise OSError(f"slower than {SLOWEST} bytes a second")
                 handle.write(block)
 

@@ -19,7 +19,7 @@ ATTEMPTS = 4
 CHUNK = 1 << 20
 LARGEST = 2 << 30  # bytes; the largest component has 400 MB
 # A download may take this long and one second more for so many bytes that came.
-PATIENCE_S = 60.0
+HEAD_START_S = 60.0
 SLOWEST = 8 << 10
 
 
@@ -44,7 +44,7 @@ def blocks(response: http.client.HTTPResponse, url: str, limit: int = LARGEST) -
     while block := response.read1(CHUNK):
         done += len(block)
         _check_length(url, done, limit)
-        if time.monotonic() - began > PATIENCE_S + done / SLOWEST:
+        if time.monotonic() - began > HEAD_START_S + done / SLOWEST:
             raise TimeoutError(f"slower than {SLOWEST} bytes a second")
         yield block
 

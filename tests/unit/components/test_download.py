@@ -154,7 +154,7 @@ def test_a_download_that_says_it_has_no_end_is_refused_before_it_comes(tmp_path:
 
 
 def test_a_download_of_a_byte_a_second_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE_S", 0.3)
+    monkeypatch.setattr(module, "HEAD_START_S", 0.3)
     with told("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", drip=True) as url:
         with pytest.raises(PaiError, match="slower than"):
             download(url, tmp_path / "x", SUM, silent)

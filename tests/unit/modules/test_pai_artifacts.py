@@ -123,7 +123,7 @@ def test_interrupted_run_goes_on_where_it_stopped(artifacts: Run, tmp_path: Path
     assert not artifacts(good)["changed"]
 
 
-@pytest.mark.parametrize("limits", [{"LARGEST": 10}, {"PATIENCE_S": -1e9}])
+@pytest.mark.parametrize("limits", [{"LARGEST": 10}, {"HEAD_START_S": -1e9}])
 def test_download_ends_in_size_and_time(
     library: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, float]
 ) -> None:
