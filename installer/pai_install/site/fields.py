@@ -46,6 +46,9 @@ Url = Annotated[str, BeforeValidator(names.read_url), WithJsonSchema({"type": "s
 AbsolutePath = Annotated[
     str, BeforeValidator(names.read_absolute_path), WithJsonSchema({"type": "string", "pattern": "^/"})
 ]
+DataRoot = Annotated[str, BeforeValidator(names.read_data_root), WithJsonSchema({"type": "string", "pattern": "^/"})]
+NoProxy = Annotated[str, BeforeValidator(names.read_no_proxy), WithJsonSchema({"type": "string"})]
+FlagValue = Annotated[str, BeforeValidator(names.read_flag_value), WithJsonSchema({"type": ["string", "number"]})]
 Server = Annotated[str, BeforeValidator(names.read_server)]
 UserName = Annotated[str, BeforeValidator(names.read_user_name), WithJsonSchema({"type": "string"})]
 Resource = Annotated[

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pai_install.site.contradictions import check_contradictions
 from pai_install.site.document import Document
 from pai_install.site.layout_checks import check_layout
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
@@ -64,6 +65,8 @@ def read_site(directory: Path) -> Reading:
             check_login(layout_source, config_source, usable)
         check_networks(layout_source, config_source, usable)
     services = _services(directory, sources)
+    if usable is not None and SERVICES in sources:
+        check_contradictions(sources[SERVICES], services, usable)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return Reading(None, problems, sources)
