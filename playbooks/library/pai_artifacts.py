@@ -57,6 +57,10 @@ from ansible.module_utils.pai_managed import STATE_DIR, file_sha256
 
 LEDGER = STATE_DIR + "/artifacts.json"
 ATTEMPTS = 4
+LARGEST = 2 << 30  # bytes; the largest component has 400 MB
+# A download may take this long and one second more for so many bytes that came.
+HEAD_START_S = 60.0
+SLOWEST = 8 << 10
 
 
 def load_ledger() -> dict[str, Any]:
@@ -134,7 +138,14 @@ class Downloads:
         # Proxies of the environment are for the outside; the component store is a machine of the cluster.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(url, timeout=self.module.params["timeout"]) as answer, open(path, "wb") as handle:
-            shutil.copyfileobj(answer, handle, 1 << 20)
+            began, done = time.monotonic(), 0
+            while block := answer.read1(1 << 20):
+                done += len(block)
+                if done > LARGEST:
+                    raise OSError(f"longer than {LARGEST} bytes")
+                if time.monotonic() - began > HEAD_START_S + done / SLOWEST:
+                    raise OSError(f"slower than {SLOWEST} bytes a second")
+                handle.write(block)
 
 
 def install(artifact: dict[str, Any], download: str) -> list[str]:

@@ -94,10 +94,8 @@ def inventory(make_site: Callable[..., Site], components: ComponentSet) -> Inven
     """Of a site whose author put templates where validate lets them through."""
     config = {
         "docker_data_root": f"/var/lib/docker{TEMPLATE}",
-        "kubelet_custom_flags": {"v": TEMPLATE},
         "kernel_parameters": {"net.core.rmem_max": TEMPLATE},
         "kubelet_config": {TEMPLATE: {"deep": [TEMPLATE, {TEMPLATE: TEMPLATE}]}, "header": HEADER},
-        "no_proxy": TEMPLATE,
     }
     site = make_site(LAYOUT, CONFIG + "".join(f"{name}: {json.dumps(value)}\n" for name, value in config.items()))
     return build_inventory(make_context(site, components, site.directory), dict.fromkeys(ROLES, "1"))

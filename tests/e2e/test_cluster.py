@@ -287,7 +287,7 @@ def test_images_come_back_from_the_store(cluster: Cluster) -> None:
 
 
 def test_plain_ansible_on_the_printed_inventory(cluster: Cluster, tmp_path: Path) -> None:
-    done = cluster.run("inventory")
+    done = cluster.run("inventory", "--show-secrets")
     inventory = tmp_path / "inventory.json"
     inventory.touch(mode=0o600)
     inventory.write_text(done.stdout)

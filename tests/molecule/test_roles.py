@@ -44,7 +44,7 @@ class Scenarios:
         """Brings up the machines; with the store of components, which roles of two lanes would both make."""
         succeed("lab", "up", "--site", str(self.site), "--yes")
         self.inventory.touch(mode=0o600)
-        self.inventory.write_text(succeed("inventory", "--site", str(self.site)))
+        self.inventory.write_text(succeed("inventory", "--site", str(self.site), "--show-secrets"))
         if store:
             words = ("--phase=base,components", "--limit=control-plane")
             succeed("apply", "--site", str(self.site), "--yes", "--accept-new", *words)

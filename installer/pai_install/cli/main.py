@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import platform
@@ -140,12 +141,21 @@ def _as_json(words: Sequence[str]) -> bool:
     return bool(verb) and failure.wants_json(words, cli.get_command(click.Context(cli), verb))
 
 
+def _drop_old_logs(newest: Path) -> None:
+    """Keeps the last ten logs of this user's internal errors."""
+    alike = [path for path in newest.parent.glob("pai-install-*.log") if path.lstat().st_uid == os.geteuid()]
+    for old in sorted(alike, key=lambda path: path.lstat().st_mtime)[:-10]:
+        old.unlink(missing_ok=True)
+
+
 def _show_bug(error: BaseException, words: Sequence[str], *, debug: bool) -> None:
     descriptor, name = tempfile.mkstemp(prefix="pai-install-", suffix=".log")
     with os.fdopen(descriptor, "w") as log:
         log.write(f"pai-install {__version__}, Python {platform.python_version()}, {platform.platform()}\n")
         log.write(f"verb: {_verb(words)}\n")
         traceback.print_exception(error, file=log)
+    with contextlib.suppress(OSError):
+        _drop_old_logs(Path(name))
     message = f"internal error: {type(error).__name__}: {error}; details in {Path(name)}"
     click.echo(message, err=True)
     if _as_json(words):

@@ -7,7 +7,7 @@ import http.client
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pai_install.components.progress import Progress, Throttle
@@ -17,24 +17,52 @@ from pai_install.errors import PaiError
 TIMEOUT_S = 60
 ATTEMPTS = 4
 CHUNK = 1 << 20
+LARGEST = 2 << 30  # bytes; the largest component has 400 MB
+# A download may take this long and one second more for so many bytes that came.
+HEAD_START_S = 60.0
+SLOWEST = 8 << 10
+
+
+class _TooLongError(PaiError):
+    """More comes than was asked for."""
 
 
 def fetch_bytes(url: str, *, headers: Mapping[str, str] | None = None, limit: int = 16 << 20) -> bytes:
     """A small document at a url; raises PaiError when it cannot be fetched or is longer than `limit` bytes."""
-    with open_url(url, headers=headers) as response:
-        data = response.read(limit + 1)
-    if len(data) > limit:
-        raise PaiError(f"{url} is longer than {limit} bytes")
-    return data
+    try:
+        with open_url(url, headers=headers) as response:
+            return b"".join(blocks(response, url, limit))
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, urllib.error.HTTPError):
+            raise
+        raise PaiError(f"{url}: the answer broke off: {error}", remedy="run the same command again") from error
 
 
-def open_url(url: str, *, headers: Mapping[str, str] | None = None) -> http.client.HTTPResponse:
+def blocks(response: http.client.HTTPResponse, url: str, limit: int = LARGEST) -> Iterator[bytes]:
+    """The content as it comes. Raises PaiError when it is longer than `limit`, OSError when it hardly comes at all."""
+    began, done = time.monotonic(), 0
+    while block := response.read1(CHUNK):
+        done += len(block)
+        _check_length(url, done, limit)
+        if time.monotonic() - began > HEAD_START_S + done / SLOWEST:
+            raise TimeoutError(f"slower than {SLOWEST} bytes a second")
+        yield block
+
+
+def _check_length(url: str, length: int, limit: int) -> None:
+    if length > limit:
+        raise _TooLongError(f"{url} is longer than {limit} bytes", remedy="it is not what was asked for: do not use it")
+
+
+def open_url(
+    url: str, *, headers: Mapping[str, str] | None = None, schemes: Sequence[str] = ("https", "http")
+) -> http.client.HTTPResponse:
     """An open response to GET; environment proxies and certificates are honoured.
 
     Raises PaiError that names the url and what the server or network said; an HTTP status of 401 is handed to
     the caller as urllib's HTTPError, because it may know how to log in.
     """
-    if not url.startswith(("https://", "http://", "file://")):
+    if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
         raise PaiError(f"{url} is not a URL that can be fetched", remedy="use https:// or http://")
     request = urllib.request.Request(url)  # noqa: S310 - scheme checked above
     for name, value in (headers or {}).items():
@@ -59,10 +87,17 @@ def open_url(url: str, *, headers: Mapping[str, str] | None = None) -> http.clie
 
 
 def download(
-    url: str, target: Path, sha256: str, progress: Progress, *, headers: Mapping[str, str] | None = None
+    url: str,
+    target: Path,
+    sha256: str,
+    progress: Progress,
+    *,
+    headers: Mapping[str, str] | None = None,
+    limit: int = LARGEST,
 ) -> Path:
     """Brings the file at `url` to `target`, verified; a file that is already there and right is kept.
 
+    limit: bytes that it may have; nothing of a longer one is kept.
     An interrupted download goes on where it stopped. Raises PaiError when the content has another sha256 (it is
     deleted) or the file cannot be fetched after a few attempts.
     """
@@ -72,8 +107,11 @@ def download(
     part = target.with_name(f"{target.name}.part")
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _append(url, part, progress, headers or {})
+            _append(url, part, progress, headers or {}, limit)
             break
+        except _TooLongError:
+            part.unlink(missing_ok=True)
+            raise
         except (OSError, http.client.HTTPException) as error:
             if attempt == ATTEMPTS:
                 raise PaiError(
@@ -93,7 +131,7 @@ def download(
     return target
 
 
-def _append(url: str, part: Path, progress: Progress, headers: Mapping[str, str]) -> None:
+def _append(url: str, part: Path, progress: Progress, headers: Mapping[str, str], limit: int) -> None:
     """Adds what is missing of a download to `part`; starts over when the server cannot resume."""
     have = part.stat().st_size if part.exists() else 0
     wanted = {**headers, "Range": f"bytes={have}-"} if have else dict(headers)
@@ -109,8 +147,9 @@ def _append(url: str, part: Path, progress: Progress, headers: Mapping[str, str]
         resumed = response.status == 206
         total = int(response.headers.get("Content-Length") or 0) + (have if resumed else 0)
         done = have if resumed else 0
+        _check_length(url, max(total, done), limit)
         with part.open("ab" if resumed else "wb") as output:
-            while block := response.read(CHUNK):
+            for block in blocks(response, url, limit - done):
                 output.write(block)
                 done += len(block)
                 tell(f"{url.rsplit('/', 1)[-1]}: {done >> 20} of {total >> 20} MB")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import http.client
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_install.components.catalogue import GoToolchain
-from pai_install.components.download import open_url
+from pai_install.components.download import blocks, open_url
 from pai_install.components.model import Architecture
 from pai_install.components.progress import Progress
 from pai_install.errors import PaiError
@@ -91,10 +92,13 @@ def _download_zip(module: str, target: Path) -> None:
     failures: list[str] = []
     for proxy in choices:
         try:
-            with open_url(f"{proxy}/{name}/@v/{version}.zip") as response, target.open("wb") as output:
-                shutil.copyfileobj(response, output)
+            url = f"{proxy}/{name}/@v/{version}.zip"
+            with open_url(url, schemes=("https", "http", "file")) as response, target.open("wb") as output:
+                output.writelines(blocks(response, url))
         except PaiError as error:
             failures.append(error.message)
+        except (OSError, http.client.HTTPException) as error:
+            failures.append(f"{proxy}: the download broke off: {error}")
         else:
             return
     raise PaiError(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pai_install.components.download import digest_of, download, fetch_bytes
+from pai_install.components.download import LARGEST, digest_of, download, fetch_bytes
 from pai_install.components.image import place, write_index
 from pai_install.components.model import Architecture
 from pai_install.components.progress import Progress
@@ -78,9 +78,32 @@ class _Session:
         words = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
         if not challenge.lower().startswith("bearer") or "realm" not in words:
             raise PaiError(f"{self.place}: the registry refuses anonymous pulls") from refused
+        self._check_realm(words["realm"])
         query = urllib.parse.urlencode({name: words[name] for name in ("service", "scope") if name in words})
-        answer = json.loads(fetch_bytes(f"{words['realm']}?{query}"))
-        self.headers["Authorization"] = f"Bearer {answer.get('token') or answer.get('access_token')}"
+        answer = self.document(fetch_bytes(f"{words['realm']}?{query}", limit=1 << 20))
+        token = answer.get("token") or answer.get("access_token")
+        if not (isinstance(token, str) and re.fullmatch(r"[!-~]+", token)):
+            raise PaiError(f"{self.place}: the registry's login gave no token")
+        self.headers["Authorization"] = f"Bearer {token}"
+
+    def _check_realm(self, realm: str) -> None:
+        """The registry says where to log in: by https, or where it is itself; never a file of this box."""
+        address, own = urllib.parse.urlsplit(realm), urllib.parse.urlsplit(self.place.registry)
+        if address.scheme != "https" and (address.scheme, address.netloc) != (own.scheme, own.netloc):
+            raise PaiError(
+                f"{self.place}: the registry sends its visitors to {realm[:200]!r} to log in",
+                remedy="do not use this registry: a login is asked for by https or on the registry's own host",
+            )
+
+    def document(self, data: bytes) -> dict[str, Any]:
+        """A JSON object; raises PaiError for anything else."""
+        try:
+            document = json.loads(data)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise PaiError(f"{self.place}: the registry's answer is no JSON object")
+        return document
 
 
 def pull(place_: Reference, architecture: Architecture, layout: Path, downloads: Path, progress: Progress) -> str:
@@ -94,39 +117,58 @@ def pull(place_: Reference, architecture: Architecture, layout: Path, downloads:
     described, data = _choose(session, architecture)
     blobs = layout / "blobs/sha256"
     blobs.mkdir(parents=True)
-    manifest = json.loads(data)
+    wanted = _parts(session, data)
     (blobs / _hex(described["digest"])).write_bytes(data)
-    for blob in [manifest["config"], *manifest["layers"]]:
-        name = _hex(blob["digest"])
-        url = session.url("blobs", blob["digest"])
-        place(download(url, downloads / name, name, progress, headers=session.headers), blobs / name)
+    for digest, size in wanted:
+        name = _hex(digest)
+        file = download(
+            session.url("blobs", digest), downloads / name, name, progress, headers=session.headers, limit=size
+        )
+        place(file, blobs / name)
     return write_index(layout, described, place_.tag)
 
 
 def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str, Any], bytes]:
     """The manifest for the architecture: its descriptor and its bytes."""
     data = session.manifest(session.place.tag)
-    document = json.loads(data)
+    document = session.document(data)
     if "manifests" in document:
-        platforms = [
-            item
-            for item in document["manifests"]
-            if item.get("platform", {}).get("architecture") == architecture and item["platform"].get("os") == "linux"
-        ]
-        if not platforms:
-            raise PaiError(f"{session.place} has no image for linux/{architecture}")
-        wanted = platforms[0]["digest"]
+        wanted = _for(session, document["manifests"], architecture)
         data = session.manifest(wanted)
         if digest_of(data) != wanted:
             raise PaiError(f"{session.place}: the registry sent another manifest than {wanted}")
-        document = json.loads(data)
-    media_type = document.get("mediaType", MANIFESTS[0])
-    return {"mediaType": media_type, "digest": digest_of(data), "size": len(data)}, data
+        document = session.document(data)
+    media_type = document.get("mediaType")
+    known = media_type if media_type in MANIFESTS else MANIFESTS[0]
+    return {"mediaType": known, "digest": digest_of(data), "size": len(data)}, data
 
 
-def _hex(digest: str) -> str:
+def _for(session: _Session, manifests: object, architecture: Architecture) -> str:
+    """The digest of the manifest for the architecture, among those that an index names."""
+    for item in manifests if isinstance(manifests, list) else ():
+        platform = item.get("platform") if isinstance(item, dict) else None
+        if isinstance(platform, dict) and (platform.get("os"), platform.get("architecture")) == ("linux", architecture):
+            return f"sha256:{_hex(item.get('digest'))}"
+    raise PaiError(f"{session.place} has no image for linux/{architecture}")
+
+
+def _parts(session: _Session, data: bytes) -> list[tuple[str, int]]:
+    """Digest and size of what a manifest names."""
+    manifest = session.document(data)
+    layers = manifest.get("layers")
+    found = [manifest.get("config"), *(layers if isinstance(layers, list) else [None])]
+    if not all(isinstance(blob, dict) for blob in found):
+        raise PaiError(f"{session.place}: the registry's manifest is of no known form")
+    return [(f"sha256:{_hex(blob.get('digest'))}", _size(blob.get("size"))) for blob in found]
+
+
+def _size(value: object) -> int:
+    return min(value, LARGEST) if isinstance(value, int) and value > 0 else LARGEST
+
+
+def _hex(digest: object) -> str:
     """The hex digits of "sha256:..."; raises PaiError for anything else, which could escape the folder."""
-    match = re.fullmatch(r"sha256:([0-9a-f]{64})", digest)
+    match = re.fullmatch(r"sha256:([0-9a-f]{64})", str(digest))
     if not match:
-        raise PaiError(f"{digest!r} is not a sha256 digest")
+        raise PaiError(f"{str(digest)[:100]!r} is not a sha256 digest")
     return match.group(1)

@@ -75,12 +75,12 @@ def orphans() -> frozenset[int]:
     return frozenset(found)
 
 
-def with_word_in_command(word: str) -> frozenset[int]:
-    """The ssh processes whose command line contains `word`."""
+def with_sockets_in(folder: Path) -> frozenset[int]:
+    """The ssh processes whose command line names something in that very folder."""
     return frozenset(
         pid
         for pid in _pids()
-        if (command := b" ".join(_words(pid, "cmdline"))).startswith(b"ssh") and word.encode() in command
+        if (command := b" ".join(_words(pid, "cmdline"))).startswith(b"ssh") and f"{folder}/".encode() in command
     )
 
 

@@ -60,7 +60,7 @@ class RunnerEngine:
         self._work_dir.chmod(0o700)
         processes.end(processes.orphans())
         for folder in workdir.left_overs(self._work_dir):
-            processes.end(processes.with_word_in_command(str(folder)))  # ssh's masters outlive their run
+            processes.end(processes.with_sockets_in(folder))  # ssh's masters outlive their run
             workdir.remove(folder)
         self._sockets = self._stack.enter_context(workdir.control_dir(self._owner))
         return self
@@ -69,7 +69,7 @@ class RunnerEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._sockets is not None:
-            processes.end(processes.with_word_in_command(str(self._sockets)))
+            processes.end(processes.with_sockets_in(self._sockets))
         processes.end(processes.owned_by(self._owner))
         self._stack.close()
         self._sockets = None
@@ -135,7 +135,7 @@ class RunnerEngine:
         thread.join(timeout=10)
 
     def _masters(self) -> frozenset[int]:
-        return processes.with_word_in_command(str(self._sockets)) if self._sockets else frozenset()
+        return processes.with_sockets_in(self._sockets) if self._sockets else frozenset()
 
 
 def _options(files: workdir.RunFiles, request: RunRequest) -> str:

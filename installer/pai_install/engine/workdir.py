@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -78,15 +80,25 @@ def control_dir(owner: OwnerProcess) -> Iterator[Path]:
 def left_overs(work_dir: Path) -> tuple[Path, ...]:
     """The folders of runs whose process is gone: inventories with passwords, and ssh's sockets.
 
-    Whether a process of another container still runs cannot be seen; a day is more than any run takes.
+    Whether a process of another container still runs cannot be seen; a day is more than any run takes. Folders of
+    other users are none of ours, whatever they are called.
     """
     return tuple(
         folder
         for parent, prefix in ((work_dir, _RUN_PREFIX), (_SOCKETS, _CONTROL_PREFIX))
         for folder in parent.glob(f"{prefix}*")
-        if (owner := OwnerProcess.parse(folder.name.removeprefix(prefix))) is not None
+        if _ours(folder)
+        and (owner := OwnerProcess.parse(folder.name.removeprefix(prefix))) is not None
         and (not owner.alive() if owner.here else _age_s(folder) > _LONGEST_RUN_S)
     )
+
+
+def _ours(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:  # its run has just ended
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _age_s(folder: Path) -> float:

@@ -18,6 +18,7 @@ from pai_install.lab.ready import wait_ready
 from pai_install.lab.record import Kind, Ledger, Resource
 from pai_install.lab.requirements import ensure_requirements
 from pai_install.lab.spec import LabMachine, LabSpec, checked
+from pai_install.system.files import private_folder
 
 _AT_ONCE = 8
 
@@ -59,6 +60,7 @@ def up(spec: LabSpec, *, confirm: Callable[[str], bool], progress: Callable[[str
 def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
     names = lab_names(spec)
     changed: list[str] = []
+    private_folder(spec.state_dir)
     if not spec.key_file.exists():
         ledger.add([Resource(Kind.KEY_PAIR, str(spec.key_file))])
         keys.ensure_key_pair(spec.key_file)

@@ -35,8 +35,13 @@ def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line
     with lab_lock():
         for folder in LABS_DIR.glob(f"*{_DOOMED}"):  # of a removal that was cut short
             shutil.rmtree(folder, ignore_errors=True)
-        for path, record in labs_of(state_dir):
+        labs = labs_of(state_dir)
+        for path, record in labs:
             removed += remove_all(Ledger(path, record), progress)
+        kubeconfig = state_dir / "kubeconfig"  # of a cluster that is gone
+        if labs and kubeconfig.is_file():
+            kubeconfig.unlink()
+            removed.append(f"file {kubeconfig}")
         restore_settings()
     return tuple(removed)
 

@@ -11,6 +11,7 @@ from pai_install.cluster.client import ClusterClient
 from pai_install.components.model import ComponentSet, Selection
 from pai_install.components.source import Source
 from pai_install.engine.base import Engine
+from pai_install.errors import PaiError
 from pai_install.plan.model import Inventory
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import LocalWorker
@@ -127,7 +128,21 @@ def site_components(site: Site, say: Say) -> ComponentSet:
     from pai_install.components.fetch import fetch  # noqa: PLC0415
 
     selection, source = _choice(site)
-    return fetch(selection, source, progress=say)
+    try:
+        return fetch(selection, source, progress=say)
+    except PaiError as error:
+        error.details = "\n".join(filter(None, (error.details, _known(site))))
+        raise
+
+
+def _known(site: Site) -> str:
+    """What can be said without components."""
+    from pai_install.site.summary import headline  # noqa: PLC0415
+
+    needs = (
+        "plan, apply and inventory need every component on this box, for its sum; validate, preflight and status none"
+    )
+    return f"the site itself is valid: {headline(site)}; {needs}"
 
 
 def cached_program(site: Site, name: str) -> Path | None:

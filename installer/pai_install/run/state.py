@@ -11,7 +11,7 @@ from pathlib import Path
 
 import filelock
 
-from pai_install.system.files import write_atomic
+from pai_install.system.files import private_folder
 
 _KEPT_RUNS = 20
 
@@ -156,8 +156,5 @@ def state_of(site_dir: Path) -> StateFolder:
 def open_state(site_dir: Path) -> StateFolder:
     """Makes <site>/.pai where it is missing; it is kept out of version control and away from other users."""
     path = state_of(site_dir).path
-    path.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.chmod(0o700)
-    if not (path / ".gitignore").exists():
-        write_atomic(path / ".gitignore", "*\n")
+    private_folder(path)
     return StateFolder(path)

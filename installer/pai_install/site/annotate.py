@@ -10,21 +10,20 @@ from functools import cache
 from pydantic import SecretStr
 
 from pai_install.site.anatomy import models_below, parts
+from pai_install.site.declared import keys_of
 from pai_install.site.document import Document
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SshEntry
 from pai_install.site.problem import Problem, printable, without_login
 from pai_install.site.services import Services
 from pai_install.site.settings import Settings
-from pai_install.site.validate import known_keys, nearest
+from pai_install.site.validate import is_near, nearest
 
-_SECRET_KEY = re.compile(
-    r"""["']?(?!password-from["']?\s*:\s*(?:[{#]|$))[\w.-]*(?:pass|pwd|secret|token|_key|-key|htpasswd|credential)[\w.-]*["']?\s*:(?=\s|$)"""
-    r"""|_account_key["']?\s*:""",
-    re.IGNORECASE,
-)
+# possessive: a word is looked at once, however long it is
+_KEY = re.compile(r"""(?<![\w.-])["']?(?P<key>[\w.-]++)["']?\s*+:(?=\s|$)""")
+_SECRET = re.compile(r"pass|pwd|secret|token|_key|-key|htpasswd|credential", re.IGNORECASE)
 # keys that look like a secret's and name a file
-_NO_SECRET = re.compile(r"(key[-_]file|secret-name)", re.IGNORECASE)
-_KEY = re.compile(r"""(?:^|[\s{,])["']?([\w.-]{1,100})["']?\s*:(?=\s|$)""")
+_NO_SECRET = re.compile(r"key[-_]file|secret-name", re.IGNORECASE)
+_ELSEWHERE = re.compile(r"\s*(?:[{#]|$)")  # behind password-from: where the secret is
 
 
 def annotate(document: Document) -> Iterator[str]:
@@ -70,11 +69,18 @@ def _masked(document: Document) -> Iterator[str]:
 
 def _secret_key_in(line: str) -> re.Match[str] | None:
     """The first key of a line that is a secret's, or is no key at all and most like a secret's."""
-    match = _SECRET_KEY.search(line)
-    if match is not None and not _NO_SECRET.search(match[0]):
-        return match
-    secret = (found for found in _KEY.finditer(line) if found[1] in _typed_secrets() or _misspelt_secret(found[1]))
-    return next(secret, None)
+    return next((found for found in _KEY.finditer(line) if _is_secret(found, line)), None)
+
+
+def _is_secret(found: re.Match[str], line: str) -> bool:
+    key = found["key"]
+    if key == "password-from" and _ELSEWHERE.match(line, found.end()):
+        return False
+    return _names_secret(key) or key in _typed_secrets() or _misspelt_secret(key)
+
+
+def _names_secret(key: str) -> bool:
+    return _SECRET.search(key) is not None and not _NO_SECRET.search(key)
 
 
 def _holds_secret(key: object, value: object) -> bool:
@@ -93,10 +99,15 @@ def _typed_secrets() -> frozenset[str]:
 
 
 @cache
+def _known() -> frozenset[str]:
+    return frozenset(name for model in (Settings, LayoutFile, MachineEntry, SshEntry) for name in keys_of(model))
+
+
 def _misspelt_secret(key: str) -> bool:
-    known = {name for model in (Settings, LayoutFile, MachineEntry, SshEntry) for name in known_keys(model, ())}
-    near = "" if key in known else nearest(key, known)
-    return _SECRET_KEY.search(f"{near}: x") is not None and not _NO_SECRET.search(near)
+    """Whether of all known keys one that holds a secret is the most like this one."""
+    if key in _known() or not is_near(key, filter(_names_secret, _known())):
+        return False
+    return _names_secret(nearest(key, _known()))
 
 
 def _secrets(value: object, *, secret: bool = False) -> Iterator[str]:

@@ -16,6 +16,11 @@ Boolean = Annotated[bool, BeforeValidator(scalars.read_boolean), _ANY_BOOLEAN]
 StrictBoolean = Annotated[bool, BeforeValidator(scalars.read_strict_boolean), WithJsonSchema({"type": "boolean"})]
 Whole = Annotated[int, BeforeValidator(scalars.read_whole)]
 Count = Annotated[int, BeforeValidator(scalars.read_count), WithJsonSchema({"type": "integer", "minimum": 1})]
+MachineCount = Annotated[
+    int,
+    BeforeValidator(scalars.read_machine_count),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": scalars.MAX_COUNT}),
+]
 Port = Annotated[
     int,
     BeforeValidator(scalars.read_port),
@@ -41,6 +46,9 @@ Url = Annotated[str, BeforeValidator(names.read_url), WithJsonSchema({"type": "s
 AbsolutePath = Annotated[
     str, BeforeValidator(names.read_absolute_path), WithJsonSchema({"type": "string", "pattern": "^/"})
 ]
+DataRoot = Annotated[str, BeforeValidator(names.read_data_root), WithJsonSchema({"type": "string", "pattern": "^/"})]
+NoProxy = Annotated[str, BeforeValidator(names.read_no_proxy), WithJsonSchema({"type": "string"})]
+FlagValue = Annotated[str, BeforeValidator(names.read_flag_value), WithJsonSchema({"type": ["string", "number"]})]
 Server = Annotated[str, BeforeValidator(names.read_server)]
 UserName = Annotated[str, BeforeValidator(names.read_user_name), WithJsonSchema({"type": "string"})]
 Resource = Annotated[
@@ -76,7 +84,8 @@ class FileModel(FrozenModel):
         """Removes keys whose value is null or "" before the fields are read."""
         if not isinstance(data, Entries):
             return data
-        kept = {key: value for key, value in data.items() if value is not None and value != ""}
+        known = {info.alias or name for name, info in cls.model_fields.items()}
+        kept = {key: value for key, value in data.items() if key not in known or (value is not None and value != "")}
         if len(kept) < len(data) and isinstance(info.context, Document):
             required = {info.alias or name for name, info in cls.model_fields.items() if info.is_required()}
             for key in data.keys() - kept.keys() - required:

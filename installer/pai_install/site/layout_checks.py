@@ -78,4 +78,9 @@ def _check_workers(layout: Document, machines: list[Draft]) -> None:
     for machine in machines:
         if not machine.flag("pai-master") and not machine.flag("pai-worker"):
             message = "is neither pai-master nor pai-worker: it stays outside the cluster"
-            layout.add(machine.path, "site.no-role", message, 'give it pai-worker: "true"', severity="warning")
+            remedy = 'give it pai-worker: "true"'
+            if machine.flag("pai-storage"):
+                remedy = (
+                    'let it be where it serves storage from outside; pai-worker: "true" makes it a part of the cluster'
+                )
+            layout.add(machine.path, "site.no-role", message, remedy, severity="warning")

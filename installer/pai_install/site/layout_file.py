@@ -14,13 +14,13 @@ class DeviceEntry(f.KebabModel):
 
     type: f.Resource = Field(description="Resource name of the device plugin")
     model: f.Word = Field(description="Free text, e.g. A100")
-    count: f.Count
+    count: f.MachineCount
 
 
 class CpuEntry(f.KebabModel):
     """machine-sku.NAME.cpu."""
 
-    vcore: f.Count
+    vcore: f.MachineCount
 
 
 class SkuEntry(f.KebabModel):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pai_install.site.contradictions import check_contradictions
 from pai_install.site.document import Document
 from pai_install.site.layout_checks import check_layout
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
 from pai_install.site.model import Device, Machine, Site, Sku, Ssh
 from pai_install.site.network_checks import check_networks
-from pai_install.site.problem import Problem, SiteInvalid
+from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
 from pai_install.site.services import Services, read_services
 from pai_install.site.settings import Settings
@@ -63,6 +65,8 @@ def read_site(directory: Path) -> SiteReading:
             check_login(layout_source, config_source, usable)
         check_networks(layout_source, config_source, usable)
     services = _services(directory, sources)
+    if usable is not None and SERVICES in sources:
+        check_contradictions(sources[SERVICES], services, usable)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)
@@ -75,10 +79,20 @@ def _place(problem: Problem) -> tuple[int, int]:
 
 def _services(directory: Path, sources: dict[str, Document]) -> Services:
     path = directory / SERVICES
-    if not path.exists():
+    if not os.path.lexists(path):
+        _tell_other_spelling(path, sources)
         return Services()
     source = sources[SERVICES] = read_document(path)
     return read_services(source)
+
+
+def _tell_other_spelling(path: Path, sources: dict[str, Document]) -> None:
+    """Warns of a services-configuration.yml, which OpenPAI did not read either."""
+    other = path.with_suffix(".yml")
+    if os.path.lexists(other):
+        source = sources[SERVICES] = Document(printable(str(path)), path.parent)
+        message = f"does not exist, and {other.name} is not read"
+        source.add((), "site.no-file", message, f"rename {other.name} to {path.name}", severity="warning")
 
 
 def _site(directory: Path, layout: LayoutFile, settings: Settings, services: Services) -> Site:

@@ -8,6 +8,14 @@ from urllib.parse import urlsplit
 
 from pai_install.site.scalars import invalid, read_text, shown
 
+# what no web address holds unless it is written as %XX, and a % that begins none
+_NO_URL = re.compile(r"""[\s"'<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")
+# folders of the system, and those that hold others' files: never Docker's own
+_SYSTEM_FOLDERS = (
+    "/bin/", "/boot/", "/dev/", "/etc/", "/lib/", "/lib32/", "/lib64/", "/proc/", "/run/", "/sbin/", "/sys/", "/usr/",
+    "/var/lib/containerd/", "/var/lib/etcd/", "/var/lib/kubelet/", "/var/log/", "/var/run/",
+)  # fmt: skip
+_SHARED_FOLDERS = frozenset(f"/{name}" for name in ("", "home", "media", "opt", "root", "srv", "tmp", "var", "var/lib"))
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -105,7 +113,7 @@ def read_url(value: object) -> str:
     word = read_text(value)
     try:
         parts = urlsplit(word)
-        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and not re.search(r"\s", word)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and not _NO_URL.search(word)
         _ = parts.port  # raises for a port that is none
     except ValueError:
         good = False
@@ -119,7 +127,17 @@ def read_absolute_path(value: object) -> str:
     word = read_text(value)
     if not word.startswith("/") or "\0" in word:
         raise invalid("path", f"{shown(word)} is not an absolute path", "write it from the root, e.g. /mnt/docker")
-    return word.rstrip("/") or "/"
+    if ".." in word.split("/"):
+        raise invalid("path", f"{shown(word)} goes up again with ..", "write where it is, without ..")
+    return re.sub("/+", "/", word).rstrip("/") or "/"
+
+
+def read_data_root(value: object) -> str:
+    """A folder that Docker may own: it changes the mode of the folder."""
+    path = read_absolute_path(value)
+    if path in _SHARED_FOLDERS or path.startswith(_SYSTEM_FOLDERS) or f"{path}/" in _SYSTEM_FOLDERS:
+        raise invalid("path", f"{shown(path)} is the system's", "give Docker a folder of its own, e.g. /mnt/docker")
+    return path
 
 
 def read_server(value: object) -> str:
@@ -187,9 +205,34 @@ def read_registry(value: object) -> str:
     if "://" in word:
         remedy = f"write {shown(word.partition('://')[2].rstrip('/'))}"
         raise invalid("registry", f"{shown(word)} has a scheme, which Docker refuses here", remedy)
-    host = word.partition("/")[0].partition(":")[0]
-    if not _HOST_NAME.fullmatch(host.lower()):
-        raise invalid("registry", f"{shown(word)} is not a registry", "write host or host:port")
+    host, colon, port = word.partition(":")
+    good = _HOST_NAME.fullmatch(host.lower()) and (not colon or re.fullmatch(r"[1-9][0-9]{0,4}", port))
+    if not good and not _is_network(word):
+        raise invalid("registry", f"{shown(word)} is not a registry", "write host or host:port, without a path")
+    return word
+
+
+def _is_network(word: str) -> bool:
+    try:
+        ipaddress.IPv4Network(word, strict=False)
+    except ValueError:
+        return False
+    return True
+
+
+def read_no_proxy(value: object) -> str:
+    """What is reached without proxy: names, addresses and networks, divided by commas."""
+    word = read_text(value)
+    if not re.fullmatch(r"[A-Za-z0-9._:/*\[\], -]*", word):
+        raise invalid("no-proxy", f"{shown(word)} is no list of hosts", "write hosts and networks, divided by commas")
+    return word
+
+
+def read_flag_value(value: object) -> str:
+    """The value of a kubelet flag: one word."""
+    word = read_text(value)
+    if re.search(r"[\s\"'\\`$]", word):
+        raise invalid("flag", f"{shown(word)} is not the value of one flag", "write each flag with a line of its own")
     return word
 
 

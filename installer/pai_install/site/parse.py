@@ -14,6 +14,7 @@ from ruamel.yaml.reader import ReaderError
 from pai_install.site.document import Document, Entries, Items, Mark, Text
 from pai_install.site.embedded import Places
 from pai_install.site.problem import YamlPath
+from pai_install.site.syntax import explain
 from pai_install.site.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
 
 _LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
@@ -105,7 +106,7 @@ class _Parser:
             mark = self.at(error.position)
             self._tell("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")
         except MarkedYAMLError as error:
-            self._tell_syntax(error)
+            self._tell_syntax(error, text)
         except RecursionError:
             self._tell("site.syntax", "is nested too deeply")
         except (
@@ -123,11 +124,11 @@ class _Parser:
             return node if isinstance(node, Node) else None
         return None
 
-    def _tell_syntax(self, error: MarkedYAMLError) -> None:
-        found = error.problem_mark or error.context_mark
-        mark = self.place(found) if found else self.document.mark(self.path)
-        what = (error.problem or error.context or "cannot be read").strip().splitlines()[0]
-        self._tell("site.syntax", f"is not YAML: {what}", mark, _syntax_remedy(what, self.document, mark))
+    def _tell_syntax(self, error: MarkedYAMLError, text: str) -> None:
+        found = explain(error, text)
+        mark = self.place(found.mark) if found.mark else self.document.mark(self.path)
+        remedy = found.remedy or _syntax_remedy(found.message, self.document, mark)
+        self._tell("site.syntax", f"is not YAML: {found.message}", mark, remedy)
 
 
 def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:
@@ -140,6 +141,4 @@ def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:
         return "remove the second '---'"
     if "undefined alias" in what or "alias" in what:
         return "quote text that starts with '*' or '&'"
-    if "end of stream" in what or "stream end" in what:
-        return "a quote or bracket is opened and not closed"
     return ""

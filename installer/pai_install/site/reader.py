@@ -37,9 +37,8 @@ def read_text_file(path: Path, document: Document) -> str | None:
             document.add((), "site.no-file", what, _missing_remedy(path))
             return None
         if path.stat().st_size > MAX_BYTES:
-            document.add(
-                (), "site.file-size", f"is larger than {MAX_BYTES // 1024 // 1024} MiB", "is it the right file?"
-            )
+            message = f"is larger than {MAX_BYTES // 1024 // 1024} MiB, the limit for a file of a site"
+            document.add((), "site.file-size", message, "is it the right file?")
             return None
         data = path.read_bytes()
     except (OSError, ValueError) as error:

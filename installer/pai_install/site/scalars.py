@@ -19,6 +19,9 @@ _TRUE = frozenset({"true", "yes", "on"})
 _FALSE = frozenset({"false", "no", "off"})
 _WHOLE = re.compile(r"[+-]?[0-9][0-9_]{0,17}")
 MIN_MEMORY = 2**20
+# more than any machine has; Kubernetes itself ends at 8Ei
+MAX_MEMORY = 2**50
+MAX_COUNT = 10_000
 
 
 def invalid(code: str, message: str, remedy: str = "") -> PydanticCustomError:
@@ -108,6 +111,14 @@ def read_count(value: object) -> int:
     return number
 
 
+def read_machine_count(value: object) -> int:
+    """How many of something one machine has."""
+    number = read_count(value)
+    if number > MAX_COUNT:
+        raise invalid("count", f"{number} is more than one machine has", "write how many one machine has")
+    return number
+
+
 def read_port(value: object) -> int:
     """A TCP port, 1 to 65535."""
     number = read_whole(value)
@@ -129,6 +140,8 @@ def read_memory(value: object, info: ValidationInfo) -> int:
         raise invalid("quantity", str(error), error.remedy) from error
     if amount <= 0:
         raise invalid("quantity", f"{shown(word)} is no memory at all", "write what the machine has, e.g. 220Gi")
+    if amount > MAX_MEMORY:
+        raise invalid("quantity", f"{shown(word)} is more than one machine has", "write what it has, e.g. 220Gi")
     if amount < MIN_MEMORY:
         note(
             value,

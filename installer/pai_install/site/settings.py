@@ -66,6 +66,7 @@ def _sorted_unique(values: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(values))
 
 
+KubeletFlags = dict[f.FlagName, f.FlagValue]
 KubernetesVersion = Annotated[str, BeforeValidator(_read_version)]
 LogSize = Annotated[str, BeforeValidator(_read_size)]
 NodePrefix = Annotated[int, BeforeValidator(_read_node_prefix)]
@@ -142,7 +143,9 @@ class Settings(f.FileModel):
     """How pods reach other machines: vxlan (everywhere) or host-gw (all machines in one network, faster)."""
     kubelet_config: Annotated[f.FreeMapping, _KUBELET_CONFIG] = Field(default_factory=dict)
     """Merged into every KubeletConfiguration."""
-    kubelet_custom_flags: Annotated[dict[f.FlagName, f.Word], restarts("kubelet.service")] = Field(default_factory=dict)
+    kubelet_custom_flags: Annotated[dict[f.FlagName, f.FlagValue], restarts("kubelet.service")] = Field(
+        default_factory=dict
+    )
     """Flags of the kubelet, without dashes; prefer kubelet_config."""
     hosts_entries: Annotated[f.Boolean, _HOSTS] = True
     """Write the machines' names into /etc/hosts."""
@@ -154,7 +157,7 @@ class Settings(f.FileModel):
     """Proxy of the machines for http."""
     https_proxy: Annotated[f.Url | None, _RUNTIMES] = None
     """Proxy of the machines for https."""
-    no_proxy: Annotated[f.Word | None, _RUNTIMES] = None
+    no_proxy: Annotated[f.NoProxy | None, _RUNTIMES] = None
     """What is reached without proxy; the machines and the cluster's networks are added."""
 
     # where third-party programs come from (ours)
@@ -176,7 +179,7 @@ class Settings(f.FileModel):
     """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
     metrics_server: Annotated[f.Boolean, live()] = True
     """Run metrics-server: `kubectl top`, and autoscaling by CPU and memory; false where you run your own."""
-    docker_data_root: Annotated[f.AbsolutePath, _DATA_ROOT] = "/mnt/docker"
+    docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"
     """Where Docker keeps images and containers."""
     docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"
     """Size of a container's log file before a new one is begun."""

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 
 from pai_install.site.document import Document, Entries
 from pai_install.site.drafts import drafts
+from pai_install.site.kubelet_checks import check_kubelet
 from pai_install.site.secret import MissingSecret
 from pai_install.site.settings import NO_EFFECT, Settings
+
+# what listens on a control plane: etcd, the API and its proxy, kubelet, kube-proxy, controllers; NodePort services
+USED_PORTS = frozenset({2379, 2380, 2381, 6443, 7443, 10248, 10249, 10250, 10256, 10257, 10259, *range(30000, 32768)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ def check_settings(config: Document, settings: Settings) -> None:
         remedy = "remove it where the cache shall stay open to everyone"
         config.add(("docker_cache_htpasswd",), "site.meaning", message, remedy, severity="warning")
     _check_htpasswd(config, settings)
+    check_kubelet(config)
 
 
 def wrong_keys(config: Document) -> frozenset[str]:
@@ -67,6 +72,9 @@ def _conflicts(settings: Settings) -> Iterator[Conflict]:
     if settings.host_daemon_port_start >= settings.host_daemon_port_end:
         keys = ("host_daemon_port_start", "host_daemon_port_end")
         yield Conflict(keys, "port-range", "is not below host_daemon_port_end", "choose a smaller one")
+    if settings.component_store_port in USED_PORTS or settings.component_store_port < 1024:
+        message = f"{settings.component_store_port} is another program's on the control plane"
+        yield Conflict(("component_store_port",), "port", message, "choose a free one from 1024, e.g. 5080")
     login = ("docker_registry_username", "docker_registry_password")
     missing = [key for key in login if getattr(settings, key) is None]
     if len(missing) == 1:

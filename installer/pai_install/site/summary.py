@@ -135,11 +135,15 @@ def meanings(site: Site) -> Iterator[Meaning]:
     yield says("container logs", logs, "docker_log_max_size", "docker_log_max_file")
     runtime = settings.container_default_runtime or "decided per machine"
     yield says("default runtime", runtime, "container_default_runtime")
-    yield says("Docker cache", _cache(settings), "enable_docker_cache")
+    cache = _cache(settings)
+    section = site.services.docker_cache
+    if section is not None and section.enabled and not settings.enable_docker_cache:
+        cache += "; enable_docker_cache in config.yaml rules, not docker-cache in services-configuration.yaml"
+    yield says("Docker cache", cache, "enable_docker_cache")
     yield from _lists(settings)
     yield says("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
     if site.openpai_style:
-        hived = "on" if settings.enable_hived_scheduler else "off"
+        hived = "asked for, not set up by this version" if settings.enable_hived_scheduler else "off"
         yield says("HiveD scheduler", hived, "enable_hived_scheduler")
     if settings.docker_image_tag:
         yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")

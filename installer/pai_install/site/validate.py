@@ -17,6 +17,10 @@ Model = TypeVar("Model", bound=BaseModel)
 # keys of older formats: they get a message and a remedy of their own instead of "unknown"
 Legacy = Mapping[str, tuple[str, str]]
 
+_NEAR = 0.6  # how alike two words are, 0 to 1
+# looking for the nearest name takes its time: a mapping with more unknown keys is another file
+MAX_REMEDIES = 100
+
 _EXAMPLES = {
     "hostname": "for example hostname: worker1",
     "hostip": "for example hostip: 10.0.0.1",
@@ -40,8 +44,10 @@ def validate(model: type[Model], document: Document, *, legacy: Legacy | None = 
     try:
         return model.model_validate(document.root, context=document)
     except ValidationError as error:
+        unknown = 0
         for detail in error.errors(include_url=False, include_input=False):
-            _add(model, document, detail, legacy or {})
+            unknown += detail["type"] == "extra_forbidden"
+            _add(model, document, detail, legacy or {}, guess=unknown <= MAX_REMEDIES)
         return None
 
 
@@ -62,14 +68,14 @@ def partly(model: type[Model], document: Document, required: Mapping[str, str]) 
         return None
 
 
-def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legacy: Legacy) -> None:
+def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legacy: Legacy, *, guess: bool) -> None:
     path: YamlPath = tuple(part for part in detail["loc"] if part != "[key]")
     kind = detail["type"]
     if kind.startswith("site."):
         context = detail.get("ctx", {})
         document.add(path, kind, str(context.get("message", "")), str(context.get("remedy", "")))
     elif kind == "extra_forbidden":
-        _add_unknown(model, document, path, legacy)
+        _add_unknown(model, document, path, legacy, guess=guess)
     elif kind == "missing":
         message = "has no value" if path in document.marks else "is required"
         document.add(path, "site.missing", message, _EXAMPLES.get(str(path[-1]), "add it"))
@@ -87,12 +93,13 @@ def _type_words(kind: str, value: object, otherwise: str) -> tuple[str, str]:
     return otherwise[:1].lower() + otherwise[1:], ""
 
 
-def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, legacy: Legacy) -> None:
+def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, legacy: Legacy, *, guess: bool) -> None:
     key = str(path[-1])
     if key in legacy:
         document.add(path, "site.legacy-key", *legacy[key])
         return
-    document.add(path, "site.unknown-key", "is not a known key", did_you_mean(key, known_keys(model, path[:-1])))
+    remedy = did_you_mean(key, known_keys(model, path[:-1])) if guess else ""
+    document.add(path, "site.unknown-key", "is not a known key", remedy)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -104,9 +111,20 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"known here: {', '.join(words)}" if len(words) <= 15 else ""
 
 
+def is_near(word: str, known: Iterable[str]) -> bool:
+    """Whether any of the known words may be the nearest to `word`; quicker than asking for it."""
+    matcher = difflib.SequenceMatcher()
+    matcher.set_seq2(word[:100])
+    for candidate in known:
+        matcher.set_seq1(candidate)
+        if matcher.real_quick_ratio() >= _NEAR and matcher.quick_ratio() >= _NEAR and matcher.ratio() >= _NEAR:
+            return True
+    return False
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """The known word that is most like `word`, or "" when none is."""
-    return next(iter(difflib.get_close_matches(word[:100], sorted(known), n=1, cutoff=0.6)), "")
+    return next(iter(difflib.get_close_matches(word[:100], sorted(known), n=1, cutoff=_NEAR)), "")
 
 
 def known_keys(model: type[BaseModel], path: YamlPath) -> list[str]:

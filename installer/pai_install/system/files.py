@@ -38,6 +38,14 @@ def write_atomic(path: Path, content: str | bytes, *, mode: int = 0o644) -> None
         raise
 
 
+def private_folder(path: Path) -> None:
+    """Makes a folder where it is missing, for its owner only, and keeps it out of version control."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.chmod(0o700)
+    if not (path / ".gitignore").exists():
+        write_atomic(path / ".gitignore", "*\n")
+
+
 def write_secret(path: Path, content: str | bytes) -> None:
     """As `write_atomic`, readable by the owner only (0600)."""
     write_atomic(path, content, mode=0o600)

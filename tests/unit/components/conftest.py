@@ -22,6 +22,7 @@ class WebServer:
     cut: dict[str, int] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     redirects: dict[str, str] = field(default_factory=dict)
+    realm: str | None = None
     ranges: bool = True
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
 
@@ -40,10 +41,11 @@ def _handler(state: WebServer) -> type[BaseHTTPRequestHandler]:
                 self.end_headers()
                 return
             if path in state.tokens and self.headers.get("Authorization") != "Bearer secret":
+                realm = f"{state.url}/token" if state.realm is None else state.realm
                 self.send_response(401)
                 self.send_header(
                     "WWW-Authenticate",
-                    f'Bearer realm="{state.url}/token",service="registry",scope="repository:x:pull"',
+                    f'Bearer realm="{realm}",service="registry",scope="repository:x:pull"',
                 )
                 self.end_headers()
                 return

@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
+import threading
 import urllib.error
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -102,7 +106,7 @@ def test_an_unreachable_server_is_an_error_one_can_act_on(tmp_path: Path) -> Non
     assert "proxy" in failed.value.remedy
 
 
-@pytest.mark.parametrize("url", ["ftp://host/x", "/etc/passwd", "javascript:1"])
+@pytest.mark.parametrize("url", ["ftp://host/x", "/etc/passwd", "javascript:1", "file:///etc/passwd"])
 def test_other_schemes_are_refused(url: str) -> None:
     with pytest.raises(PaiError, match="not a URL"):
         fetch_bytes(url)
@@ -133,3 +137,49 @@ def test_a_token_does_not_follow_a_redirect(web: WebServer) -> None:
 
 def test_digest_of_is_the_registry_form() -> None:
     assert digest_of(b"") == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def test_a_download_without_end_is_refused_and_not_kept(web: WebServer, tmp_path: Path) -> None:
+    web.pages["/kubeadm"] = BODY
+    with pytest.raises(PaiError, match="longer than 10 bytes"):
+        download(f"{web.url}/kubeadm", tmp_path / "kubeadm", SUM, silent, limit=10)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_that_says_it_has_no_end_is_refused_before_it_comes(tmp_path: Path) -> None:
+    head = "HTTP/1.1 200 OK\r\nContent-Length: 1125899906842624\r\n\r\n"
+    with told(head) as url, pytest.raises(PaiError, match="longer than"):
+        download(url, tmp_path / "x", SUM, silent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_download_of_a_byte_a_second_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "HEAD_START_S", 0.3)
+    with told("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", drip=True) as url:
+        with pytest.raises(PaiError, match="slower than"):
+            download(url, tmp_path / "x", SUM, silent)
+        with pytest.raises(PaiError, match="slower than"):
+            fetch_bytes(url)
+
+
+@contextmanager
+def told(head: str, *, drip: bool = False) -> Iterator[str]:
+    """A server that answers so, and then with a byte every tenth of a second or not at all."""
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _address = server.accept()
+            except OSError:
+                return
+            with connection, suppress(OSError):
+                connection.recv(4096)
+                connection.sendall(head.encode())
+                while drip:
+                    connection.sendall(b"x")
+                    threading.Event().wait(0.1)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=serve, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/x"
+        server.shutdown(socket.SHUT_RDWR)

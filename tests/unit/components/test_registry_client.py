@@ -108,3 +108,61 @@ def test_a_digest_cannot_lead_out_of_the_folder(web: WebServer, tmp_path: Path) 
 def test_an_unknown_tag_names_the_image(web: WebServer, tmp_path: Path) -> None:
     with pytest.raises(PaiError, match=r"/v2/pause/manifests/3\.10\.2: the server answered 404"):
         pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_mirror_realm_reads_no_file_of_the_dev_box(web: WebServer, tmp_path: Path) -> None:
+    secret = tmp_path / "token.json"
+    secret.write_text('{"token": "of-another-service"}')
+    for realm in (f"file://{secret}#", "http://127.0.0.1:1/token", "ftp://x/", "/etc/passwd", "javascript:1", ""):
+        web.realm = realm
+        serve_image(web, "pause", "3.10.2")
+        web.tokens = {path for path in web.pages if path.startswith("/v2/")}
+        with pytest.raises(PaiError, match="sends its visitors"):
+            pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+    assert all("of-another-service" not in str(headers) for _path, headers in web.asked)
+
+
+ODD = [
+    b"",
+    b"x",
+    b"[]",
+    b"5",
+    b"null",
+    b"[" * 50_000,
+    b'{"token": 5}',
+    b'{"token": ["x"]}',
+    b'{"token": "a\\nb"}',
+    b"{}",
+]
+
+
+@pytest.mark.parametrize("answer", ODD)
+def test_odd_answers_to_a_login_are_errors_one_can_act_on(web: WebServer, tmp_path: Path, answer: bytes) -> None:
+    serve_image(web, "pause", "3.10.2")
+    web.tokens = {path for path in web.pages if path.startswith("/v2/")}
+    web.pages["/token"] = answer
+    with pytest.raises(PaiError):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+MANIFESTS = [
+    *ODD,
+    b'{"manifests": 5}', b'{"manifests": [5, {"platform": 7}]}', b'{"config": 5, "layers": []}',
+    b'{"config": {"digest": 5}, "layers": {}}', b'{"config": {}, "layers": [[]]}',
+    b'{"manifests": [{"platform": {"os": "linux", "architecture": "amd64"}, "digest": 5}]}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", MANIFESTS)
+def test_odd_manifests_are_errors_one_can_act_on(web: WebServer, tmp_path: Path, answer: bytes) -> None:
+    web.pages["/v2/pause/manifests/3.10.2"] = answer
+    with pytest.raises(PaiError):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)
+
+
+def test_a_layer_that_is_longer_than_its_manifest_says_is_refused(web: WebServer, tmp_path: Path) -> None:
+    serve_image(web, "pause", "3.10.2")
+    layer = next(path for path, body in web.pages.items() if body.startswith(b"layer"))
+    web.pages[layer] += b"more" * 1000
+    with pytest.raises(PaiError, match="longer than"):
+        pull(place(web), "amd64", tmp_path / "layout", tmp_path / "downloads", silent)

@@ -9,10 +9,11 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from pai_install.engine.processes import OWNER_VARIABLE, OwnerProcess, end, orphans, owned_by, with_word_in_command
+from pai_install.engine.processes import OWNER_VARIABLE, OwnerProcess, end, orphans, owned_by, with_sockets_in
 
 NAMESPACE = OwnerProcess.current().namespace
 STUBBORN = "import signal,time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)"
@@ -121,4 +122,19 @@ def test_end_of_nothing_does_not_wait() -> None:
 
 def test_command_must_be_sshs(children: list[subprocess.Popen[str]]) -> None:
     start(children, "x", "import time; '/tmp/some-sockets'; time.sleep(60)")
-    assert with_word_in_command("/tmp/some-sockets") == frozenset()
+    assert with_sockets_in(Path("/tmp/some")) == frozenset()
+
+
+def test_the_beginning_of_a_folders_name_is_not_the_folder(tmp_path: Path) -> None:
+    """A user of the dev box makes folders that are called like the beginning of another's."""
+    folder = tmp_path / "pai-ssh-10.20.30-abc"
+    code = "import time; print('up', flush=True); time.sleep(60)"
+    words = ["ssh", "-c", code, f"ControlPath={folder}/x"]
+    with subprocess.Popen(words, executable=sys.executable, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "up\n"
+        try:
+            assert with_sockets_in(tmp_path / "pai-ssh-10.20.30") == frozenset()
+            assert with_sockets_in(folder) == {child.pid}
+        finally:
+            child.kill()

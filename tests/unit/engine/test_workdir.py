@@ -100,6 +100,19 @@ def test_folder_of_another_container_is_left_over_after_a_day_only(tmp_path: Pat
     assert folder in left_overs(tmp_path)
 
 
+def test_folders_of_other_users_are_none_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user of the dev box makes them, so that root's run ends somebody's connections."""
+    long_ago = time.time() - 3 * 86400
+    folder, link = tmp_path / "pai-ssh-1.1.1-abc", tmp_path / "pai-ssh-1.1.1-link"
+    folder.mkdir()
+    link.symlink_to(folder)
+    os.utime(folder, (long_ago, long_ago))
+    monkeypatch.setattr("pai_install.engine.workdir._SOCKETS", tmp_path)
+    assert left_overs(tmp_path / "work") == (folder,)
+    monkeypatch.setattr("pai_install.engine.workdir.os.geteuid", lambda: os.getuid() + 1)
+    assert left_overs(tmp_path / "work") == ()
+
+
 def made_environment(environ: dict[str, str], tmp_path: Path) -> dict[str, str]:
     return environment(
         environ,

@@ -87,6 +87,12 @@ def test_what_was_made_is_reported_and_recorded(spec: LabSpec, steps: Steps) -> 
     assert [one.name for one in record.of(Kind.KEY_PAIR)] == [str(spec.key_file)]
 
 
+def test_its_key_is_nobody_elses_and_in_no_repository(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec)
+    assert spec.state_dir.stat().st_mode & 0o777 == 0o700
+    assert (spec.state_dir / ".gitignore").read_text() == "*\n"
+
+
 def test_host_keys_are_published(spec: LabSpec, steps: Steps) -> None:
     bring_up(spec)
     assert "172.30.79.11,[172.30.79.11]:22,one ssh-ed25519 one\n" in spec.known_hosts.read_text()

@@ -219,6 +219,18 @@ def test_down_finds_the_labs_of_a_site_whatever_its_files_say_now(labs: Path, sp
     assert [path.name for path in labs.iterdir() if path.is_dir()] == ["172-30-2-0"]
 
 
+def test_credentials_of_the_cluster_go_with_its_lab(labs: Path, spec: LabSpec, bare: Any) -> None:
+    spec.state_dir.mkdir(parents=True, exist_ok=True)
+    kubeconfig = spec.state_dir / "kubeconfig"
+    kubeconfig.write_text("x")
+    written(labs, LabRecord("a", "/other/.pai", (Resource(Kind.FOLDER, str(labs / "a")),)))
+    assert down(spec) == ()
+    assert kubeconfig.exists(), "that of a cluster of real machines"
+    written(labs, LabRecord("b", str(spec.state_dir), (Resource(Kind.FOLDER, str(labs / "b")),)))
+    assert down(spec) == (f"folder {labs}/b", f"file {kubeconfig}")
+    assert not kubeconfig.exists()
+
+
 def test_a_removal_that_was_cut_short_is_finished(labs: Path, spec: LabSpec, bare: Any) -> None:
     (labs / "172-30-79-0.removed/one").mkdir(parents=True)
     assert down_site(spec.state_dir) == ()

@@ -7,6 +7,7 @@ import io
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -120,3 +121,15 @@ def test_interrupted_run_goes_on_where_it_stopped(artifacts: Run, tmp_path: Path
     with pytest.raises(ModuleFailedError):
         artifacts(good, bad)
     assert not artifacts(good)["changed"]
+
+
+@pytest.mark.parametrize("limits", [{"LARGEST": 10}, {"HEAD_START_S": -1e9}])
+def test_download_ends_in_size_and_time(
+    library: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limits: dict[str, float]
+) -> None:
+    loaded = library("pai_artifacts")
+    for name, value in limits.items():
+        monkeypatch.setattr(loaded, name, value)
+    downloads = loaded.Downloads(SimpleNamespace(params={"timeout": 5}), str(tmp_path))
+    with pytest.raises(OSError, match=r"longer than|slower than"):
+        downloads.copy(binary(tmp_path, b"x" * 100)["url"], str(tmp_path / "got"))

@@ -74,3 +74,13 @@ def test_password_that_is_not_there_is_told_before_anything_is_fetched(
     monkeypatch.setattr(environment, "site_components", lambda *_: pytest.fail("components were fetched"))
     with pytest.raises(PaiError, match="PAI_TEST_UNSET is not set"):
         ProductEnvironment().inventory(load_site(folder).site, state_of(folder), print)
+
+
+def test_without_components_it_is_said_what_is_known(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(*_: Any, **__: Any) -> ComponentSet:
+        raise PaiError("cannot be downloaded", details="timed out")
+
+    monkeypatch.setattr("pai_install.components.fetch.fetch", fetch)
+    with pytest.raises(PaiError) as caught:
+        environment.site_components(site, print)
+    assert caught.value.details.startswith("timed out\nthe site itself is valid: 1 control plane")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,13 @@ def test_secrets_are_not_shown(text: str) -> None:
 )
 def test_names_of_files_are_no_secrets(line: str) -> None:
     assert f"1 | {line}" in annotated(line + "\n")
+
+
+@pytest.mark.parametrize("letter", ["a", "x.", "a_pass", "a ", "a:", '"', "a: "])
+def test_long_lines_take_their_time_only_once(letter: str) -> None:
+    begin = time.process_time()
+    annotated(f"no_proxy: '{letter * (100_000 // len(letter))}'\n")
+    assert time.process_time() - begin < 10  # 60 s and more where every end of a word was tried
 
 
 def test_password_from_shows_where_it_comes_from() -> None:

@@ -61,8 +61,8 @@ def test_a_key_inside_is_at_its_own_place(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("a: |\n  k: [1\n", (3, 1)),
-        ("a: 'k: [1'\n", (1, 10)),
+        ("a: |\n  k: [1\n", (2, 6)),
+        ("a: 'k: [1'\n", (1, 8)),
         ("a: 'none'\n", (1, 5)),
         ("a: none\n", (1, 4)),
         ("a: |\n  k: v\n  k: w\n", (3, 3)),

@@ -9,7 +9,9 @@ import pytest
 
 from pai_install.errors import ExitCode
 from pai_install.site import Site, SiteInvalid, load_site
+from pai_install.site.annotate import annotate
 from pai_install.site.load import read_site
+from pai_install.site.reader import MAX_BYTES
 from tests.unit.site.sites import CONFIG, LAYOUT, large_layout, write_site
 
 REPOSITORY = Path(__file__).parents[3]
@@ -213,3 +215,40 @@ def test_an_old_site_is_sent_to_migrate(tmp_path: Path, name: str, version: str)
     assert remedies == {
         f"this is a site of OpenPAI {version}: pai-install migrate OLD --site NEW turns it into a current one"
     }
+
+
+def test_other_spelling_of_the_services_file_is_told(tmp_path: Path) -> None:
+    (write_site(tmp_path) / "services-configuration.yml").write_text("grafana: {}\n")
+    reading = read_site(tmp_path)
+    assert reading.site is not None
+    assert [(p.severity, p.message) for p in reading.problems] == [
+        ("warning", "does not exist, and services-configuration.yml is not read")
+    ]
+
+
+def test_link_to_no_services_file_is_an_error(tmp_path: Path) -> None:
+    (write_site(tmp_path) / "services-configuration.yaml").symlink_to("services-configuration.yaml")
+    assert [problem.code for problem in read_site(tmp_path).problems] == ["site.no-file"]
+
+
+def test_folder_that_cannot_be_entered_is_an_invalid_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: object, *_words: object, **_more: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    write_site(tmp_path, services="grafana: {}\n")
+    monkeypatch.setattr(Path, "stat", refuse)
+    assert {problem.message for problem in read_site(tmp_path).problems} == {"cannot be read: Permission denied"}
+
+
+def test_file_that_is_too_large_names_the_limit(tmp_path: Path) -> None:
+    write_site(tmp_path, config=b"#" * (MAX_BYTES + 1))
+    [problem] = read_site(tmp_path).problems
+    assert problem.message.endswith(" MiB, the limit for a file of a site")
+
+
+def test_many_unknown_keys_are_told_in_time(tmp_path: Path) -> None:
+    write_site(tmp_path, config=CONFIG + "".join(f"kubelet_cfg{number}: 1\n" for number in range(500)))
+    reading = read_site(tmp_path)
+    remedies = [problem.remedy for problem in reading.problems]
+    assert (len(remedies), sum(map(bool, remedies))) == (500, 100)
+    assert list(annotate(reading.sources["config.yaml"]))

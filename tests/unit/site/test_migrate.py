@@ -113,7 +113,7 @@ def test_lines_that_name_no_machine_are_placed(tmp_path: Path) -> None:
     assert [(Path(p.file).name, p.line, p.code) for p in caught.value.problems] == [
         ("master.csv", 2, "site.csv"),
         ("worker.csv", 1, "site.encoding"),
-        ("config", 2, "site.syntax"),
+        ("config", 1, "site.syntax"),
     ]
 
 

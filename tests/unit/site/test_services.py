@@ -186,7 +186,7 @@ def test_hiveds_configuration_may_be_a_mapping(tmp_path: Path) -> None:
     ],
 )
 def test_unknown_keys_are_warnings_with_the_nearest_name(tmp_path: Path, text: str, path: str, remedy: str) -> None:
-    [problem] = problems(tmp_path, text + "\n")
+    [problem] = [found for found in problems(tmp_path, text + "\n") if found.code != "site.missing"]
     assert (problem.path, problem.severity, problem.code) == (path, "warning", "site.unknown-key")
     assert problem.remedy == remedy
 

@@ -54,7 +54,10 @@ def test_what_is_not_written_is_called_a_default(tmp_path: Path) -> None:
 
 def test_hived_is_spoken_of_on_openpai_sites_only(tmp_path: Path) -> None:
     assert "HiveD scheduler" not in said(tmp_path / "new")
-    assert said(tmp_path / "old", "docker_image_tag: v1.8.0\n")["HiveD scheduler"] == ("on", True)
+    assert said(tmp_path / "old", "docker_image_tag: v1.8.0\n")["HiveD scheduler"] == (
+        "asked for, not set up by this version",
+        True,
+    )
 
 
 def test_the_headline_counts_devices_of_present_workers(tmp_path: Path) -> None:

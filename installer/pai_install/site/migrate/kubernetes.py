@@ -10,7 +10,7 @@ from pai_install.site.migrate.folder import OldFolder
 
 KUBERNETES = "kubernetes-configuration.yaml"
 _IMAGES = "images come from component_source, in the versions that belong to kubernetes_version"
-_BALANCED = "every machine finds the control planes by itself, at port 6443"
+_BALANCED = "every machine reaches the control planes by itself"
 _DROPPED = {
     "cluster-dns": "pods ask CoreDNS, which asks the machines' own name servers",
     "load-balance-ip": _BALANCED,

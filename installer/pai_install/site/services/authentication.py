@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from pai_install.site.document import Entries
 from pai_install.site.scalars import invalid, read_text, shown
 from pai_install.site.services.openpai import Service
-from pai_install.site.services.section import Flag, Hidden, KebabSection, ListOf, Section, Whole, Word, Words, choice
+from pai_install.site.services.section import (
+    Flag,
+    Hidden,
+    KebabSection,
+    ListOf,
+    Section,
+    Whole,
+    Word,
+    Words,
+    choice,
+    tell_missing,
+)
 
 
 def _read_group_name(value: object) -> str:
@@ -42,6 +54,13 @@ class Extension(Section):
 
 class Group(Section):
     """A group of people."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_name(cls, data: object, info: ValidationInfo) -> object:
+        """Warns of a group without a name."""
+        tell_missing(data, info, "groupname")
+        return data
 
     groupname: GroupName | None = None
     """Its name; letters, digits and '_'."""
@@ -97,6 +116,16 @@ class Aad(Section):
 
 class Authentication(Service):
     """authentication: people, groups and where they log in."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def has_directory(cls, data: object, info: ValidationInfo) -> object:
+        """Warns where a directory is asked for, and what leads to it is missing."""
+        if isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true":
+            tell_missing(data, info, "OIDC-type")
+            if data.get("OIDC-type") == "AAD":
+                tell_missing(data.get("AAD", data), info, "tenantID", "clientID", "clientSecret")
+        return data
 
     oidc: Flag = Field(default=False, alias="OIDC")
     """Log in at a directory (OpenID Connect) instead of with OpenPAI's own accounts."""

@@ -19,6 +19,7 @@ from pai_install.site.services.section import (
     Section,
     Whole,
     Word,
+    choice,
 )
 
 
@@ -52,8 +53,8 @@ class JobExporter(Service):
 
     port: Port = 9102
     """Where it listens on each machine."""
-    logging_level: Word | None = None
-    """DEBUG, INFO, WARNING or ERROR."""
+    logging_level: Annotated[str, choice("DEBUG", "INFO", "WARNING")] | None = None
+    """DEBUG, INFO or WARNING."""
     interface: Word | None = None
     """Network interfaces to measure, divided by commas."""
 

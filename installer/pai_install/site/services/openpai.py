@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
+from pai_install.site.document import Entries
 from pai_install.site.services.section import (
+    Count,
     Flag,
     Free,
     Hidden,
@@ -18,6 +20,7 @@ from pai_install.site.services.section import (
     Word,
     WordOrWords,
     choice,
+    tell_missing,
 )
 
 
@@ -50,6 +53,15 @@ class Common(KebabSection):
 class RestServer(Service):
     """rest-server: OpenPAI's API."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def has_admin(cls, data: object, info: ValidationInfo) -> object:
+        """Warns of half a login."""
+        login = ("default-pai-admin-username", "default-pai-admin-password")
+        if isinstance(data, Entries) and any(data.get(key) for key in login):
+            tell_missing(data, info, *login)
+        return data
+
     server_port: Port = 9186
     default_pai_admin_username: Word | None = None
     default_pai_admin_password: Hidden | None = None
@@ -62,7 +74,7 @@ class RestServer(Service):
     """First port that a job may ask for."""
     schedule_port_end: Port = 40000
     """The port behind the last one that a job may ask for."""
-    debugging_reservation_seconds: Whole | None = None
+    debugging_reservation_seconds: Count | None = None
     enable_priority_class: Flag | None = None
     sql_max_connection: Whole | None = None
     hived_computing_device_envs: WordOrWords | None = None

@@ -31,13 +31,10 @@ from pai_install.site.scalars import (
     shown,
 )
 from pai_install.site.secret import SECRET_SCHEMA, read_quiet_secret
-from pai_install.site.validate import did_you_mean
+from pai_install.site.validate import MAX_REMEDIES, did_you_mean
 
 _NUMBER: dict[str, Any] = {"type": ["integer", "string"]}
 _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}
-
-# looking for the nearest name takes its time: a mapping with more unknown keys is another file
-_REMEDIES = 100
 
 
 class Section(FrozenModel):
@@ -56,7 +53,7 @@ class Section(FrozenModel):
         known = keys_of(cls)
         if isinstance(data, Entries) and isinstance(info.context, Document):
             for number, key in enumerate(sorted(data.keys() - known)):
-                remedy = did_you_mean(key, known) if number < _REMEDIES else ""
+                remedy = did_you_mean(key, known) if number < MAX_REMEDIES else ""
                 cls.tell_unknown(info.context, (*data.path, key), remedy)
         return {key: value for key, value in data.items() if key in known and value is not None and value != ""}
 
@@ -70,6 +67,15 @@ class Section(FrozenModel):
         """The keys that the file has, as written there, in the model's order."""
         fields = type(self).model_fields.items()
         return tuple(info.alias or name for name, info in fields if name in self.model_fields_set)
+
+
+def tell_missing(data: object, info: ValidationInfo, *keys: str) -> None:
+    """Warns of keys without which OpenPAI's own services did not start; a model's before-validator has both."""
+    if isinstance(data, Entries) and isinstance(info.context, Document):
+        for key in keys:
+            if data.get(key) in (None, ""):
+                message = f"{key} is missing: OpenPAI needs it"
+                info.context.add(data.path, "site.missing", message, "add it", severity="warning")
 
 
 def _kebab(name: str) -> str:

@@ -1,0 +1,26 @@
+"""An inventory that others may read: without the passwords of machines, and no login in any address. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pai_install.site.problem import without_login
+
+_PASSWORDS = frozenset({"ansible_password", "ansible_become_password"})
+# a template of ours: Ansible ends with this sentence where a play needs the value
+LEFT_OUT = "{{ undef(hint='left out as a secret: pai-install inventory --show-secrets prints it') }}"
+
+
+def without_secrets(value: Any) -> Any:  # noqa: ANN401 - any plain value, as `literal` makes it
+    """The value without passwords; a text that holds a login becomes one that Ansible refuses with a hint."""
+    match value:
+        case str():
+            return LEFT_OUT if any(without_login(word) != word for word in value.split()) else value
+        case Mapping():
+            kept = {key: without_secrets(entry) for key, entry in value.items() if key not in _PASSWORDS}
+            return LEFT_OUT if list(kept.values()) == [LEFT_OUT] and "__ansible_unsafe" in kept else kept
+        case list() | tuple():
+            return [without_secrets(entry) for entry in value]
+        case _:
+            return value

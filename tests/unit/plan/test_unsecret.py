@@ -1,0 +1,24 @@
+"""An inventory for everybody's eyes: no password, no login; what is left out is never taken for a value."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_install.plan.literal import literal
+from pai_install.plan.unsecret import LEFT_OUT, without_secrets
+
+
+def test_passwords_are_gone() -> None:
+    assert without_secrets({"ansible_password": "x", "a": [{"ansible_become_password": "y", "b": 1}]}) == {
+        "a": [{"b": 1}]
+    }
+
+
+@pytest.mark.parametrize("address", ["http://u:p@proxy:3128", 'http://u:"p@proxy', "a b:c@d"])
+def test_login_in_an_address_is_refused_by_ansible(address: str) -> None:
+    assert without_secrets(literal({"proxy": {"http": address}})) == {"proxy": {"http": LEFT_OUT}}
+
+
+@pytest.mark.parametrize("value", ["registry/x:1@sha256:abc", "user@host", "-o A=b", 3, None, True])
+def test_other_values_stay(value: object) -> None:
+    assert without_secrets(literal([value])) == literal([value])
