@@ -51,7 +51,7 @@ lint-style:
 	yamllint --strict .
 
 unit: venv ## the fast tests alone
-	pytest -q $(SHARED) tests/unit tests/golden tests/contract
+	pytest -q $(SHARED) tests/unit tests/golden tests/contract -m "not soak"
 
 test: lint ## everything: linters, then all tests with the lab's end-to-end runs (root)
 	pytest -v $(SHARED) tests -m "not soak"
