@@ -159,9 +159,9 @@ def _parse(source: str, output: str) -> Iterable[JsonObject]:
         try:
             item, place = decoder.raw_decode(output, place)
         except (ValueError, RecursionError) as error:
-            raise PaiError(f"{source} gave no JSON: {error}", details=plain_text(output[:400])) from error
+            raise PaiError(f"{source} returned no JSON: {error}", details=plain_text(output[:400])) from error
         if not isinstance(item, dict):
-            raise PaiError(f"{source} gave no object", details=plain_text(output[:400]))
+            raise PaiError(f"{source} returned no JSON object", details=plain_text(output[:400]))
         found.append(plain(item))
         place += len(output[place:]) - len(output[place:].lstrip())
     return found

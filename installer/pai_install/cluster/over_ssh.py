@@ -212,7 +212,7 @@ def _answers(host: str, done: proc.Completed, calls: Sequence[Call]) -> tuple[An
             return _unpacked(packed.split()[0], len(calls))
         except (binascii.Error, zlib.error, ValueError, KeyError, TypeError, IndexError, RecursionError):
             pass  # cut off, or something else wrote there: lost
-    why = plain_text(done.stderr.strip()[-400:]) or f"exit status {done.returncode}, and no word"
+    why = plain_text(done.stderr.strip()[-400:]) or f"exit status {done.returncode} without a message"
     if remote.BEGIN not in done.stdout or all(call.reads for call in calls):
         return why
     raise PaiError(

@@ -272,7 +272,7 @@ def test_bundle_escape_by_a_link_is_refused(tmp_path: Path) -> None:
             member.type, member.linkname, member.size = tarfile.SYMTYPE, "/etc/passwd", 0
 
     members = {"bundle.json": index("key"), "key/files/runc": b"", "key/entry.json": record(b"")}
-    with pytest.raises(PaiError, match="files/runc of runc is not what was put in"):
+    with pytest.raises(PaiError, match="files/runc of runc does not match the digest in its index"):
         unpacked(made(tmp_path / "x.tar", members, link), tmp_path / "there")
 
 
@@ -306,5 +306,5 @@ def test_cache_poison_a_bundle_never_stands_for_another_bundle(bundle: Path, tmp
         theirs = handle.read()
     members = {"bundle.json": index(key), f"{key}/entry.json": theirs, f"{key}/files/runc": PROGRAM}
     members[f"{key}/./entry.json"] = record(PROGRAM)
-    with pytest.raises(PaiError, match=r"entry\.json of runc is not what was put in"):
+    with pytest.raises(PaiError, match=r"entry\.json of runc does not match the digest in its index"):
         unpacked(made(tmp_path / "evil.tar", members), tmp_path / "there")

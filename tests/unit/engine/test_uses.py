@@ -124,7 +124,7 @@ def test_fix_in_what_records_changes_the_roles_that_record(copied: Path) -> None
 def test_fix_in_a_module_changes_the_roles_that_use_it(copied: Path) -> None:
     assert changed(copied, "playbooks/library/pai_kernel.py") == {"base"}
     assert changed(copied, "playbooks/library/pai_service.py") == {
-        *("time_sync", "container_runtime", "kubernetes_node", "api_proxy", "component_store"),
+        *("time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding", "component_store"),
     }
 
 
