@@ -41,6 +41,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_cluster_settings import node_name, running_settings
 from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, node_facts, pod_facts
+from ansible.module_utils.pai_in_use import cni_files, dropped_forwarding, gpu_containers, stops_with_containerd
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
@@ -171,6 +172,12 @@ def main() -> None:
         "certificates": certificates(module.run_command),
         "services": services(module.params["units"]),
         "docker": docker(),
+        "in_use": {
+            "docker_stops_with_containerd": stops_with_containerd(),
+            "gpu_containers": gpu_containers(),
+            "dropped_forwarding": dropped_forwarding(),
+            "cni_files": cni_files(),
+        },
         "roles": roles(),
     }
     if os.path.exists(ADMIN_CONF):

@@ -38,12 +38,32 @@ def _of_role(role: str, wanted: Mapping[str, str], seen: Observed) -> Iterator[s
         yield from (f"may restart {unit}" for unit in record.readers if unit not in (*sure, *record.restarts))
 
 
-def impact(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> tuple[str, ...]:
-    """How Docker's running containers are affected; variables: those of the roles on this machine."""
-    if not seen.docker.containers or not any(word.endswith(f" {DOCKER}") for word in found):
-        return ()
-    count = seen.docker.containers
-    them, keep = ("1 running container", "keeps") if count == 1 else (f"{count} running containers", "keep")
-    if variables.get("container_runtime_live_restore", True):
-        return (f"{them} of Docker {keep} running: live-restore is turned on first",)
-    return (f"{them} of Docker will stop: the site says docker_live_restore: false",)
+def impact(
+    roles: tuple[str, ...], found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed
+) -> tuple[str, ...]:
+    """What that means for what is in use on the machine; found: the effects, variables: those of the roles there."""
+    return (*_on_containers(found, variables, seen), *_on_networks(roles, seen))
+
+
+def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    count, gpus = seen.docker.containers, seen.in_use.gpu_containers
+    if count and any(word.endswith(f" {DOCKER}") for word in found):
+        them, keep = ("1 running container", "keeps") if count == 1 else (f"{count} running containers", "keep")
+        if variables.get("container_runtime_live_restore", True):
+            yield f"{them} of Docker {keep} running: live-restore is turned on first"
+            if seen.in_use.docker_stops_with_containerd:
+                yield "Docker's unit stops while containerd restarts, and starts again with it"
+        else:
+            yield f"{them} of Docker will stop: the site says docker_live_restore: false"
+    if gpus and found:
+        them = "1 container has" if gpus == 1 else f"{gpus} containers have"
+        yield f"{them} an NVIDIA device open: systemd reloads its units, which may take the device away"
+
+
+def _on_networks(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:
+    if "pod_forwarding" in roles and "pod_forwarding" not in seen.roles and seen.in_use.dropped_forwarding:
+        chains = ", ".join(seen.in_use.dropped_forwarding)
+        yield f"the firewall drops what the machine forwards ({chains}): packets of pods are accepted there"
+    if "container_runtime" in roles and "container_runtime" not in seen.roles and seen.in_use.cni_files:
+        files = ", ".join(seen.in_use.cni_files)
+        yield f"containerd no longer reads /etc/cni/net.d ({files})"

@@ -124,6 +124,20 @@ class ClusterFacts(BaseModel):
     pods: tuple[PodFacts, ...] = ()
 
 
+class InUse(BaseModel):
+    """What an installation could disturb.
+
+    gpu_containers: containers of Docker that have an NVIDIA device open. dropped_forwarding: chains that drop what is
+    forwarded. cni_files: configurations of pod networks in /etc/cni/net.d.
+    """
+
+    model_config = ConfigDict(frozen=True)
+    docker_stops_with_containerd: bool = False
+    gpu_containers: Count = 0
+    dropped_forwarding: tuple[Text, ...] = ()
+    cni_files: tuple[Text, ...] = ()
+
+
 class Observed(BaseModel):
     """One machine, as module pai_facts saw it. Plans read it here, roles and filters as `ansible_facts.pai`.
 
@@ -149,6 +163,7 @@ class Observed(BaseModel):
     certificates: tuple[Certificate, ...] = ()
     services: tuple[Text, ...] = ()
     docker: DockerFacts = DockerFacts()
+    in_use: InUse = InUse()
     roles: Mapping[Text, RoleRecord] = Field(default_factory=dict)
     cluster: ClusterFacts | None = None
 

@@ -110,8 +110,9 @@ def _planned(
         found = reasons(phase, wanted, observed[host]) or (("asked for",) if asked_for else ())
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
-            touched = effects(phase.records(observed[host].roles), wanted, observed[host])
-            steps.append(HostStep(host, found, touched, impact(touched, variables, observed[host])))
+            roles = phase.records(observed[host].roles)
+            touched = effects(roles, wanted, observed[host])
+            steps.append(HostStep(host, found, touched, impact(roles, touched, variables, observed[host])))
     if not steps:
         return None
     return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)

@@ -89,18 +89,18 @@ def test_settings_say_of_docker_what_the_plan_says(site: Site) -> None:
     ],
 )
 def test_running_containers_are_remarked_on(variables: dict[str, Any], words: str) -> None:
-    assert impact(("restarts docker.service",), variables, BUSY) == (words,)
+    assert impact((), ("restarts docker.service",), variables, BUSY) == (words,)
 
 
 def test_one_container_is_spoken_of_as_one() -> None:
     one = BUSY.model_copy(update={"docker": DockerFacts(containers=1)})
     words = ("1 running container of Docker keeps running: live-restore is turned on first",)
-    assert impact(("restarts docker.service",), {}, one) == words
+    assert impact((), ("restarts docker.service",), {}, one) == words
 
 
 def test_no_remark_where_docker_is_left_alone() -> None:
-    assert impact(("restarts chrony.service",), {}, BUSY) == ()
-    assert impact(("restarts docker.service",), {}, Observed(hostname="one")) == ()
+    assert impact((), ("restarts chrony.service",), {}, BUSY) == ()
+    assert impact((), ("restarts docker.service",), {}, Observed(hostname="one")) == ()
 
 
 def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> None:
@@ -116,3 +116,30 @@ def test_converged_machines_have_no_effects(site: Site, inventory: Inventory) ->
     plan = make_plan(site, inventory, converged(inventory), phases=("runtime",))
     assert [step for phase in plan.steps for step in phase.hosts if step.effects] == []
     assert isinstance(plan.steps[0].hosts[0], HostStep)
+
+
+IN_USE = {
+    "docker_stops_with_containerd": True,
+    "gpu_containers": 1,
+    "dropped_forwarding": ("iptables FORWARD",),
+    "cni_files": ("87-podman-bridge.conflist",),
+}
+
+
+def test_everything_that_is_in_use_is_named() -> None:
+    """An old Docker, a container with a GPU, a firewall that drops, a pod network of others: before the first run."""
+    seen = Observed.model_validate({"hostname": "one", "docker": {"containers": 1}, "in_use": IN_USE})
+    restarts = ("restarts containerd.service", "restarts docker.service")
+    assert impact(("container_runtime", "pod_forwarding"), restarts, {}, seen) == (
+        "1 running container of Docker keeps running: live-restore is turned on first",
+        "Docker's unit stops while containerd restarts, and starts again with it",
+        "1 container has an NVIDIA device open: systemd reloads its units, which may take the device away",
+        "the firewall drops what the machine forwards (iptables FORWARD): packets of pods are accepted there",
+        "containerd no longer reads /etc/cni/net.d (87-podman-bridge.conflist)",
+    )
+
+
+def test_what_was_dealt_with_is_not_named_again() -> None:
+    roles = {"container_runtime": {}, "pod_forwarding": {}}
+    seen = Observed.model_validate({"hostname": "one", "roles": roles, "in_use": IN_USE})
+    assert impact(("container_runtime", "pod_forwarding"), (), {}, seen) == ()

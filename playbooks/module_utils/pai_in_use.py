@@ -1,0 +1,86 @@
+"""What is in use on a machine that an installation could disturb: containers, GPUs, firewalls, networks of others."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import subprocess
+
+from ansible.module_utils.pai_machine import read
+
+# of Docker with systemd (docker-ID.scope) and without (/docker/ID)
+DOCKER_CGROUP = re.compile(r"docker[-/]([0-9a-f]{12,64})")
+CNI_FOLDER = "/etc/cni/net.d"
+
+
+def stops_with_containerd() -> bool:
+    """Whether Docker's unit stops when containerd restarts, as those of Docker before 23."""
+    shown = _output(["systemctl", "show", "docker.service", "--property=Requires,BindsTo"])
+    return bool(re.search(r"^(?:Requires|BindsTo)=.*\bcontainerd\.service\b", shown, re.MULTILINE))
+
+
+def gpu_containers(proc: str = "/proc") -> int:
+    """How many containers of Docker have an NVIDIA device open.
+
+    A reload of systemd may take the device away from a container that got it by a hook of Docker.
+    """
+    found = set()
+    for path in glob.glob(proc + "/[0-9]*/cgroup"):
+        owner = DOCKER_CGROUP.search(read(path))
+        if owner and owner.group(1) not in found and _holds_gpu(os.path.dirname(path)):
+            found.add(owner.group(1))
+    return len(found)
+
+
+def _holds_gpu(process: str) -> bool:
+    for link in glob.glob(process + "/fd/*"):
+        try:
+            target = os.readlink(link)
+        except OSError:
+            continue  # closed meanwhile
+        if target.startswith("/dev/nvidia"):
+            return True
+    return False
+
+
+def dropped_forwarding() -> list[str]:
+    """Chains that drop what the machine forwards: "iptables FORWARD", "TABLE CHAIN" of nftables.
+
+    Asked only where a filter is loaded, as asking would load it.
+    """
+    chains = []
+    if os.path.isdir("/sys/module/nf_tables") or os.path.exists("/proc/net/netfilter/nfnetlink_log"):
+        chains = dropping_chains(_output(["nft", "--terse", "list", "chains"]))
+    if "filter" in read("/proc/net/ip_tables_names").split():
+        rules = _output(["iptables-legacy", "--list-rules", "FORWARD"])
+        chains += ["iptables FORWARD"] if re.search(r"^-P FORWARD DROP", rules, re.MULTILINE) else []
+    return chains
+
+
+def dropping_chains(text: str) -> list[str]:
+    """Those of `nft list chains` that filter forwarded packets of IPv4 and drop by default."""
+    found, table, chain = [], "", ""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["table"]:
+            table = " ".join(words[1:3])
+        elif words[:1] == ["chain"]:
+            chain = words[1]
+        elif "hook forward" in line and "policy drop" in line and table.split()[0] in ("ip", "inet"):
+            found.append("iptables FORWARD" if (table, chain) == ("ip filter", "FORWARD") else f"{table} {chain}")
+    return found
+
+
+def cni_files() -> list[str]:
+    """Configurations of pod networks in the distribution's folder: of others, or of an earlier cluster."""
+    names = [os.path.basename(path) for path in glob.glob(CNI_FOLDER + "/*")]
+    return sorted(name for name in names if name.endswith((".conf", ".conflist", ".json")))
+
+
+def _output(argv: list[str]) -> str:
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode(errors="replace")
