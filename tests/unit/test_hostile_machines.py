@@ -79,15 +79,21 @@ def mutated(value: Any, random: Random) -> Any:
     return result
 
 
+def _odd(random: Random) -> Any:
+    """One of them, a copy: what is inside may be changed next."""
+    found = random.choice(ODD)
+    return json.loads(json.dumps(found)) if isinstance(found, (list, dict)) else found
+
+
 def _changed(value: Any, random: Random) -> Any:
     inside = isinstance(value, (dict, list)) and value
     if not inside or random.random() < 0.08:
-        return random.choice(ODD)
+        return _odd(random)
     key = random.choice(list(value)) if isinstance(value, dict) else random.randrange(len(value))
     if random.random() < 0.1:
         del value[key]
     elif isinstance(value, dict) and random.random() < 0.05:
-        value[random.choice(["", "\x1b[2J", "ghost", "__class__", "cluster", "remedy", "9" * 300])] = random.choice(ODD)
+        value[random.choice(["", "\x1b[2J", "ghost", "__class__", "cluster", "remedy", "9" * 300])] = _odd(random)
     else:
         value[key] = _changed(value[key], random)
     return value

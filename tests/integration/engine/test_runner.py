@@ -87,7 +87,7 @@ def test_limit_and_extra_variables_reach_ansible_and_the_users_settings_do_not(
     assert "MY_OWN_SETTING" not in seen
     assert "ANSIBLE_FORKS" not in seen
     assert seen["ANSIBLE_INJECT_FACT_VARS"] == "False"
-    assert events[1].result["msg"] == "said 2"
+    assert events[1].result["msg"] == "said {{ 1 + 1 }}", "site-template: text is text"
 
 
 def test_facts_of_one_run_serve_the_next(engine: RunnerEngine, bench: Any) -> None:

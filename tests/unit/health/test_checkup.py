@@ -115,6 +115,18 @@ def test_layout_is_compared_with_the_machine(checkup: Make) -> None:
     assert (finding.verdict, finding.expected) == (Verdict.FAIL, "2 (layout)")
 
 
+def test_a_worker_says_nothing_of_the_clusters_nodes(checkup: Make) -> None:
+    """hostile-facts: it would drain another one, or hide that a node is gone."""
+    lie = {"rc": 0, "stdout": 'gpu-02\t\t{"nvidia.com/gpu": "0"}\t{"nvidia.com/gpu": "0"}\tFalse\n'}
+    liar = document(healthy(2, "gpu-01"))
+    liar["commands"]["kubernetes_nodes"] = lie
+    honest = document(healthy(2, "gpu-02"))
+    machines, _ = checkup(answer("gpu-01", liar), answer("gpu-02", honest))
+    without, _ = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))), answer("gpu-02", honest))
+    found = [item for item in machines.run(Request()).findings if item.subject == "gpu-02"]
+    assert found == [item for item in without.run(Request()).findings if item.subject == "gpu-02"]
+
+
 def test_limit_asks_only_those_and_refuses_strangers(checkup: Make) -> None:
     machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
     assert [machine.name for machine in machines.run(Request(limit=("gpu-01",))).machines] == ["gpu-01"]

@@ -108,6 +108,8 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
     facts: list[MachineFacts] = []
     nodes: dict[str, Node] | None = None
     gap = ""
+    # of the cluster only the layout's control planes are believed; evidence from a file may come without a layout
+    witnesses = {name for name, expected in knowledge.expected.items() if expected.control_plane}
     for item in evidence:
         view = machine_view(item, knowledge)
         findings = tuple(judge_machine(view))
@@ -115,8 +117,8 @@ def evaluate(evidence: Iterable[Evidence], knowledge: Knowledge) -> list[Machine
         reports.append(
             MachineReport(view.name, view.expected.sku, item.collected_at, findings, snapshot_of(view, findings))
         )
-        if knowledge.expected and not view.expected.control_plane:
-            continue  # of the cluster only the layout's control planes are asked
+        if witnesses and view.name not in witnesses:
+            continue
         if view.available("kubernetes_nodes"):
             nodes = (nodes or {}) | parse_kubernetes_nodes(item.commands["kubernetes_nodes"].stdout)
         else:
