@@ -103,9 +103,14 @@ def _known() -> frozenset[str]:
     return frozenset(name for model in (Settings, LayoutFile, MachineEntry, SshEntry) for name in keys_of(model))
 
 
+@cache
+def _known_secrets() -> tuple[str, ...]:
+    return tuple(filter(_names_secret, sorted(_known())))
+
+
 def _misspelt_secret(key: str) -> bool:
     """Whether of all known keys one that holds a secret is the most like this one."""
-    if key in _known() or not is_near(key, filter(_names_secret, _known())):
+    if key in _known() or not is_near(key, _known_secrets()):
         return False
     return _names_secret(nearest(key, _known()))
 

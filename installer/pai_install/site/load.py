@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +54,23 @@ def load_site(directory: Path) -> LoadedSite:
 
 def read_site(directory: Path) -> SiteReading:
     """Reads and checks the site in `directory`; never raises for anything that is wrong with it."""
+    with _no_collection():
+        return _read_site(directory)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the collector, which would look through millions of values again and again that all stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _read_site(directory: Path) -> Reading:
     layout_source = read_document(directory / LAYOUT)
     config_source = read_document(directory / CONFIG)
     sources = {LAYOUT: layout_source, CONFIG: config_source}

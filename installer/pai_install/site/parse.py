@@ -17,6 +17,8 @@ from pai_install.site.problem import YamlPath
 from pai_install.site.syntax import explain
 from pai_install.site.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
 
+# characters from which on a text goes through libyaml first
+LARGE = 256 * 1024
 _LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
 
 
@@ -63,7 +65,7 @@ class _Parser:
 
     def parse(self, text: str) -> Entries | None:
         """The mapping that the text is; None where it is none."""
-        node = None if self._too_deep(text) else self._compose(text)
+        node = None if self._too_deep(text) else self._compose_large(text) or self._compose(text)
         if node is None:
             return None
         try:
@@ -96,6 +98,13 @@ class _Parser:
                     self._tell("site.size", "is nested too deeply", self.at(index), "is it the right file?")
                     return True
         return False
+
+    def _compose_large(self, text: str) -> Node | None:
+        if len(text) <= LARGE:
+            return None
+        from pai_install.site import libyaml  # noqa: PLC0415 - PyYAML is for large sites only
+
+        return libyaml.compose(text)
 
     def _compose(self, text: str) -> Node | None:
         yaml = YAML(typ="safe", pure=True)

@@ -8,7 +8,7 @@ from pai_install.site.document import Document, Mark
 from pai_install.site.parse import parse_document, split_lines
 from pai_install.site.problem import printable
 
-MAX_BYTES = 4 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 # the files that only sites of these versions of OpenPAI have
 _OLD_SITES = {"v1.0 to v1.4": ("master.csv", "worker.csv"), "v0.x": ("cluster-configuration.yaml", "quick-start.yaml")}
 

@@ -113,10 +113,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 def is_near(word: str, known: Iterable[str]) -> bool:
     """Whether any of the known words may be the nearest to `word`; quicker than asking for it."""
-    matcher = difflib.SequenceMatcher()
-    matcher.set_seq2(word[:100])
+    letters = set(word)
     for candidate in known:
-        matcher.set_seq1(candidate)
+        if 3 * len(letters.intersection(candidate)) < 2 * len(set(candidate)):
+            continue
+        matcher = difflib.SequenceMatcher(None, candidate, word[:100])
         if matcher.real_quick_ratio() >= _NEAR and matcher.quick_ratio() >= _NEAR and matcher.ratio() >= _NEAR:
             return True
     return False
