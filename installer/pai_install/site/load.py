@@ -70,7 +70,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _read_site(directory: Path) -> Reading:
+def _read_site(directory: Path) -> SiteReading:
     layout_source = read_document(directory / LAYOUT)
     config_source = read_document(directory / CONFIG)
     sources = {LAYOUT: layout_source, CONFIG: config_source}

@@ -140,6 +140,6 @@ def test_everything_that_is_in_use_is_named() -> None:
 
 
 def test_what_was_dealt_with_is_not_named_again() -> None:
-    roles = {"container_runtime": {}, "pod_forwarding": {}}
+    roles: dict[str, dict[str, str]] = {"container_runtime": {}, "pod_forwarding": {}}
     seen = Observed.model_validate({"hostname": "one", "roles": roles, "in_use": IN_USE})
     assert impact(("container_runtime", "pod_forwarding"), (), {}, seen) == ()
