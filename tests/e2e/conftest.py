@@ -145,10 +145,15 @@ def founding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Founding]:
     assert traces(SUBNET) == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(founding: Founding) -> Cluster:
-    """The cluster that came of it; `quickstart` is the run that finished it."""
-    return founding.cluster
+    """The cluster that came of it, proven, whatever an earlier file left; `quickstart` is the run that finished it."""
+    cluster = founding.cluster
+    assert cluster.quickstart.returncode == 0, cluster.quickstart.stderr
+    if cluster.plan()["phases"]:
+        report = cluster.apply()
+        assert report["ok"], report["stderr"]
+    return cluster
 
 
 def found(site: Path) -> Founding:

@@ -43,14 +43,6 @@ def show(cluster: Cluster) -> Iterator[Show]:
         lab_gpu(cluster, machine, "healthy")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def proven_again(cluster: Cluster) -> Iterator[None]:
-    """A verification that found sick GPUs leaves the cluster unproven; the tests of other files expect it proven."""
-    yield
-    report = cluster.apply()
-    assert report["ok"], report["stderr"]
-
-
 def lab_gpu(cluster: Cluster, machine: str, state: str) -> None:
     """Has the stand-ins of a machine show that."""
     done = pai_install("lab", "gpu", "--site", str(cluster.site), machine, state)
