@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +11,6 @@ from . import existing
 from .conftest import EXISTING, LOST, Cluster, Founding
 
 pytestmark = pytest.mark.lab
-
-# its own program over HTTP
-SERVE = ("/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/")
 
 
 def test_the_plan_named_every_restart_before_the_first_run(founding: Founding) -> None:
@@ -111,22 +107,6 @@ def test_old_files_lie_beside_the_new_ones(cluster: Cluster) -> None:
         digest, path = line.split()
         kept = cluster.on(EXISTING, f"sha256sum {path}.*.pai-backup")
         assert digest in kept, path
-
-
-@pytest.fixture
-def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
-    """A pod on each of two workers that answers on port 8080: worker -> the pod's address."""
-    image = cluster.on(LOST, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
-    try:
-        for worker in (EXISTING, LOST):
-            place = json.dumps({"spec": {"nodeName": worker}})
-            words = ("--restart=Never", f"--overrides={place}", "--command", "--", *SERVE)
-            cluster.kubectl("run", f"on-{worker}", f"--image={image}", *words)
-        cluster.kubectl("wait", "--for=condition=Ready", f"pod/on-{EXISTING}", f"pod/on-{LOST}", "--timeout=120s")
-        where = "--output=jsonpath={.status.podIP}"
-        yield {worker: cluster.kubectl("get", "pod", f"on-{worker}", where) for worker in (EXISTING, LOST)}
-    finally:
-        cluster.kubectl("delete", "pod", f"on-{EXISTING}", f"on-{LOST}", "--ignore-not-found", "--grace-period=0")
 
 
 def test_pods_reach_each_other_although_the_firewall_drops(cluster: Cluster, pods: dict[str, str]) -> None:
