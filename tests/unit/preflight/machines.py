@@ -179,7 +179,7 @@ def installed(name: str) -> dict[str, Any]:
             "files": files,
             "authority": "00ff00ff00ff00ff",
             "etcd_entries": 1 if master else 0,
-            "cni": ["10-containerd-net.conflist"],
+            "cni": [],
             "other": [],
             "kubelet_running": True,
         },

@@ -86,7 +86,7 @@ def _authority(case: Case) -> str:
     id="pod-network",
     title="No other pod network is configured",
     reads="kubernetes: /etc/cni/net.d",
-    rule="WARN for any file there: containerd will not read it any more",
+    rule="WARN for any file there: containerd will no longer read it",
     source="containerd",
     remedy="nothing, unless something else than Kubernetes uses that network through containerd",
 )
