@@ -108,7 +108,7 @@ _BESIDE = ("docker-ce-cli", "docker-ee", "moby-engine", "moby-containerd", "nvid
     id="docker-packages",
     title="Docker, if installed, comes from the packages that docker_packages names",
     reads="packages; docker: a snap, dockerd and the package that it belongs to (dpkg --search)",
-    rule="FAIL for a snap, podman-docker, packages from the other source, or a dockerd of any other package or of none; "
+    rule="FAIL for a snap, podman-docker, packages from the other source, or a dockerd of another package or of none; "
     "WARN for packages that apt would remove, or that own daemon.json",
     remedy="set docker_packages in config.yaml to what is installed, or remove Docker on this machine first",
 )
