@@ -106,7 +106,7 @@ def _pem(values: Mapping[str, Any], name: str) -> str:
 
 
 def write_private(path: str, content: str) -> bool:
-    """Replaces a file of this box (0600) in one step; whether it was another, or open to others."""
+    """Replaces a file of the dev box (0600) in one step; whether it was another, or open to others."""
     wanted = content.encode()
     try:
         with open(path, "rb") as handle:
@@ -139,7 +139,7 @@ class ActionModule(ActionBase):
             content = kubeconfig(text, str(self._task.args["server"]))
         except (KubeconfigError, ValueError) as error:
             raise AnsibleActionFail(
-                f"{SOURCE} of this machine is not what kubeadm writes: {error}. Nothing of it was brought to this box. "
+                f"{SOURCE} of this machine is not what kubeadm writes: {error}. Nothing of it reached the dev box. "
                 "A kubeconfig can run programs where it is used, so look who changed it before you do anything else; "
                 "`kubeadm init phase kubeconfig admin` makes a new one once the file is moved away"
             ) from error

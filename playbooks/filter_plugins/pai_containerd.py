@@ -11,6 +11,7 @@ CRI_IMAGES = "io.containerd.cri.v1.images"
 CRI_RUNTIME = "io.containerd.cri.v1.runtime"
 CNI_PROGRAMS = "/opt/cni/bin"
 CNI_CONFIGURATION = "/etc/pai-install/cni"
+TOOLKIT_CONFIGURATION = "/etc/nvidia-container-runtime/config.toml"
 
 
 def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -93,6 +94,25 @@ def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
     return files
 
 
+def toolkit_config(text: str, *, everyone: bool) -> str:
+    """The NVIDIA toolkit's whole configuration: what is there, with who gets GPUs in it.
+
+    By itself the toolkit believes the environment of every container, and images of CUDA ask for all GPUs there. The
+    device plugin asks by mounts, which only who may mount folders of the machine can make.
+    Raises ValueError when the text is not TOML.
+    """
+    try:
+        document = tomlkit.parse(text)
+    except ValueError as error:
+        raise ValueError(f"{TOOLKIT_CONFIGURATION} is not valid TOML: {error}") from error
+    wanted = {
+        "accept-nvidia-visible-devices-envvar-when-unprivileged": everyone,
+        "accept-nvidia-visible-devices-as-volume-mounts": True,
+    }
+    _merge_table(document, wanted)
+    return tomlkit.dumps(document)
+
+
 class FilterModule:
     """What Ansible asks for."""
 
@@ -102,4 +122,5 @@ class FilterModule:
             "containerd_config": containerd_config,
             "containerd_patch": containerd_patch,
             "pai_registry_hosts": registry_hosts,
+            "toolkit_config": toolkit_config,
         }

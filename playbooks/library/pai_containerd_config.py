@@ -5,13 +5,18 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_containerd_config
-short_description: Read containerd's configuration, migrated to the installed version
+short_description: Read the configurations of containerd and of the NVIDIA toolkit
 description:
   - Returns the text of the configuration file; one of an older version is migrated by containerd itself.
+  - That of the toolkit is returned as it is.
   - Changes nothing.
 options:
   path: {description: The configuration file., type: path, default: /etc/containerd/config.toml}
   containerd: {description: The containerd to ask., type: path, default: /usr/local/bin/containerd}
+  toolkit:
+    description: The toolkit's configuration file.
+    type: path
+    default: /etc/nvidia-container-runtime/config.toml
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -22,6 +27,7 @@ EXAMPLES = r"""
 RETURN = r"""
 text: {description: TOML in the current version; empty without a file., type: str, returned: always}
 version: {description: Version of the configuration format., type: int, returned: always}
+toolkit: {description: TOML of the toolkit; empty without a file., type: str, returned: always}
 migrated: {description: Whether the file was of an older version., type: bool, returned: always}
 """
 
@@ -37,28 +43,35 @@ def format_version(text: str) -> int:
     return int(found.group(1)) if found else 1
 
 
+def read(path: str) -> str:
+    """A file's text; empty when there is no such file."""
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8") as handle:
+        return handle.read()
+
+
 def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
             "path": {"type": "path", "default": "/etc/containerd/config.toml"},
             "containerd": {"type": "path", "default": "/usr/local/bin/containerd"},
+            "toolkit": {"type": "path", "default": "/etc/nvidia-container-runtime/config.toml"},
         },
         supports_check_mode=True,
     )
     path, containerd = module.params["path"], module.params["containerd"]
-    text = ""
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as handle:
-            text = handle.read()
+    text, toolkit = read(path), read(module.params["toolkit"])
     if not os.path.exists(containerd) and module.check_mode:
         # A plan for a machine that has no containerd yet: show the change as far as it can be known.
-        module.exit_json(changed=False, text=text, version=max(format_version(text), 3), migrated=False)
+        known = max(format_version(text), 3)
+        module.exit_json(changed=False, text=text, version=known, toolkit=toolkit, migrated=False)
     version = format_version(module.run_command([containerd, "config", "default"], check_rc=True)[1])
     migrated = bool(text.strip()) and format_version(text) < version
     if migrated:
         text = module.run_command([containerd, "--config", path, "config", "migrate"], check_rc=True)[1]
-    module.exit_json(changed=False, text=text, version=version, migrated=migrated)
+    module.exit_json(changed=False, text=text, version=version, toolkit=toolkit, migrated=migrated)
 
 
 if __name__ == "__main__":

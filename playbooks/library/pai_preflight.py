@@ -58,6 +58,7 @@ def probes(params: dict[str, Any]) -> dict[str, Probe]:
         "cgroups": machine.cgroups,
         "packages": machine.packages,
         "docker": machine.docker,
+        "devices": machine.devices,
         "containerd": machine.containerd,
         "kubernetes": machine.kubernetes,
         "leftovers": leftovers,

@@ -9,8 +9,8 @@ import subprocess
 
 from ansible.module_utils.pai_machine import read
 
-# of Docker with systemd (docker-ID.scope) and without (/docker/ID)
-DOCKER_CGROUP = re.compile(r"docker[-/]([0-9a-f]{12,64})")
+# of Docker with systemd (docker-ID.scope) and without (/docker/ID), of nerdctl and podman
+CONTAINER_CGROUP = re.compile(r"(?:docker[-/]|nerdctl-|libpod-)([0-9a-f]{12,64})")
 CNI_FOLDER = "/etc/cni/net.d"
 
 
@@ -21,13 +21,14 @@ def stops_with_containerd() -> bool:
 
 
 def gpu_containers(proc: str = "/proc") -> int:
-    """How many containers of Docker have an NVIDIA device open.
+    """How many containers have an NVIDIA device open, pods apart.
 
-    A reload of systemd may take the device away from a container that got it by a hook of Docker.
+    A reload of systemd may take the device away from a container that got it by a hook of its runtime. The kubelet
+    knows the devices of pods: they keep them.
     """
     found = set()
     for path in glob.glob(proc + "/[0-9]*/cgroup"):
-        owner = DOCKER_CGROUP.search(read(path))
+        owner = CONTAINER_CGROUP.search(read(path))
         if owner and owner.group(1) not in found and _holds_gpu(os.path.dirname(path)):
             found.add(owner.group(1))
     return len(found)

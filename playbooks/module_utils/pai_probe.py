@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import threading
 import time
@@ -73,6 +74,11 @@ def number(text: str) -> int | None:
         return int(text)
     except ValueError:
         return None
+
+
+def found_program(name: str) -> str:
+    """Where a program is; empty when it is not installed."""
+    return shutil.which(name, path=_ENVIRONMENT["PATH"]) or ""
 
 
 def names_in(folder: str) -> list[str]:

@@ -20,13 +20,16 @@ try:
 except ImportError:  # Python before 3.11
     tomllib = None  # type: ignore[assignment]
 
+from ansible.module_utils.pai_in_use import gpu_containers
 from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
-from ansible.module_utils.pai_probe import active_units, command, names_in, number
+from ansible.module_utils.pai_probe import active_units, command, found_program, names_in, number
 
 DISPLAY_AND_ACCELERATOR = ("0300", "0302", "1200")
 TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpsec", "ntpd", "openntpd")
-PACKAGES = ("docker-ce", "docker.io", "containerd.io", "containerd", "podman-docker", "kubelet", "chrony", "haproxy")
+DOCKER_PACKAGES = ("docker-ce", "docker-ce-cli", "docker.io", "docker-ee", "moby-engine", "podman-docker")
+BESIDE_DOCKER = ("moby-containerd", "nvidia-docker2", "containerd.io", "containerd")
+PACKAGES = (*DOCKER_PACKAGES, *BESIDE_DOCKER, "kubelet", "chrony", "haproxy")
 KUBERNETES_FILES = (
     "/etc/kubernetes/admin.conf",
     "/etc/kubernetes/kubelet.conf",
@@ -193,10 +196,41 @@ def packages() -> dict[str, str]:
     return {row[0]: row[2] for row in rows if len(row) == 3 and row[1] == "installed"}
 
 
+def devices() -> dict[str, Any]:
+    """Who has NVIDIA devices open. gpu_containers: None where only root may see."""
+    return {"gpu_containers": gpu_containers() if os.geteuid() == 0 else None}
+
+
+def docker_program(*, running: bool, proc: str = "/proc") -> dict[str, Any]:
+    """The daemon's program, of the one that runs if one does, and the package that it belongs to.
+
+    program: empty when there is none. package: empty when it belongs to none, None when dpkg does not say.
+    """
+    program = (main_program("docker", proc) if running else "") or found_program("dockerd")
+    if not program:
+        return {"program": "", "package": ""}
+    status, said = command(["dpkg", "--search", program])
+    owner = said.partition(":")[0].strip() if status == 0 else ""
+    return {"program": program, "package": owner if status in (0, 1) else None}
+
+
+def main_program(unit: str, proc: str) -> str:
+    """The program file of a unit's main process; empty when it does not run, or only root may see.
+
+    Not of any process with its name: a container may have a daemon of its own.
+    """
+    number_of_process = command(["systemctl", "show", unit, "--property=MainPID"])[1].strip().partition("=")[2]
+    try:
+        return os.readlink(f"{proc}/{number_of_process}/exe").replace(" (deleted)", "")
+    except OSError:
+        return ""
+
+
 def docker() -> dict[str, Any]:
     """Docker as it is; it is asked only where it runs, as asking would start it."""
     text = read("/etc/docker/daemon.json")
     found: dict[str, Any] = {"running": bool(active_units(["docker"])), "snap": os.path.isdir("/snap/docker")}
+    found.update(docker_program(running=found["running"]))
     try:
         settings = json.loads(text) if text else {}
         found["daemon_json"] = "" if isinstance(settings, dict) else "it is not a mapping"

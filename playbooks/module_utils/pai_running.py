@@ -37,7 +37,7 @@ def docker() -> dict[str, Any]:
 
 
 def docker_version() -> str:
-    """What the installed dockerd calls itself, e.g. 20.10.24; empty where there is none, or it does not start."""
+    """The version that the installed dockerd states, e.g. 20.10.24; empty where there is none, or it does not start."""
     try:
         said = subprocess.run(["dockerd", "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
     except (OSError, subprocess.SubprocessError):

@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 # a network of the tests' own: a lab that somebody works with stays as it is
 SUBNET = "172.30.79"
 PLANTED_SECRET = "planted-Secret-7f3a"
+# what the pods of the fixture `pods` run: their own program over HTTP
+SERVE = ("/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/")
 # one that already runs something before the installation, and one that loses its power in the middle of it
 EXISTING, LOST = "lab-worker1", "lab-worker2"
 
@@ -154,6 +156,22 @@ def cluster(founding: Founding) -> Cluster:
         report = cluster.apply()
         assert report["ok"], report["stderr"]
     return cluster
+
+
+@pytest.fixture(scope="module")
+def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
+    """A pod on each of two workers that answers on port 8080: worker -> the pod's address."""
+    image = cluster.on(LOST, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    try:
+        for worker in (EXISTING, LOST):
+            place = json.dumps({"spec": {"nodeName": worker}})
+            words = ("--restart=Never", f"--overrides={place}", "--command", "--", *SERVE)
+            cluster.kubectl("run", f"on-{worker}", f"--image={image}", *words)
+        cluster.kubectl("wait", "--for=condition=Ready", f"pod/on-{EXISTING}", f"pod/on-{LOST}", "--timeout=120s")
+        where = "--output=jsonpath={.status.podIP}"
+        yield {worker: cluster.kubectl("get", "pod", f"on-{worker}", where) for worker in (EXISTING, LOST)}
+    finally:
+        cluster.kubectl("delete", "pod", f"on-{EXISTING}", f"on-{LOST}", "--ignore-not-found", "--grace-period=0")
 
 
 def found(site: Path) -> Founding:

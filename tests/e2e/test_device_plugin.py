@@ -60,6 +60,44 @@ def test_what_others_say_of_gpus_stays(cluster: Cluster) -> None:
     assert node["status"]["capacity"]["example.com/gpu-stand-in"] == "8"
 
 
+ALL = "nvidia.com/gpu=all"
+SEES = "test -e /usr/bin/nvidia-smi && echo a GPU || echo none"
+
+
+def test_pod_that_asks_for_no_gpu_gets_none(cluster: Cluster) -> None:
+    """What images of CUDA set is not believed; a mount, which only the device plugin should make, is."""
+    asked = {"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": ALL}]}
+    place = "/var/run/nvidia-container-devices/cdi/nvidia.com/gpu/all"
+    mounted = {"volumeMounts": [{"name": "asked", "mountPath": place}]}
+    try:
+        assert seen_in_pod(cluster, "by-environment", asked) == "none"
+        assert seen_in_pod(cluster, "by-mount", mounted) == "a GPU"
+    finally:
+        cluster.kubectl("delete", "pods", "--selector=app=gpu-visible", "--wait=true")
+
+
+def seen_in_pod(cluster: Cluster, name: str, container: dict[str, Any]) -> str:
+    """What a pod on a worker sees of GPUs, through RuntimeClass nvidia."""
+    image = cluster.on("lab-worker2", "ctr -n k8s.io images ls -q | grep /busybox: | head -n 1").strip()
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": "gpu-visible"}},
+        "spec": {
+            "restartPolicy": "Never",
+            "runtimeClassName": "nvidia",
+            "nodeSelector": {"kubernetes.io/hostname": "lab-worker2"},
+            "containers": [{"name": "looks", "image": image, "command": ["/bin/sh", "-c", SEES], **container}],
+            "volumes": [{"name": "asked", "hostPath": {"path": "/dev/null"}}],
+        },
+    }
+    text = base64.b64encode(json.dumps(pod).encode()).decode()
+    kubectl = "kubectl --kubeconfig /etc/kubernetes/admin.conf"
+    cluster.on("lab-master", f"echo {text} | base64 -d | {kubectl} apply --filename -")
+    cluster.kubectl("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Succeeded", "--timeout=120s")
+    return cluster.kubectl("logs", name).strip()
+
+
 LIBRARY = "/usr/lib/x86_64-linux-gnu/libnvidia-ml.so"
 # what a kubelet remembers of a plugin that is gone, it goes on to report as 0 GPUs
 FORGET = (

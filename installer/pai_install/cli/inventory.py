@@ -26,7 +26,7 @@ def command(*, site_dir: Path, show_secrets: bool, environment: Environment) -> 
 
     What the site says is marked as text for Ansible ("__ansible_unsafe"), so that none of it is a template.
     Passwords of machines, and values with a login in them, are left out without --show-secrets. It names the sum of
-    every component: those that this box lacks are fetched.
+    every component: those that the dev box lacks are fetched.
     """
     site = load_site(site_dir).site
     state = state_of(site_dir)

@@ -150,7 +150,7 @@ def _read_index(path: Path) -> tuple[Index, dict[str, str]]:
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     handle = archive.extractfile(member) if _whole(member) and member.size <= _LONGEST_RECORD else None
     if handle is None:
-        raise ValueError(f"its {member.name[:200]!r} is no file of ordinary size")
+        raise ValueError(f"its {member.name[:200]!r} is not a file of ordinary size")
     return handle.read()
 
 

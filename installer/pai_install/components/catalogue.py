@@ -51,7 +51,7 @@ class ImageSpec(_Entry):
     """An image. `from_`: its upstream reference. programs: program -> its place in the image `modules` makes.
 
     The first program is the entrypoint. userland: with the packages of the catalogue's userland below it.
-    applets: names beside the first program that are links to it.
+    applets: names beside the first program that are links to it. env: what upstream's image sets and matters here.
     """
 
     tag: str
@@ -60,6 +60,7 @@ class ImageSpec(_Entry):
     userland: bool = False
     applets: tuple[str, ...] = ()
     user: str = ""
+    env: Mapping[str, str] = {}
 
 
 class ManifestSpec(_Entry):

@@ -46,10 +46,11 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
-    """How a container of the image starts. user: "" is root."""
+    """How a container of the image starts. user: "" is root. env: "NAME=VALUE", beside the search path."""
 
     entrypoint: tuple[str, ...]
     user: str = ""
+    env: tuple[str, ...] = ()
 
 
 class _Hashing:
@@ -157,7 +158,7 @@ def _config(layers: Sequence[Layer], config: ImageConfig, architecture: Architec
         "os": "linux",
         "config": {
             "User": config.user,
-            "Env": [SEARCH_PATH],
+            "Env": [SEARCH_PATH, *config.env],
             "Entrypoint": list(config.entrypoint),
             "WorkingDir": "/",
         },

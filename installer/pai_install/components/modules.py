@@ -68,7 +68,7 @@ class Modules:
                     name: spec.model_dump(include={"kind", "programs", "folder"})
                     for name, spec in component.files.items()
                 },
-                "images": {name: spec.model_dump(exclude={"from_"}) for name, spec in component.images.items()},
+                "images": {name: _image_recipe(spec) for name, spec in component.images.items()},
                 "userland": self.userland_key() if any(image.userland for image in images) else "",
                 **manifests.recipe(component, pick.version),
             },
@@ -168,7 +168,8 @@ class Modules:
         layers = [self._userland(context)] if spec.userland else []
         own = write_layer([*_base(spec), *_program_nodes(spec, programs)], context.scratch / "layers")
         layout = folder / name
-        config = ImageConfig((next(iter(spec.programs.values())),), spec.user)
+        env = tuple(f"{variable}={value}" for variable, value in spec.env.items())
+        config = ImageConfig((next(iter(spec.programs.values())),), spec.user, env)
         digest = write_image(layout, [*layers, own], config, tag, self._architecture)
         return StagedImage(name, tag, digest, layout)
 
@@ -209,6 +210,11 @@ def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path],
     nodes = [LayerEntry(f"{prefix}{program}", 0o755, programs[program]) for program in spec.programs]
     write_archive(nodes, target, folders=False)
     return StagedFile(name, version, "tar.gz", target)
+
+
+def _image_recipe(spec: ImageSpec) -> dict[str, object]:
+    """An image without variables keeps the key that it had before there were any."""
+    return spec.model_dump(exclude={"from_"} if spec.env else {"from_", "env"})
 
 
 def _base(spec: ImageSpec) -> list[LayerEntry]:

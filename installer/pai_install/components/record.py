@@ -58,7 +58,7 @@ class ManifestRecord(_Model):
     path: Inside
 
 
-class Record(_Model):
+class EntryRecord(_Model):
     """entry.json. contents: path -> sha256, size, time of change."""
 
     schema_version: Literal[1]
@@ -68,7 +68,7 @@ class Record(_Model):
     manifests: tuple[ManifestRecord, ...] = ()
 
     @model_validator(mode="after")
-    def whole(self) -> Record:
+    def whole(self) -> EntryRecord:
         """What it offers is among what it has sums of."""
         for path in (*(item.path for item in self.files), *(item.path for item in self.manifests)):
             if path not in self.contents:

@@ -83,11 +83,11 @@ class _Session:
         answer = self.document(fetch_bytes(f"{words['realm']}?{query}", limit=1 << 20))
         token = answer.get("token") or answer.get("access_token")
         if not (isinstance(token, str) and re.fullmatch(r"[!-~]+", token)):
-            raise PaiError(f"{self.place}: the registry's login gave no token")
+            raise PaiError(f"{self.place}: the registry's login returned no token")
         self.headers["Authorization"] = f"Bearer {token}"
 
     def _check_realm(self, realm: str) -> None:
-        """The registry says where to log in: by https, or where it is itself; never a file of this box."""
+        """The registry says where to log in: by https, or where it is itself; never a file of the dev box."""
         address, own = urllib.parse.urlsplit(realm), urllib.parse.urlsplit(self.place.registry)
         if address.scheme != "https" and (address.scheme, address.netloc) != (own.scheme, own.netloc):
             raise PaiError(

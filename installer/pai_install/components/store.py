@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from pai_install.components.model import FileArtifact, FileKind, ImageArtifact, ManifestArtifact
 from pai_install.components.progress import Progress
-from pai_install.components.record import SCHEMA_VERSION, Record
+from pai_install.components.record import SCHEMA_VERSION, EntryRecord
 from pai_install.system.files import write_atomic
 
 _KEY = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
@@ -184,7 +184,7 @@ class Store:
 def read_contents(folder: Path) -> Contents | str:
     """What the record of an entry made elsewhere says is in it, every file hashed; or the name of one that differs."""
     try:
-        record = Record.model_validate_json((folder / "entry.json").read_bytes())
+        record = EntryRecord.model_validate_json((folder / "entry.json").read_bytes())
     except (OSError, ValueError):
         return "entry.json"
     for name, (digest, *_) in record.contents.items():

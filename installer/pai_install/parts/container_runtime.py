@@ -36,6 +36,8 @@ class ContainerRuntimeVariables(RoleVariables):
     sandbox_image: Annotated[str, _CONTAINERD]
     nvidia: Annotated[bool, _BOTH]
     default: Annotated[Literal["runc", "nvidia"], _BOTH]
+    # the runtime reads its configuration for every container
+    gpu_visible_to_all: Annotated[bool, restarts()]
     tunnel_overhead: Annotated[int, _CONTAINERD]
     proxy: Annotated[dict[str, str], _BOTH] = Field(default_factory=dict)
 
@@ -67,6 +69,7 @@ class ContainerRuntime(Part):
             sandbox_image=context.tagged("pause"),
             nvidia=nvidia,
             default=default if nvidia else "runc",
+            gpu_visible_to_all=settings.gpu_visible_to_all_containers,
             tunnel_overhead=VXLAN_OVERHEAD if settings.flannel_backend == "vxlan" else 0,
             proxy=_proxy(context.site),
         )

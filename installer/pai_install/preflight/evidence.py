@@ -108,16 +108,27 @@ class Cgroups(_Part):
 
 
 class Docker(_Part):
-    """Docker as it is. daemon_json: why /etc/docker/daemon.json cannot be read. containers: running ones."""
+    """Docker as it is. daemon_json: why /etc/docker/daemon.json cannot be read. containers: running ones.
+
+    program: the daemon's, empty for none. package: what it belongs to, empty for none, None when it is not known.
+    """
 
     running: bool = False
     snap: bool = False
+    program: str = ""
+    package: str | None = None
     daemon_json: str = ""
     data_root: str = ""
     version: str = ""
     containers: int | None = None
     live_restore: bool | None = None
     swarm: bool = False
+
+
+class DeviceUse(_Part):
+    """gpu_containers: how many containers, pods apart, have an NVIDIA device open; None where only root may see."""
+
+    gpu_containers: int | None = None
 
 
 class Containerd(_Part):
@@ -260,6 +271,7 @@ class PreflightEvidence(_Part):
     cgroups: Cgroups
     packages: Mapping[str, str]
     docker: Docker
+    devices: DeviceUse
     containerd: Containerd
     kubernetes: Kubernetes
     leftovers: Leftovers

@@ -139,9 +139,7 @@ def _known(site: Site) -> str:
     """What can be said without components."""
     from pai_install.site.summary import headline  # noqa: PLC0415
 
-    needs = (
-        "plan, apply and inventory need every component on this box, for its sum; validate, preflight and status none"
-    )
+    needs = "plan, apply and inventory need the sum of every component; validate, preflight and status need none"
     return f"the site itself is valid: {headline(site)}; {needs}"
 
 

@@ -10,10 +10,10 @@ from pai_install.site.problem import YamlPath, dotted
 # where, the only value that is not weaker, and what the other ones mean; numbers of the CIS benchmark
 _WEAKER: dict[YamlPath, tuple[str, str]] = {
     ("kubelet_custom_flags", "anonymous-auth"): ("false", "anybody may ask the kubelet (CIS 4.2.1)"),
-    ("kubelet_custom_flags", "authorization-mode"): ("webhook", "the kubelet asks nobody what is allowed (CIS 4.2.2)"),
+    ("kubelet_custom_flags", "authorization-mode"): ("webhook", "the kubelet asks no one what is allowed (CIS 4.2.2)"),
     ("kubelet_custom_flags", "read-only-port"): ("0", "anybody may read the kubelet's answers (CIS 4.2.4)"),
     ("kubelet_config", "authentication", "anonymous", "enabled"): ("false", "anybody may ask the kubelet (CIS 4.2.1)"),
-    ("kubelet_config", "authorization", "mode"): ("webhook", "the kubelet asks nobody what is allowed (CIS 4.2.2)"),
+    ("kubelet_config", "authorization", "mode"): ("webhook", "the kubelet asks no one what is allowed (CIS 4.2.2)"),
     ("kubelet_config", "readOnlyPort"): ("0", "anybody may read the kubelet's answers (CIS 4.2.4)"),
 }
 

@@ -85,6 +85,7 @@ Runtime = Annotated[Literal["runc", "nvidia"], _choice("runc", "nvidia")]
 # what a change of a setting does
 _DOCKER = restarts("docker.service")
 _RUNTIMES = restarts("containerd.service", "docker.service")
+_GPUS = live("containers that start from then on")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
 _REGISTRIES = restarts("docker.service", note="containerd reads them with the next pull")
 _DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
@@ -175,6 +176,8 @@ class Settings(f.FileModel):
     """Docker Engine from the distribution or from docker-ce."""
     container_default_runtime: Annotated[Runtime | None, _RUNTIMES] = None
     """Runtime of containers that name none: runc or nvidia."""
+    gpu_visible_to_all_containers: Annotated[f.Boolean, _GPUS] = False
+    """Give GPUs to every container whose NVIDIA_VISIBLE_DEVICES asks for them; false: by the device plugin alone."""
     nvidia_device_plugin: Annotated[f.Boolean, live()] = True
     """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
     metrics_server: Annotated[f.Boolean, live()] = True

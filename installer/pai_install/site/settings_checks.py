@@ -7,14 +7,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pai_install.ports import API_PROXY_PORT, API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, KUBELET_PORT
 from pai_install.site.document import Document, Entries
 from pai_install.site.drafts import drafts
 from pai_install.site.kubelet_checks import check_kubelet
 from pai_install.site.secret import MissingSecret
 from pai_install.site.settings import NO_EFFECT, Settings
 
-# what listens on a control plane: etcd, the API and its proxy, kubelet, kube-proxy, controllers; NodePort services
-USED_PORTS = frozenset({2379, 2380, 2381, 6443, 7443, 10248, 10249, 10250, 10256, 10257, 10259, *range(30000, 32768)})
+# what listens on a control plane, and what is one machine's own: metrics of etcd, kubelet, kube-proxy, controllers
+_SHARED_PORTS = (API_SERVER_PORT, API_PROXY_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT, KUBELET_PORT)
+_NODE_PORTS = range(30000, 32768)
+USED_PORTS = frozenset({*_SHARED_PORTS, 2381, 10248, 10249, 10256, 10257, 10259, *_NODE_PORTS})
 
 
 @dataclass(frozen=True, slots=True)

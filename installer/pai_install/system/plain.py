@@ -1,6 +1,6 @@
 """What others say, made harmless to hold and to show: machines, and whatever they run. Pure.
 
-Every word that comes from a machine passes here once, where it enters, so nobody after that has to think of it.
+Every word that comes from a machine passes here once, where it enters, so no code after that has to think of it.
 """
 
 from __future__ import annotations

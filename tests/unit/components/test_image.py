@@ -119,7 +119,9 @@ def make_image(folder: Path, program: Path) -> tuple[Path, str]:
         write_layer([LayerEntry("etcd", 0o755, program)], folder / "layers"),
     ]
     layout = folder / "layout"
-    return layout, write_image(layout, layers, ImageConfig(("/etcd",), "65535:65535"), "3.6.8-0", "amd64")
+    return layout, write_image(
+        layout, layers, ImageConfig(("/etcd",), "65535:65535", ("ETCD_NAME=a",)), "3.6.8-0", "amd64"
+    )
 
 
 def test_an_image_is_a_valid_oci_layout(tmp_path: Path, program: Path) -> None:
@@ -154,6 +156,7 @@ def test_an_image_starts_its_program_as_its_user(tmp_path: Path, program: Path) 
     assert config["config"]["User"] == "65535:65535"
     # kubeadm's manifests call programs by name
     assert "/usr/local/bin" in config["config"]["Env"][0]
+    assert config["config"]["Env"][1:] == ["ETCD_NAME=a"]
 
 
 def test_the_same_image_twice_is_the_same(tmp_path: Path, program: Path) -> None:

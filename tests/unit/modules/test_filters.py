@@ -232,6 +232,40 @@ def test_one_more_control_plane_brings_its_address_and_the_key(filters: Any) -> 
     assert join["nodeRegistration"]["taints"] == []
 
 
+TOOLKIT = """# what our admin wants
+disable-require = false
+#accept-nvidia-visible-devices-envvar-when-unprivileged = true
+
+[nvidia-container-cli]
+environment = []
+
+[nvidia-container-runtime]
+mode = "auto"
+"""
+ASKED = "accept-nvidia-visible-devices-envvar-when-unprivileged"
+BY_MOUNT = "accept-nvidia-visible-devices-as-volume-mounts"
+
+
+@pytest.mark.parametrize("everyone", [True, False])
+def test_toolkit_believes_a_containers_environment_only_where_the_site_says_so(filters: Any, everyone: bool) -> None:
+    assert tomllib.loads(filters.toolkit_config("", everyone=everyone)) == {ASKED: everyone, BY_MOUNT: True}
+
+
+def test_toolkit_keeps_what_the_admin_wrote(filters: Any) -> None:
+    merged = filters.toolkit_config(TOOLKIT, everyone=False)
+    document = tomllib.loads(merged)
+    assert (document[ASKED], document[BY_MOUNT]) == (False, True), "keys of the whole file, of no table"
+    assert document["disable-require"] is False
+    assert document["nvidia-container-runtime"] == {"mode": "auto"}
+    assert "# what our admin wants" in merged
+    assert filters.toolkit_config(merged, everyone=False) == merged
+
+
+def test_toolkit_that_cannot_be_read_is_named(filters: Any) -> None:
+    with pytest.raises(ValueError, match=r"/etc/nvidia-container-runtime/config\.toml is not valid TOML"):
+        filters.toolkit_config("[", everyone=False)
+
+
 def test_registry_hosts_are_files(filters: Any) -> None:
     files = filters.registry_hosts({"docker.io": ["https://mirror.example", "https://other.example"]})
     assert files[0]["path"] == "/etc/containerd/certs.d/docker.io/hosts.toml"

@@ -57,7 +57,9 @@ def test_containers_with_a_gpu_are_counted_once(in_use: Any, tmp_path: Path) -> 
     process(tmp_path, 4, f"0::/system.slice/docker-{'b' * 64}.scope\n", "/dev/null")
     process(tmp_path, 5, "0::/system.slice/nvidia-persistenced.service\n", "/dev/nvidia0")
     process(tmp_path, 6, "0::/kubepods.slice/cri-containerd-1.scope\n", "/dev/nvidia0")
-    assert in_use.gpu_containers(str(tmp_path)) == 2
+    process(tmp_path, 7, f"0::/system.slice/nerdctl-{'c' * 64}.scope\n", "/dev/nvidia1")
+    process(tmp_path, 8, f"0::/machine.slice/libpod-{'d' * 64}.scope/container\n", "/dev/nvidia1")
+    assert in_use.gpu_containers(str(tmp_path)) == 4
 
 
 def test_chains_that_drop_what_is_forwarded(in_use: Any) -> None:

@@ -40,6 +40,15 @@ def test_openpai_sites_get_nvidia_as_default_runtime(make_site: Callable[..., Si
     assert value(inventory, "worker2", "container_runtime_default") == "runc"
 
 
+def test_gpus_are_for_containers_that_asked_for_them(
+    inventory: Inventory, make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    assert value(inventory, "worker1", "container_runtime_gpu_visible_to_all") is False
+    site = make_site(config=CONFIG + "gpu_visible_to_all_containers: true\n")
+    open_to_all = build_inventory(make_context(site, components, Path("/s")), {})
+    assert value(open_to_all, "worker1", "container_runtime_gpu_visible_to_all") is True
+
+
 def test_workers_take_time_from_the_control_plane_alone(inventory: Inventory) -> None:
     assert value(inventory, "worker1", "time_sync_servers") == ["10.0.0.1"]
     assert value(inventory, "worker1", "time_sync_exclusive") is True

@@ -60,6 +60,8 @@ def mount(path: str, **changes: Any) -> dict[str, Any]:
 # what is known of Docker only where it runs
 RUNNING_DOCKER = {
     "running": True,
+    "program": "/usr/sbin/dockerd",
+    "package": "docker.io",
     "version": "26.1",
     "data_root": "/var/lib/docker",
     "live_restore": True,
@@ -108,7 +110,8 @@ def good(name: str) -> dict[str, Any]:
         "modules": {"there": ["overlay", "vxlan"], "missing": [], "tree": True, "other_trees": []},
         "cgroups": {"version": 2, "controllers": ["cpuset", "cpu", "io", "memory", "pids"]},
         "packages": {},
-        "docker": {"running": False, "snap": False, "daemon_json": "", "data_root": ""},
+        "docker": {"running": False, "snap": False, "program": "", "package": "", "daemon_json": "", "data_root": ""},
+        "devices": {"gpu_containers": 0},
         "containerd": {"running": False, "config": "", "tasks": {}},
         "kubernetes": {
             "marker": {},
@@ -176,7 +179,7 @@ def installed(name: str) -> dict[str, Any]:
             "files": files,
             "authority": "00ff00ff00ff00ff",
             "etcd_entries": 1 if master else 0,
-            "cni": ["10-containerd-net.conflist"],
+            "cni": [],
             "other": [],
             "kubelet_running": True,
         },

@@ -82,6 +82,7 @@ def test_everything_on_this_box_is_evidence(machine: Any, network: Any, leftover
         "cgroups": machine.cgroups,
         "packages": machine.packages,
         "docker": machine.docker,
+        "devices": machine.devices,
         "kubernetes": machine.kubernetes,
         "leftovers": leftover.leftovers,
         "routes": network.routes,
@@ -271,6 +272,7 @@ def test_a_docker_that_does_not_run_is_not_asked(machine: Any, monkeypatch: pyte
     asked: list[Any] = []
     monkeypatch.setattr(machine, "active_units", lambda _units: [])
     monkeypatch.setattr(machine, "command", asked.append)
+    monkeypatch.setattr(machine, "found_program", lambda _name: "")
     monkeypatch.setattr(machine, "read", lambda _path: '{"data-root": "/data"}')
     assert machine.docker()["data_root"] == "/data"
     assert asked == []
@@ -300,6 +302,43 @@ def test_containers_of_others_are_counted_by_namespace(machine: Any, monkeypatch
     monkeypatch.setattr(machine, "active_units", lambda _units: ["containerd"])
     monkeypatch.setattr(machine, "command", lambda argv: (0, said[argv[1] if argv[1] in said else argv[2]]))
     assert machine.containerd("/nowhere")["tasks"] == {"default": 2}
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "package"),
+    [
+        (0, "moby-engine: /usr/bin/dockerd\n", "moby-engine"),
+        (1, "", ""),
+        (127, "", None),
+        (124, "", None),
+    ],
+)
+def test_owner_of_dockers_program(
+    machine: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, status: int, said: str, package: str | None
+) -> None:
+    """Of the one that runs, wherever it lies; without dpkg nothing is known of it."""
+    (tmp_path / "412").mkdir()
+    (tmp_path / "412/exe").symlink_to("/opt/docker/dockerd")
+    answers = {"systemctl": (0, "MainPID=412\n"), "dpkg": (status, said)}
+    monkeypatch.setattr(machine, "command", lambda argv: answers[argv[0]])
+    found = {"program": "/opt/docker/dockerd", "package": package}
+    assert machine.docker_program(running=True, proc=str(tmp_path)) == found
+
+
+def test_docker_that_does_not_run_is_found_by_its_program(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "command", lambda _argv: (0, "docker.io: /usr/sbin/dockerd\n"))
+    monkeypatch.setattr(machine, "found_program", lambda _name: "/usr/sbin/dockerd")
+    assert machine.docker_program(running=False)["package"] == "docker.io"
+    monkeypatch.setattr(machine, "found_program", lambda _name: "")
+    assert machine.docker_program(running=False) == {"program": "", "package": ""}
+
+
+def test_devices_of_containers_are_for_root_to_see(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "gpu_containers", lambda: 3)
+    monkeypatch.setattr(machine.os, "geteuid", lambda: 1000)
+    assert machine.devices() == {"gpu_containers": None}
+    monkeypatch.setattr(machine.os, "geteuid", lambda: 0)
+    assert machine.devices() == {"gpu_containers": 3}
 
 
 def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from pai_install.errors import PaiError
 from pai_install.site import SiteInvalid, load_site
 from pai_install.site.document import Document, Items, Text
 from pai_install.site.migrate import Migration, migrate
-from pai_install.site.migrate.account import Book, Outcome
+from pai_install.site.migrate.account import Book, Fate
 from pai_install.site.parse import parse_document
 from pai_install.site.problem import YamlPath, dotted
 from pai_install.site.reader import read_document
@@ -162,8 +162,8 @@ def test_the_last_of_a_key_given_twice_counts_as_it_did(tmp_path: Path) -> None:
     assert load_site(tmp_path / "new").site.machine("b").hostip == "10.0.0.9"
     both = [entry for entry in done.account if entry.path == "machine-list[1].hostip"]
     assert [(entry.outcome, entry.text) for entry in both] == [
-        (Outcome.DROPPED, "the key is given again in line 5, and OpenPAI took the last"),
-        (Outcome.KEPT, "layout.yaml: machine-list[1].hostip"),
+        (Fate.DROPPED, "the key is given again in line 5, and OpenPAI took the last"),
+        (Fate.KEPT, "layout.yaml: machine-list[1].hostip"),
     ]
 
 
@@ -231,7 +231,7 @@ def test_kubernetes_configuration_is_accounted_for(tmp_path: Path) -> None:
     }
     done = migrate(written(tmp_path, files), tmp_path / "new")
     outcomes = {entry.path: entry.outcome for entry in done.account if entry.file == "kubernetes-configuration.yaml"}
-    assert Counter(outcomes.values()) == {Outcome.KEPT: 2, Outcome.DROPPED: 5}
+    assert Counter(outcomes.values()) == {Fate.KEPT: 2, Fate.DROPPED: 5}
     assert said(done, "k8s-role-definition.yaml", "") == "dropped: kubeadm decides what runs on which machine"
 
 
@@ -241,8 +241,8 @@ def test_every_other_file_is_named(tmp_path: Path) -> None:
     (old / "gone").symlink_to("nowhere")
     done = migrate(old, tmp_path / "new")
     assert {entry.file: entry.outcome for entry in done.account if not entry.path} == {
-        "layout.yaml": Outcome.KEPT,
-        **dict.fromkeys(("hosts.yml", "notes.txt", "layout.yaml.template", "folder", "gone"), Outcome.DROPPED),
+        "layout.yaml": Fate.KEPT,
+        **dict.fromkeys(("hosts.yml", "notes.txt", "layout.yaml.template", "folder", "gone"), Fate.DROPPED),
     }
 
 
@@ -362,11 +362,11 @@ def test_a_book_drops_what_nobody_took() -> None:
     book.keep(("b",), "there")
     book.drop(("b", "c"), "too late")
     assert [(entry.path, entry.outcome) for entry in book.close()] == [
-        ("a", Outcome.DROPPED),
-        ("b.c", Outcome.KEPT),
-        ("b.d[0]", Outcome.KEPT),
-        ("b.d[1]", Outcome.KEPT),
-        ("e", Outcome.DROPPED),
+        ("a", Fate.DROPPED),
+        ("b.c", Fate.KEPT),
+        ("b.d[0]", Fate.KEPT),
+        ("b.d[1]", Fate.KEPT),
+        ("e", Fate.DROPPED),
     ]
 
 
@@ -499,7 +499,7 @@ def _is_true(done: Migration, files: dict[str, Any], new: Path) -> None:
         parse_document(json.dumps(files[name]), document)
     for entry in done.account:
         target, _, place = entry.text.partition(": ")
-        if entry.outcome is not Outcome.KEPT or not entry.path or target not in sources or entry.file not in old:
+        if entry.outcome is not Fate.KEPT or not entry.path or target not in sources or entry.file not in old:
             continue
         value = _found(old[entry.file], entry.path)
         there = _found(sources[target], place or entry.path)

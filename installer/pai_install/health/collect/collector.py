@@ -82,8 +82,10 @@ nvidia_smi_table | 20 | 64 | nvidia-smi
 # A process that works is in state D for moments; only one that is found there twice may hang.
 SECOND_LOOK = "ps_again | 10 | 1024 | sh -c 'sleep 1; exec ps axo pid,stat,ppid,etimes,wchan:32,comm'"
 # A container with all GPUs, once through each runtime; the image must already be on the machine.
+# Asked for by a mount: the runtime need not believe what a container's environment asks for.
+ALL_GPUS = "--runtime=nvidia --volume=/dev/null:/var/run/nvidia-container-devices/all"
 DEEP = """
-docker_gpu | 30 | 16 | docker run --rm --pull=never --network=none --gpus all {image} nvidia-smi -L
+docker_gpu | 30 | 16 | docker run --rm --pull=never --network=none {all_gpus} {image} nvidia-smi -L
 containerd_gpu | 30 | 16 | ctr -n k8s.io run --rm --device nvidia.com/gpu=all {full} pai-gpu-{pid} nvidia-smi -L
 """
 # CSV adds what the XML of some drivers lacks. One unknown field makes nvidia-smi refuse them all, so only
@@ -486,7 +488,7 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
             jobs += table_jobs(DRIVER_REFUSED)
         if deep_image:
             names = {"image": shlex.quote(deep_image), "full": shlex.quote(full_name(deep_image))}
-            jobs += table_jobs(DEEP.format(pid=os.getpid(), **names))
+            jobs += table_jobs(DEEP.format(pid=os.getpid(), all_gpus=ALL_GPUS, **names))
         pids = sorted(set(re.findall(r"<pid>(\d+)</pid>", output)))[:500]
         return [*jobs, Job("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
     if job.name == "ps" and re.search(r"^\s*\d+\s+D", output, re.MULTILINE):

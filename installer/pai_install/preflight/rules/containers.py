@@ -86,7 +86,7 @@ def _authority(case: Case) -> str:
     id="pod-network",
     title="No other pod network is configured",
     reads="kubernetes: /etc/cni/net.d",
-    rule="WARN for any file there: containerd will not read it any more",
+    rule="WARN for any file there: containerd will no longer read it",
     source="containerd",
     remedy="nothing, unless something else than Kubernetes uses that network through containerd",
 )
@@ -99,11 +99,17 @@ def pod_network(case: Case) -> Result | None:
     return passed(message="no other pod network")
 
 
+_DOCKER_PACKAGES = ("docker.io", "docker-ce")
+# without a daemon they are no Docker, and yet in apt's way
+_BESIDE = ("docker-ce-cli", "docker-ee", "moby-engine", "moby-containerd", "nvidia-docker2")
+
+
 @machine_check(
     id="docker-packages",
     title="Docker, if installed, comes from the packages that docker_packages names",
-    reads="packages; docker: a snap",
-    rule="FAIL for a snap, podman-docker, or packages from the other source",
+    reads="packages; docker: a snap, dockerd and the package that it belongs to (dpkg --search)",
+    rule="FAIL for a snap, podman-docker, packages from the other source, or a dockerd of another package or of none; "
+    "WARN for packages that apt would remove, or that own daemon.json",
     remedy="set docker_packages in config.yaml to what is installed, or remove Docker on this machine first",
 )
 def docker_packages(case: Case) -> Result | None:
@@ -118,6 +124,37 @@ def docker_packages(case: Case) -> Result | None:
         return failed(
             "podman-docker stands in for Docker", value="podman-docker", expected="Docker Engine", remedy=remedy
         )
+    return _foreign_docker(case) or _other_source(case)
+
+
+def _foreign_docker(case: Case) -> Result | None:
+    seen, packages = case.evidence.docker, case.evidence.packages
+    if seen.program and seen.package is None:
+        return unknown(f"{seen.program} is there, and dpkg does not say which package it belongs to")
+    if seen.program and seen.package not in _DOCKER_PACKAGES:
+        remedy = (
+            "let its containers end and remove it on this machine; apply installs Docker. Images and volumes stay in"
+        )
+        return failed(
+            "Docker belongs to neither docker.io nor docker-ce: apt would remove it, or fail",
+            value=f"{seen.program} of {seen.package or 'no package'}",
+            expected="dockerd of docker.io or docker-ce, or none",
+            remedy=f"{remedy} its data root, which docker_data_root can name",
+        )
+    beside = [name for name in _BESIDE if name in packages]
+    if beside and not seen.program:
+        message = "packages of another Docker are installed; apt removes those that conflict with Docker's"
+        return warned(message, value=", ".join(beside), expected="none", remedy=_write_or_remove(beside))
+    return None
+
+
+def _write_or_remove(packages: list[str]) -> str:
+    remove = f"sudo apt-get remove {' '.join(packages)} on this machine"
+    return f"write docker_packages: docker-ce in config.yaml, or: {remove}" if "docker-ce-cli" in packages else remove
+
+
+def _other_source(case: Case) -> Result:
+    packages = case.evidence.packages
     wanted = case.site.settings.docker_packages
     there = "docker-ce" if "docker-ce" in packages else "distribution" if "docker.io" in packages else ""
     if not there or there == wanted:
@@ -180,6 +217,32 @@ def _what_becomes_of_them(case: Case) -> str:
             "nothing: the containers keep running while apply restarts Docker (live-restore); apply merges daemon.json"
         )
     return "write docker_live_restore: true in config.yaml; without it the containers stop when apply restarts Docker"
+
+
+@machine_check(
+    id="gpu-containers",
+    title="No container would lose an NVIDIA device",
+    reads="devices: control groups and open files of all processes",
+    rule="FAIL for containers (not pods) that have /dev/nvidia* open; PASS on a node of this cluster",
+    source="NVIDIA/nvidia-docker issue 1730",
+    remedy="let these jobs end first, or go on with --force-check gpu-containers: containers that got their GPUs by "
+    "docker run --gpus may lose them, others keep them",
+)
+def gpu_containers(case: Case) -> Result | None:
+    """An installation has systemd reload its units, which may take devices from containers; pods keep theirs.
+
+    On a node that is finished a reload is the exception, and the plan names it.
+    """
+    if case.evidence.member:
+        return passed(message="a node of this cluster: a plan says where systemd would reload its units")
+    count = case.evidence.devices.gpu_containers
+    if count is None:
+        return unknown("only root sees what containers have open")
+    if not count:
+        return passed(message="no container has an NVIDIA device open")
+    who = "1 container has" if count == 1 else f"{count} containers have"
+    message = f"{who} NVIDIA devices open, which they may lose when systemd reloads its units"
+    return failed(message, value=str(count), expected="0")
 
 
 @machine_check(

@@ -1,7 +1,7 @@
 """The account of an old site: what became of every key, entry and file of it.
 
 A book holds every leaf of a file from the moment the file is read. Readers take leaves out and say what became of each;
-what nobody took is dropped by name. So the sum always is the whole input.
+what none of them took is dropped by name. So the sum always is the whole input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pai_install.site.document import Document, Entries, Items
 from pai_install.site.problem import YamlPath, dotted, printable
 
 
-class Outcome(StrEnum):
+class Fate(StrEnum):
     """What became of something."""
 
     KEPT = "carried over"
@@ -24,7 +24,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AccountLine:
     """One line of the account.
 
     file, line, path: where it stood; line 0 and path "" for a file as a whole.
@@ -35,7 +35,7 @@ class Entry:
     file: str
     line: int
     path: str
-    outcome: Outcome
+    outcome: Fate
     text: str
     kind: str
 
@@ -49,52 +49,52 @@ class Entry:
         return {key: value for key, value in asdict(self).items() if key != "kind"}
 
 
-_SENTENCES = {Outcome.KEPT: "now ", Outcome.REPLACED: "replaced: ", Outcome.DROPPED: "dropped: "}
+_SENTENCES = {Fate.KEPT: "now ", Fate.REPLACED: "replaced: ", Fate.DROPPED: "dropped: "}
 
 
 @dataclass
 class Book:
-    """The account of one file. waiting: the leaves that nobody took yet, each with its line."""
+    """The account of one file. waiting: the leaves that were not taken yet, each with its line."""
 
     file: str
     document: Document = field(default_factory=lambda: Document(""))
     waiting: dict[YamlPath, int] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[AccountLine] = field(default_factory=list)
 
     def open(self, document: Document) -> None:
         """Takes in every leaf of a file; one whose key is given again is closed at once."""
         for path, mark, by in document.overruled:
             why = f"the key is given again in line {by.line}, and OpenPAI took the last"
-            self._close(path, mark.line, Outcome.DROPPED, why)
+            self._close(path, mark.line, Fate.DROPPED, why)
         self.document = document
         self.waiting.update(leaves(document.content, document))
 
     def keep(self, path: YamlPath, where: str) -> None:
         """A leaf, or all below a path, now is at `where` of the new site."""
-        self._take(path, Outcome.KEPT, where)
+        self._take(path, Fate.KEPT, where)
 
     def replace(self, path: YamlPath, what: str) -> None:
         """Something of another form stands for it."""
-        self._take(path, Outcome.REPLACED, what)
+        self._take(path, Fate.REPLACED, what)
 
     def drop(self, path: YamlPath, why: str) -> None:
         """There is nothing for it."""
-        self._take(path, Outcome.DROPPED, why)
+        self._take(path, Fate.DROPPED, why)
 
-    def whole(self, outcome: Outcome, text: str) -> None:
+    def whole(self, outcome: Fate, text: str) -> None:
         """What became of the file itself."""
-        self.entries.append(Entry(self.file, 0, "", outcome, text, ""))
+        self.entries.append(AccountLine(self.file, 0, "", outcome, text, ""))
 
-    def _take(self, path: YamlPath, outcome: Outcome, text: str) -> None:
+    def _take(self, path: YamlPath, outcome: Fate, text: str) -> None:
         below = (leaf for leaf, _ in leaves(self.document.at(path), self.document, path))
         for leaf in [path] if path in self.waiting else below:
             if leaf in self.waiting:
                 self._close(leaf, self.waiting.pop(leaf), outcome, text)
 
-    def _close(self, path: YamlPath, line: int, outcome: Outcome, text: str) -> None:
-        self.entries.append(Entry(self.file, line, dotted(path), outcome, printable(text), _kind(path)))
+    def _close(self, path: YamlPath, line: int, outcome: Fate, text: str) -> None:
+        self.entries.append(AccountLine(self.file, line, dotted(path), outcome, printable(text), _kind(path)))
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[AccountLine]:
         """The finished account of the file, in the order of its lines: what is left is dropped by name."""
         for path in list(self.waiting):
             self.drop(path, "pai-install knows nothing of this name")
@@ -121,12 +121,12 @@ def _kind(path: YamlPath) -> str:
     return dotted(tuple(0 if isinstance(part, int) else part for part in named)).replace("[0]", "[]")
 
 
-def summary(entries: Iterable[Entry]) -> Iterator[tuple[str, str]]:
+def summary(entries: Iterable[AccountLine]) -> Iterator[tuple[str, str]]:
     """Yields what was replaced or dropped and how, entries of one kind counted together."""
     counted: dict[tuple[str, str, str], int] = {}
     for entry in entries:
-        if entry.outcome is not Outcome.KEPT:
-            why = entry.text if entry.outcome is Outcome.DROPPED else f"replaced: {entry.text}"
+        if entry.outcome is not Fate.KEPT:
+            why = entry.text if entry.outcome is Fate.DROPPED else f"replaced: {entry.text}"
             key = (entry.file, entry.kind, why)
             counted[key] = counted.get(key, 0) + 1
     for (file, kind, text), count in counted.items():

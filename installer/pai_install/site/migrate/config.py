@@ -5,7 +5,7 @@ from __future__ import annotations
 from pai_install.site.document import Document, Text
 from pai_install.site.legacy import LEGACY_SETTINGS
 from pai_install.site.load import CONFIG
-from pai_install.site.migrate.account import Book, Outcome
+from pai_install.site.migrate.account import Book, Fate
 from pai_install.site.migrate.emit import comment, flow, scalar, without_keys
 from pai_install.site.migrate.folder import OldFile, OldFolder
 from pai_install.site.migrate.model import Setting
@@ -68,10 +68,10 @@ class NewConfig:
                 book.drop((key,), self.dropped[key])
         for key in content.keys() - self.dropped.keys():
             book.keep((key,), CONFIG)
-        book.whole(Outcome.KEPT, f"{CONFIG}, with its comments")
+        book.whole(Fate.KEPT, f"{CONFIG}, with its comments")
 
     def text(self) -> str:
-        """The file: the old text with dropped entries as comments; where that would mean something else, all anew."""
+        """The file: the old text with dropped entries as comments; where that would mean something else, a new text."""
         added = [line for setting in self.added.values() for line in _lines(setting)]
         if self.file is None:
             return "\n".join(added) + "\n"

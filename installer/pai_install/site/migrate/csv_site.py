@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pai_install.site.document import Document, Mark
 from pai_install.site.load import LAYOUT
-from pai_install.site.migrate.account import Book, Outcome
+from pai_install.site.migrate.account import Book, Fate
 from pai_install.site.migrate.config import NewConfig
 from pai_install.site.migrate.folder import OldFolder
 from pai_install.site.migrate.model import (
@@ -27,7 +27,7 @@ from pai_install.site.reader import read_text_file
 MASTERS, WORKERS = "master.csv", "worker.csv"
 
 
-class Row(NamedTuple):
+class MachineRow(NamedTuple):
     """A line of a list."""
 
     path: YamlPath
@@ -37,7 +37,7 @@ class Row(NamedTuple):
 
 class _List(NamedTuple):
     document: Document
-    rows: list[Row]
+    rows: list[MachineRow]
 
 
 def read_lists(folder: OldFolder, config: NewConfig) -> NewMachines:
@@ -54,7 +54,7 @@ def read_lists(folder: OldFolder, config: NewConfig) -> NewMachines:
     machines = _Machines(folder, masters.rows, workers.rows).found()
     has_masters = any(not machine.worker for machine in machines)
     for name in (MASTERS, WORKERS):
-        folder.book(name).whole(Outcome.KEPT, LAYOUT)
+        folder.book(name).whole(Fate.KEPT, LAYOUT)
     return NewMachines("OpenPAI v1.0-v1.4 (master.csv, worker.csv)", _skus(config, has_masters=has_masters), machines)
 
 
@@ -66,19 +66,19 @@ def overrule_lists(folder: OldFolder, by: str, names: set[str]) -> None:
         for row in _read_list(folder, name).rows:
             known = "names this machine, too" if row.name in names else "does not name this machine"
             folder.book(name).drop(row.path, f"{by} rules, and {known}")
-        folder.book(name).whole(Outcome.DROPPED, f"{by} is there, too, and rules")
+        folder.book(name).whole(Fate.DROPPED, f"{by} is there, too, and rules")
 
 
 def _read_list(folder: OldFolder, name: str) -> _List:
     path = folder.path / name
     document = Document(str(path))
     text = read_text_file(path, document)
-    rows: list[Row] = []
+    rows: list[MachineRow] = []
     document.lines = split_lines(text or "")
     for number, line in enumerate(document.lines, start=1):
         cells = _cells(line)
         if len(cells) == 2:
-            rows.append(Row(("machine", len(rows)), cells[0], cells[1]))
+            rows.append(MachineRow(("machine", len(rows)), cells[0], cells[1]))
             folder.book(name).waiting[rows[-1].path] = number
         elif cells:
             message = f"{short(line)} is not `hostname,address`"
@@ -97,7 +97,7 @@ def _cells(line: str) -> list[str]:
 class _Machines:
     """The machines of both lists, each name and address once; one that is in both is a control plane that works."""
 
-    def __init__(self, folder: OldFolder, masters: list[Row], workers: list[Row]) -> None:
+    def __init__(self, folder: OldFolder, masters: list[MachineRow], workers: list[MachineRow]) -> None:
         self.folder = folder
         self.names = list(dict.fromkeys(row.name for row in masters))
         self.stay = set(self.names[: kept_masters(len(self.names))])
@@ -121,7 +121,7 @@ class _Machines:
             for machine in self.places
         )
 
-    def _tell(self, book: Book, row: Row, lines: dict[tuple[str, str], int]) -> None:
+    def _tell(self, book: Book, row: MachineRow, lines: dict[tuple[str, str], int]) -> None:
         machine = row.name, row.address
         place = f"{LAYOUT}: machine-list[{self.places.setdefault(machine, len(self.places))}]"
         if machine in lines:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.site.document import Document
-from pai_install.site.migrate.account import Book, Entry, Outcome
+from pai_install.site.migrate.account import AccountLine, Book, Fate
 from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
 
@@ -47,7 +47,7 @@ class OldFolder:
         self.problems: list[Problem] = []
 
     def has(self, name: str) -> bool:
-        """Whether there is anything with this name, also what is no file."""
+        """Whether there is anything with this name, also what is not a file."""
         path = self.path / name
         return path.is_symlink() or path.exists()
 
@@ -74,13 +74,13 @@ class OldFolder:
         book = self.book(name)
         book.open(document)
         book.drop((), f"{by} is there, too, and rules")
-        book.whole(Outcome.DROPPED, f"{by} is there, too, and rules")
+        book.whole(Fate.DROPPED, f"{by} is there, too, and rules")
 
-    def account(self) -> list[Entry]:
+    def account(self) -> list[AccountLine]:
         """What became of every file and all in it. Nothing can be taken after this."""
         for path in sorted(self.path.iterdir()):
             if path.name not in self.books:
-                self.book(path.name).whole(Outcome.DROPPED, _why_not(path))
+                self.book(path.name).whole(Fate.DROPPED, _why_not(path))
         return [entry for name in sorted(self.books) for entry in self.books[name].close()]
 
 

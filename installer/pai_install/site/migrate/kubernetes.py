@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_install.site.document import Entries, Text
 from pai_install.site.load import CONFIG
-from pai_install.site.migrate.account import Outcome
+from pai_install.site.migrate.account import Fate
 from pai_install.site.migrate.config import NewConfig
 from pai_install.site.migrate.folder import OldFolder
 
@@ -43,4 +43,4 @@ def read_kubernetes(folder: OldFolder, config: NewConfig) -> None:
         config.settle(file.book, network.path, "service_cidr", network.strip())
     for key in entries.keys() & _DROPPED.keys():
         file.book.drop(("kubernetes", key), _DROPPED[key])
-    file.book.whole(Outcome.KEPT, f"{CONFIG}: service_cidr; the rest was about a Kubernetes of OpenPAI's own")
+    file.book.whole(Fate.KEPT, f"{CONFIG}: service_cidr; the rest was about a Kubernetes of OpenPAI's own")

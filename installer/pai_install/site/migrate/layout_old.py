@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_install.site.document import Document, Entries, Items, Text
 from pai_install.site.load import CONFIG, LAYOUT
-from pai_install.site.migrate.account import Book, Outcome
+from pai_install.site.migrate.account import Book, Fate
 from pai_install.site.migrate.config import NewConfig
 from pai_install.site.migrate.folder import OldFile
 from pai_install.site.migrate.logins import OLD_NAMES, Logins
@@ -75,7 +75,7 @@ def read_old_layout(file: OldFile, config: NewConfig) -> NewMachines:
     if "kubernetes" in layout.content:
         book.drop(("kubernetes",), "the addresses come from the control planes")
     skus = read_skus(layout.content.get("machine-sku"), book)
-    book.whole(Outcome.KEPT, f"{LAYOUT} and {CONFIG}, without its comments")
+    book.whole(Fate.KEPT, f"{LAYOUT} and {CONFIG}, without its comments")
     version = "v0.x" if v0 else "v1.0-v1.4"
     notes = tuple(machines.notes)
     return NewMachines(f"OpenPAI {version} ({Path(layout.file).name})", skus, found, notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_install.site.document import Document, Items, Text
 from pai_install.site.load import CONFIG, LAYOUT
-from pai_install.site.migrate.account import Outcome
+from pai_install.site.migrate.account import Fate
 from pai_install.site.migrate.config import NewConfig
 from pai_install.site.migrate.folder import OldFile
 from pai_install.site.migrate.model import RESOURCES, UNKNOWN_HARDWARE, NewDevice, NewMachine, NewMachines, NewSku
@@ -49,7 +49,7 @@ def read_quick_start(file: OldFile, config: NewConfig) -> NewMachines:
     for index, address in enumerate(found):
         book.keep(address.path, f"{LAYOUT}: machine-list[{index}].hostip")
         machines.append(_machine(address.strip(), port, first=index == 0, alone=len(found) == 1))
-    book.whole(Outcome.KEPT, f"{LAYOUT} and {CONFIG}, without its comments")
+    book.whole(Fate.KEPT, f"{LAYOUT} and {CONFIG}, without its comments")
     sku = NewSku(_SKU, "1Gi", "1", NewDevice(RESOURCES["nvidia"], "unknown", "1"), comment=UNKNOWN_HARDWARE)
     return NewMachines(f"OpenPAI v0.x ({file.name})", (sku,), tuple(machines))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site.load import CONFIG, LAYOUT, SERVICES, SiteReading, read_site
-from pai_install.site.migrate.account import Entry, Outcome, summary
+from pai_install.site.migrate.account import AccountLine, Fate, summary
 from pai_install.site.migrate.config import CONFIG_NAMES, NewConfig, read_config
 from pai_install.site.migrate.csv_site import MASTERS, WORKERS, overrule_lists, read_lists
 from pai_install.site.migrate.emit import layout_text
@@ -38,15 +38,15 @@ class Migration:
 
     origin: str
     files: tuple[Path, ...]
-    account: tuple[Entry, ...]
+    account: tuple[AccountLine, ...]
     notes: tuple[Note, ...]
     reading: SiteReading
 
     @property
-    def counts(self) -> dict[Outcome, int]:
+    def counts(self) -> dict[Fate, int]:
         """How many keys and entries of the old files became what; the files themselves do not count."""
         found = Counter(entry.outcome for entry in self.account if entry.path)
-        return {outcome: found[outcome] for outcome in Outcome}
+        return {outcome: found[outcome] for outcome in Fate}
 
 
 def migrate(source: Path, target: Path) -> Migration:
@@ -132,7 +132,7 @@ def _current(folder: OldFolder, file: OldFile) -> NewMachines:
             exit_code=ExitCode.USAGE,
         )
     file.book.keep((), LAYOUT)
-    file.book.whole(Outcome.KEPT, f"{LAYOUT}, as it was: it has the current form")
+    file.book.whole(Fate.KEPT, f"{LAYOUT}, as it was: it has the current form")
     return NewMachines(f"files of several versions of OpenPAI ({file.name} is current)", layout=_text_of(file))
 
 
@@ -174,8 +174,8 @@ def _services(folder: OldFolder) -> str | None:
     wrong = next((problem for problem in document.problems if problem.is_error), None)
     if wrong is not None:
         book.drop((), f"the file is not taken over: line {wrong.line}: {wrong.message}")
-        book.whole(Outcome.DROPPED, f"line {wrong.line}: {wrong.message}")
+        book.whole(Fate.DROPPED, f"line {wrong.line}: {wrong.message}")
         return None
     book.keep((), f"{SERVICES}, as it was")
-    book.whole(Outcome.KEPT, f"{SERVICES}, as it was")
+    book.whole(Fate.KEPT, f"{SERVICES}, as it was")
     return _text_of(OldFile(document, book))

@@ -280,7 +280,7 @@ def test_tables_name_each_command_once_and_can_be_started() -> None:
         collector.COMMANDS,
         collector.AFTER_DRIVER,
         collector.DRIVER_REFUSED,
-        collector.DEEP.format(image="x", full="x", pid=1),
+        collector.DEEP.format(image="x", full="x", pid=1, all_gpus=collector.ALL_GPUS),
     )
     jobs = [job for table in tables for job in collector.table_jobs(table)]
     names = [job.name for job in jobs]
@@ -317,6 +317,7 @@ def test_image_name_stays_one_word() -> None:
     jobs = collector.next_jobs(job("nvidia_smi_xml", rc=0, stdout=""), "cuda 13; rm")
     docker = next(item for item in jobs if item.name == "docker_gpu")
     assert "cuda 13; rm" in docker.argv
+    assert "/dev/null:/var/run/nvidia-container-devices/all" in " ".join(docker.argv), "believed wherever it is set up"
 
 
 def test_processes_are_looked_at_twice_only_where_one_waits() -> None:

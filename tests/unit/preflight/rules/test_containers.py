@@ -79,6 +79,60 @@ def test_docker_packages(tmp_path: Path, packages: dict[str, str], wanted: str, 
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize("wanted", ["distribution", "docker-ce"])
+@pytest.mark.parametrize(
+    ("program", "package", "word"),
+    [
+        ("/usr/bin/dockerd", "moby-engine", "moby-engine"),
+        ("/usr/bin/dockerd", "docker-ee", "docker-ee"),
+        ("/usr/local/bin/dockerd", "", "no package"),
+    ],
+)
+def test_docker_of_packages_that_apt_would_fight_with(
+    tmp_path: Path, wanted: str, program: str, package: str, word: str
+) -> None:
+    site = read_site(tmp_path / "s", config=f"{CONFIG}docker_packages: {wanted}\n")
+    docker = {**RUNNING_DOCKER, "containers": 2, "program": program, "package": package}
+    changes = {"docker": docker, "packages": {package: "20.10"} if package else {}}
+    found = findings_of(site, "docker-packages", {"worker1": changes})["worker1"]
+    assert found.verdict is Verdict.FAIL
+    assert program in found.value
+    assert word in found.value
+    assert found.remedy
+
+
+def test_docker_whose_owner_is_not_known_does_not_pass(site: Site) -> None:
+    docker = {**RUNNING_DOCKER, "containers": 2, "package": None}
+    found = findings_of(site, "docker-packages", {"worker1": {"docker": docker}})["worker1"]
+    assert found.verdict is Verdict.UNKNOWN
+
+
+@pytest.mark.parametrize("package", ["docker-ce-cli", "nvidia-docker2", "moby-containerd"])
+def test_packages_beside_docker_are_told(site: Site, package: str) -> None:
+    found = findings_of(site, "docker-packages", {"worker1": {"packages": {package: "1"}}})["worker1"]
+    assert found.verdict is Verdict.WARN
+    assert package in found.value
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(2, "FAIL"), (0, "PASS"), (None, "UNKNOWN")])
+def test_containers_that_hold_gpus(site: Site, count: int | None, verdict: str) -> None:
+    """A reload of systemd may take the devices away from them; without root they are not seen."""
+    changes = {"worker1": {"devices": {"gpu_containers": count}}}
+    found = findings_of(site, "gpu-containers", changes)["worker1"]
+    assert found.verdict == verdict
+    if verdict == "FAIL":
+        assert "2 containers" in found.message
+        assert "--force-check gpu-containers" in found.remedy
+
+
+def test_containers_on_a_node_of_ours_may_hold_gpus(site: Site) -> None:
+    """What an apply would reload there, its plan says; an interrupted installation goes on with everything."""
+    changes = {"worker1": {"devices": {"gpu_containers": 2}}}
+    assert findings_of(site, "gpu-containers", changes, installed)["worker1"].verdict is Verdict.PASS
+    begun = {"worker1": {**changes["worker1"], "kubernetes": {"marker": {"state": "join", "done": False}}}}
+    assert findings_of(site, "gpu-containers", begun, installed)["worker1"].verdict is Verdict.FAIL
+
+
 def test_docker_as_a_snap(site: Site) -> None:
     found = findings_of(site, "docker-packages", {"worker1": {"docker": {"snap": True}}})["worker1"]
     assert found.verdict is Verdict.FAIL

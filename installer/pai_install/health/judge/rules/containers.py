@@ -142,7 +142,7 @@ def _not_run(result: CommandResult, runtime: str) -> Result:
 @machine_check(
     id="container-gpu-docker",
     title="A container in Docker sees every GPU",
-    reads="docker run --gpus all IMAGE nvidia-smi -L (only with --deep-image)",
+    reads="docker run --runtime=nvidia IMAGE nvidia-smi -L with all GPUs (only with --deep-image)",
     rule="FAIL when it fails or the UUIDs differ",
     source="GOP validator",
     remedy="check the nvidia runtime and the device nodes",

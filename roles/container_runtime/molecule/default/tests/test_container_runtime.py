@@ -40,6 +40,12 @@ def test_keys_of_the_cluster_have_the_last_word(host: Host) -> None:
     assert "nvidia" in host.check_output("containerd config dump")
 
 
+def test_gpus_are_for_containers_that_asked_for_them(host: Host) -> None:
+    toolkit = host.file("/etc/nvidia-container-runtime/config.toml").content_string
+    assert "accept-nvidia-visible-devices-envvar-when-unprivileged = false" in toolkit
+    assert "accept-nvidia-visible-devices-as-volume-mounts = true" in toolkit
+
+
 def test_the_old_files_lie_beside_the_new_ones(host: Host) -> None:
     copies = host.check_output("cat /etc/docker/daemon.json.*.pai-backup /etc/containerd/config.toml.*.pai-backup")
     assert '"log-driver": "journald"' in copies
