@@ -71,12 +71,13 @@ class Cluster:
 class Founding:
     """What happened before the cluster was whole; every process as it ended.
 
-    container: of the existing machine, before anything was installed. plan: made before the first run, in JSON.
+    container: of the existing machine, before anything was installed. preflight, plan: before the first run, in JSON.
     cut: the first apply, in JSON, during which a machine was switched off. status_off, plan_off: then, in JSON.
     """
 
     cluster: Cluster
     container: existing.Container
+    preflight: subprocess.CompletedProcess[str]
     plan: subprocess.CompletedProcess[str]
     cut: subprocess.CompletedProcess[str]
     status_off: subprocess.CompletedProcess[str]
@@ -181,13 +182,14 @@ def found(site: Path) -> Founding:
     early = Cluster(site, up)
     early.on(EXISTING, existing.SCRIPT)
     before = existing.container(early.on(EXISTING, "docker inspect at-work"))
+    preflight = early.run("preflight", "--format", "json")
     plan = early.run("plan", "--no-diff", "--format", "json")
     cut = apply_losing(site, LOST)
     status_off = early.run("status", "--format", "json")
     plan_off = early.run("plan", "--no-diff", "--format", "json")
     fault(site, LOST, "heal")
     done = pai_install("quickstart", "--site", str(site), "--yes", timeout_s=4500)
-    return Founding(Cluster(site, done), before, plan, cut, status_off, plan_off)
+    return Founding(Cluster(site, done), before, preflight, plan, cut, status_off, plan_off)
 
 
 def fault(site: Path, machine: str, name: str) -> None:
@@ -199,7 +201,7 @@ def fault(site: Path, machine: str, name: str) -> None:
 def apply_losing(site: Path, machine: str) -> subprocess.CompletedProcess[str]:
     """An apply during whose phase runtime a machine is switched off; the JSON report on stdout."""
     earlier = set((site / ".pai" / "runs").iterdir())
-    words = ["apply", "--site", str(site), "--yes", "--format", "json"]
+    words = ["apply", "--site", str(site), "--yes", "--format", "json", "--force-check", "gpu-containers"]
     out, errors = site / "cut.out", site / "cut.err"
     with (
         out.open("w") as stdout,

@@ -13,6 +13,14 @@ from .conftest import EXISTING, LOST, Cluster, Founding
 pytestmark = pytest.mark.lab
 
 
+def test_preflight_stopped_for_the_container_with_a_device(founding: Founding) -> None:
+    """The only thing in the way: without --force-check nothing would have been touched there."""
+    report = json.loads(founding.preflight.stdout)
+    assert founding.preflight.returncode == report["exit_code"] != 0
+    failed = {(finding["subject"], finding["id"]) for finding in report["findings"] if finding["verdict"] == "FAIL"}
+    assert failed == {(EXISTING, "gpu-containers")}
+
+
 def test_the_plan_named_every_restart_before_the_first_run(founding: Founding) -> None:
     assert founding.plan.returncode == 0, founding.plan.stderr
     phases = {phase["name"]: phase["hosts"] for phase in json.loads(founding.plan.stdout)["phases"]}
