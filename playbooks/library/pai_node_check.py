@@ -18,7 +18,7 @@ author: [pai-install]
 """
 EXAMPLES = r"""
 - name: Check the node
-  pai_node_check: {image: "registry.pai.internal/busybox:1.37", runtimes: [runc, nvidia]}
+  pai_node_check: {image: "registry.pai.internal/busybox@sha256:...", runtimes: [runc, nvidia]}
 """
 RETURN = r"""
 findings: {description: One verdict per check., type: list, elements: dict, returned: always}
@@ -31,8 +31,8 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_finding import own_finding
+from ansible.module_utils.pai_images import CTR, ImagesError, repull
 
-CTR = ["/usr/local/bin/ctr", "--namespace", "k8s.io"]
 # What a container ends with, to prove that it ran: the output of one that ends at once is lost now and then.
 PROOF = 42
 PROGRAM = ["/bin/busybox", "sh", "-c", f"exit {PROOF}"]
@@ -87,13 +87,14 @@ class Checks:
         image = self.module.params["image"]
         check = f"containerd-{runtime}"
         name = f"pai-check-{runtime}"
-        status, said = self.command([*CTR, "images", "pull", "--hosts-dir", "/etc/containerd/certs.d", image])
-        if status != 0:
+        try:
+            repull(image)
+        except ImagesError as error:
             return own_finding(
                 check,
                 "FAIL",
                 f"cannot pull {image}",
-                value=said[-300:],
+                value=str(error)[-300:],
                 remedy="the component store on the first control plane must be reachable from this machine",
             )
         self.command([*CTR, "containers", "delete", name])  # of an interrupted check

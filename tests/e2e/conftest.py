@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 # a network of the tests' own: a lab that somebody works with stays as it is
 SUBNET = "172.30.79"
 PLANTED_SECRET = "planted-Secret-7f3a"
+# what the pods of the fixture `pods` run: their own program over HTTP
+SERVE = ("/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/")
 # one that already runs something before the installation, and one that loses its power in the middle of it
 EXISTING, LOST = "lab-worker1", "lab-worker2"
 
@@ -69,12 +71,13 @@ class Cluster:
 class Founding:
     """What happened before the cluster was whole; every process as it ended.
 
-    container: of the existing machine, before anything was installed. plan: made before the first run, in JSON.
+    container: of the existing machine, before anything was installed. preflight, plan: before the first run, in JSON.
     cut: the first apply, in JSON, during which a machine was switched off. status_off, plan_off: then, in JSON.
     """
 
     cluster: Cluster
     container: existing.Container
+    preflight: subprocess.CompletedProcess[str]
     plan: subprocess.CompletedProcess[str]
     cut: subprocess.CompletedProcess[str]
     status_off: subprocess.CompletedProcess[str]
@@ -156,6 +159,22 @@ def cluster(founding: Founding) -> Cluster:
     return cluster
 
 
+@pytest.fixture(scope="module")
+def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
+    """A pod on each of two workers that answers on port 8080: worker -> the pod's address."""
+    image = cluster.on(LOST, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    try:
+        for worker in (EXISTING, LOST):
+            place = json.dumps({"spec": {"nodeName": worker}})
+            words = ("--restart=Never", f"--overrides={place}", "--command", "--", *SERVE)
+            cluster.kubectl("run", f"on-{worker}", f"--image={image}", *words)
+        cluster.kubectl("wait", "--for=condition=Ready", f"pod/on-{EXISTING}", f"pod/on-{LOST}", "--timeout=120s")
+        where = "--output=jsonpath={.status.podIP}"
+        yield {worker: cluster.kubectl("get", "pod", f"on-{worker}", where) for worker in (EXISTING, LOST)}
+    finally:
+        cluster.kubectl("delete", "pod", f"on-{EXISTING}", f"on-{LOST}", "--ignore-not-found", "--grace-period=0")
+
+
 def found(site: Path) -> Founding:
     """Machines, one of them in use already; an installation that loses a machine; the run that completes it."""
     up = pai_install("lab", "up", "--site", str(site), "--yes")
@@ -163,13 +182,14 @@ def found(site: Path) -> Founding:
     early = Cluster(site, up)
     early.on(EXISTING, existing.SCRIPT)
     before = existing.container(early.on(EXISTING, "docker inspect at-work"))
+    preflight = early.run("preflight", "--format", "json")
     plan = early.run("plan", "--no-diff", "--format", "json")
     cut = apply_losing(site, LOST)
     status_off = early.run("status", "--format", "json")
     plan_off = early.run("plan", "--no-diff", "--format", "json")
     fault(site, LOST, "heal")
     done = pai_install("quickstart", "--site", str(site), "--yes", timeout_s=4500)
-    return Founding(Cluster(site, done), before, plan, cut, status_off, plan_off)
+    return Founding(Cluster(site, done), before, preflight, plan, cut, status_off, plan_off)
 
 
 def fault(site: Path, machine: str, name: str) -> None:
@@ -181,7 +201,7 @@ def fault(site: Path, machine: str, name: str) -> None:
 def apply_losing(site: Path, machine: str) -> subprocess.CompletedProcess[str]:
     """An apply during whose phase runtime a machine is switched off; the JSON report on stdout."""
     earlier = set((site / ".pai" / "runs").iterdir())
-    words = ["apply", "--site", str(site), "--yes", "--format", "json"]
+    words = ["apply", "--site", str(site), "--yes", "--format", "json", "--force-check", "gpu-containers"]
     out, errors = site / "cut.out", site / "cut.err"
     with (
         out.open("w") as stdout,

@@ -25,6 +25,13 @@ table inet admin {
     }
 }
 """
+# as Docker itself, ufw or firewalld leave it
+FORWARD_POLICY = "-P FORWARD DROP"
+# of a pod network that was there before, and would come first in the alphabet
+CNI_FILE = "/etc/cni/net.d/05-old.conflist"
+CNI = {"cniVersion": "0.4.0", "name": "old", "plugins": [{"type": "bridge", "bridge": "old0"}]}
+# a stand-in for a GPU: a device of that name in a container, which is the machine's /dev/null
+GPU_STAND_IN = "/dev/nvidia7"
 IPTABLES_RULE = "INPUT -p tcp --dport 9998 -m comment --comment of-the-admin -j DROP"
 
 SCRIPT = f"""set -e
@@ -43,19 +50,27 @@ cat >> /etc/chrony/chrony.conf <<'END'
 END
 # the clock of a lab machine is the box's
 grep -q 'DAEMON_OPTS="-x ' /etc/default/chrony || sed -i 's/^DAEMON_OPTS="/DAEMON_OPTS="-x /' /etc/default/chrony
+# units of Docker before version 23 require containerd
+mkdir -p /etc/systemd/system/docker.service.d
+printf '[Unit]\\nRequires=containerd.service\\n' > /etc/systemd/system/docker.service.d/old-unit.conf
+systemctl daemon-reload
+mkdir -p {CNI_FILE.rpartition("/")[0]}
+echo '{json.dumps(CNI)}' > {CNI_FILE}
 systemctl restart chrony containerd
 systemctl restart docker
 nft -f - <<'END'
 {NFT_RULES}
 END
 iptables -C {IPTABLES_RULE} 2>/dev/null || iptables -A {IPTABLES_RULE}
+iptables {FORWARD_POLICY}
 root=$(mktemp -d)
 mkdir $root/bin
 cp /usr/bin/busybox $root/bin/
 ln -s busybox $root/bin/sh
 tar -C $root -c . | docker import - of-the-admin:1 >/dev/null
 docker inspect at-work >/dev/null 2>&1 || docker run -d --name at-work --label owner=admin -p 127.0.0.1:8088:80 \\
-    of-the-admin:1 /bin/sh -c 'while true; do busybox date >> /beats; busybox sleep 1; done' >/dev/null
+    --device /dev/null:{GPU_STAND_IN} of-the-admin:1 \\
+    /bin/sh -c 'exec 3< {GPU_STAND_IN}; while true; do busybox date >> /beats; busybox sleep 1; done' >/dev/null
 sha256sum /etc/docker/daemon.json /etc/containerd/config.toml /etc/chrony/chrony.conf > /root/as-the-admin-left-them
 """
 

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 
 from . import existing
-from .conftest import EXISTING, Cluster, Founding
+from .conftest import EXISTING, LOST, Cluster, Founding
 
 pytestmark = pytest.mark.lab
+
+
+def test_preflight_stopped_for_the_container_with_a_device(founding: Founding) -> None:
+    """The only thing in the way: without --force-check nothing would have been touched there."""
+    report = json.loads(founding.preflight.stdout)
+    assert founding.preflight.returncode == report["exit_code"] != 0
+    failed = {(finding["subject"], finding["id"]) for finding in report["findings"] if finding["verdict"] == "FAIL"}
+    assert failed == {(EXISTING, "gpu-containers")}
 
 
 def test_the_plan_named_every_restart_before_the_first_run(founding: Founding) -> None:
@@ -21,8 +29,21 @@ def test_the_plan_named_every_restart_before_the_first_run(founding: Founding) -
         ("time", EXISTING): ["restarts chrony.service"],
         ("runtime", EXISTING): ["restarts containerd.service", "restarts docker.service"],
     }
-    remarks = next(step["remarks"] for step in phases["runtime"] if step["host"] == EXISTING)
-    assert remarks == ["1 running container of Docker keeps running: live-restore is turned on first"]
+
+
+def test_the_plan_named_what_is_in_use_on_the_machine(founding: Founding) -> None:
+    """Docker's old unit, its container, the device that it holds, the firewall's policy, another pod network."""
+    phases = json.loads(founding.plan.stdout)["phases"]
+    remarks = {
+        remark for phase in phases for step in phase["hosts"] if step["host"] == EXISTING for remark in step["remarks"]
+    }
+    assert remarks == {
+        "1 running container of Docker keeps running: live-restore is turned on first",
+        "Docker's unit stops while containerd restarts, and starts again with it",
+        "1 container has an NVIDIA device open: systemd reloads its units, which may take the device away",
+        "the firewall drops what the machine forwards (iptables FORWARD): packets of pods are accepted there",
+        f"containerd no longer reads /etc/cni/net.d ({existing.CNI_FILE.rpartition('/')[2]})",
+    }
 
 
 def test_the_container_never_stopped(founding: Founding) -> None:
@@ -33,6 +54,10 @@ def test_the_container_never_stopped(founding: Founding) -> None:
     assert "/bin/sh" in cluster.on(EXISTING, f"cat /proc/{now.pid}/cmdline")
     beats = cluster.on(EXISTING, "docker exec at-work busybox tail -n 2 /beats")
     assert len(beats.splitlines()) == 2
+
+
+def test_the_container_still_reads_its_device(cluster: Cluster) -> None:
+    cluster.on(EXISTING, f"docker exec at-work busybox dd if={existing.GPU_STAND_IN} count=1")
 
 
 def test_the_runtimes_really_were_replaced_under_it(cluster: Cluster) -> None:
@@ -90,3 +115,14 @@ def test_old_files_lie_beside_the_new_ones(cluster: Cluster) -> None:
         digest, path = line.split()
         kept = cluster.on(EXISTING, f"sha256sum {path}.*.pai-backup")
         assert digest in kept, path
+
+
+def test_pods_reach_each_other_although_the_firewall_drops(cluster: Cluster, pods: dict[str, str]) -> None:
+    assert existing.FORWARD_POLICY in cluster.on(EXISTING, "iptables -S FORWARD")
+    for here, there in ((EXISTING, LOST), (LOST, EXISTING)):
+        wanted = f"http://{pods[there]}:8080/bin/busybox"
+        cluster.kubectl("exec", f"on-{here}", "--", "/bin/busybox", "wget", "-q", "-T", "10", "-O", "/dev/null", wanted)
+
+
+def test_the_other_pod_network_is_left_where_it_was(cluster: Cluster) -> None:
+    assert json.loads(cluster.on(EXISTING, f"cat {existing.CNI_FILE}")) == existing.CNI

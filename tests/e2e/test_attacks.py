@@ -1,0 +1,81 @@
+"""Attacks from inside a cluster that runs: with what a join left, from a pod, on programs that serve, on files."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import EXISTING, LOST, SERVE, Cluster
+
+pytestmark = pytest.mark.lab
+
+MASTER = "lab-master"
+# kubeadm's own: whoever holds a token of theirs becomes any node that it likes
+BOOTSTRAP_RULES = {"kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap"}
+TUNNEL_PORT, OTHER_PORT = 8472, 8473
+# counts datagrams with two bytes: none of a real tunnel is that short
+SEEN = f"""
+table inet attack_seen {{
+    chain input {{
+        type filter hook input priority -300; policy accept;
+        udp dport {TUNNEL_PORT} udp length 10 counter comment "tunnel"
+        udp dport {OTHER_PORT} udp length 10 counter comment "other"
+    }}
+}}
+"""
+
+
+def test_join_credentials_ended_with_the_joins(cluster: Cluster) -> None:
+    tokens = "--field-selector=type=bootstrap.kubernetes.io/token"
+    assert cluster.kubectl("--namespace", "kube-system", "get", "secrets", tokens, "--output", "name") == ""
+    rules = cluster.kubectl("get", "clusterrolebindings", "--output", "name").split()
+    assert not BOOTSTRAP_RULES & {rule.partition("/")[2] for rule in rules}
+    requests = json.loads(cluster.kubectl("get", "certificatesigningrequests", "--output", "json"))["items"]
+    assert [one["metadata"]["name"] for one in requests if not one["status"].get("conditions")] == []
+
+
+def test_pod_does_not_reach_the_tunnel(cluster: Cluster, pods: dict[str, str]) -> None:
+    """What arrives at the tunnel's port of a machine is taken for a packet of any pod: none may send there."""
+    assert pods
+    address = cluster.kubectl("get", "node", LOST, "--output=jsonpath={.status.addresses[0].address}")
+    cluster.on(LOST, f"nft -f - <<END\n{SEEN}\nEND")
+    try:
+        for port in (TUNNEL_PORT, OTHER_PORT):
+            send = f"printf hi > /dev/udp/{address}/{port}"
+            cluster.on(EXISTING, f"nsenter --net --target $(pgrep --full '{' '.join(SERVE)}') bash -c '{send}'")
+        table = json.loads(cluster.on(LOST, "nft --json list table inet attack_seen"))
+    finally:
+        cluster.on(LOST, "nft delete table inet attack_seen")
+    assert arrived(table) == {"tunnel": 0, "other": 1}
+
+
+def arrived(table: dict[str, Any]) -> dict[str, int]:
+    """The comment of each rule -> the packets that it counted, from `nft --json list table`."""
+    rules = [entry["rule"] for entry in table["nftables"] if "rule" in entry]
+    return {rule["comment"]: part["counter"]["packets"] for rule in rules for part in rule["expr"] if "counter" in part}
+
+
+def test_programs_that_serve_others_are_not_root(cluster: Cluster) -> None:
+    registry = cluster.on(MASTER, "ps -o user= -p $(systemctl show --value --property MainPID pai-component-store)")
+    assert registry.strip() not in ("", "root")
+    for machine in (MASTER, EXISTING, LOST):
+        workers = cluster.on(machine, "ps -o user= --ppid $(systemctl show --value --property MainPID pai-api-proxy)")
+        assert set(workers.split()) == {"haproxy"}
+
+
+def test_file_that_was_given_away_is_drift(cluster: Cluster) -> None:
+    """Who owns the kubelet's login is the node: another owner is seen, and taken back."""
+    path = "/etc/kubernetes/kubelet.conf"
+    cluster.on(LOST, f"chown nobody:nogroup {path}")
+    reasons = [
+        reason
+        for phase in cluster.plan()["phases"]
+        for step in phase["hosts"]
+        if step["host"] == LOST
+        for reason in step["reasons"]
+    ]
+    assert any(path in reason and "root" in reason for reason in reasons), reasons
+    assert cluster.apply()["ok"]
+    assert cluster.on(LOST, f"stat -c %U:%G {path}").strip() == "root:root"
