@@ -29,7 +29,7 @@ author: [pai-install]
 """
 EXAMPLES = r"""
 - name: Check the cluster
-  pai_cluster_check: {version: 1.36.3, nodes: [worker-1], image: "registry.pai.internal/busybox:1.37"}
+  pai_cluster_check: {version: 1.36.3, nodes: [worker-1], image: "registry.pai.internal/busybox@sha256:..."}
 """
 RETURN = r"""
 findings: {description: One verdict per check and subject., type: list, elements: dict, returned: always}

@@ -34,6 +34,10 @@ options:
           - What an earlier run merged and this one no longer names is taken out again.
         type: dict
       state: {description: Whether the file is there., type: str, choices: [present, absent], default: present}
+      if_there:
+        description: Leave a file that does not exist alone, with nothing to look for later.
+        type: bool
+        default: false
       mode: {description: Permissions; an existing file keeps its own when empty., type: str, default: ""}
       backup: {description: Keep the old file beside the new one., type: bool, default: false}
       validate:
@@ -190,6 +194,8 @@ class Files:
     def apply(self, item: dict[str, Any]) -> None:
         """Brings one file to its state."""
         old = self.read(item["path"])
+        if item["if_there"] and old is None:
+            return
         if item["state"] == "absent":
             self.remove(item, old)
         elif old is not None or any(item[form] is not None for form in ("content", "block", "merge_json")):
@@ -323,6 +329,7 @@ def main() -> None:
         "backup": {"type": "bool", "default": False},
         "validate": {"type": "str"},
         "secret": {"type": "bool", "default": False},
+        "if_there": {"type": "bool", "default": False},
         "live": {"type": "bool", "default": False},
     }
     module = AnsibleModule(

@@ -16,6 +16,7 @@ An expectation is a dict with `kind` and what that kind needs:
   package: name                        Debian package installed
   sysctl:  name, value                 kernel parameter
   noswap:                              swap is off
+  image:   name, digest                image in containerd, under its tag and by its digest, pinned
   object:  name, namespace, version    Kubernetes object (kind/name), seen from a control plane
   node:    name, labels, taints        this machine's node, seen with its kubelet's login
 """
@@ -33,6 +34,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from ansible.module_utils.pai_images import image_problems
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_ownership import not_roots, open_folder
 
@@ -135,8 +137,9 @@ def drifted(expectations: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any]
     units = unit_states([item["name"] for item in expected if item["kind"] == "unit"])
     packages = _installed([item["name"] for item in expected if item["kind"] == "package"])
     problems = _object_problems([item for item in expected if item["kind"] == "object"])
+    problems += image_problems([item for item in expected if item["kind"] == "image"])
     for item in expected:
-        if item["kind"] == "object":
+        if item["kind"] in ("object", "image"):
             continue
         if item["kind"] == "unit":
             problem = _unit_problem(item, units.get(item["name"], {}))

@@ -279,11 +279,67 @@ def test_secrets_are_encrypted_at_rest(cluster: Cluster) -> None:
         cluster.kubectl("delete", "secret", "at-rest")
 
 
-def test_images_come_back_from_the_store(cluster: Cluster) -> None:
-    """A kubelet collects images; the machine must be able to pull them again without the dev box."""
-    image = cluster.on("lab-worker1", "ctr -n k8s.io images ls -q | grep '^registry.pai.internal/flannel'").split()[0]
-    cluster.on("lab-worker1", f"ctr -n k8s.io images rm --sync {image}")
-    cluster.on("lab-worker1", f"ctr -n k8s.io images pull --hosts-dir /etc/containerd/certs.d {image}")
+IMAGES = "ctr -n k8s.io images"
+
+
+def test_images_come_back_from_the_store_by_their_digests(cluster: Cluster) -> None:
+    """What an admin removed, or pointed to another image, is seen in the plan and is again what the plan names."""
+    names = cluster.on("lab-worker1", f"{IMAGES} ls -q | grep '^registry.pai.internal/'").split()
+    gone = [name for name in names if "/flannel" in name]
+    moved, other = (next(name for name in names if f"/{word}" in name) for word in ("kube-proxy:", "busybox:"))
+    digests = cluster.on("lab-worker1", f"{IMAGES} ls name=={moved} | tail -n 1").split()[2]
+    cluster.on("lab-worker1", f"{IMAGES} rm --sync {' '.join(gone)} && {IMAGES} tag --force {other} {moved}")
+    reasons = {reason for host, reason in reasons_of(cluster.plan()) if host == "lab-worker1"}
+    assert f"image {gone[0]} is missing" in reasons
+    assert any(reason.startswith(f"image {moved} is sha256:") for reason in reasons)
+    report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    assert cluster.on("lab-worker1", f"{IMAGES} ls name=={moved} | tail -n 1").split()[2] == digests
+    assert cluster.plan()["phases"] == []
+
+
+# answers every manifest with one of its own, whatever was asked for, and every blob of it
+ANOTHER_REGISTRY = """
+import hashlib, http.server, json
+config = json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": []}}).encode()
+digest = "sha256:" + hashlib.sha256(config).hexdigest()
+kind = "application/vnd.oci.image.manifest.v1+json"
+described = {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": digest, "size": len(config)}
+manifest = json.dumps({"schemaVersion": 2, "mediaType": kind, "config": described, "layers": []}).encode()
+class Registry(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        data = manifest if "/manifests/" in self.path else config
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.command == "HEAD" or self.wfile.write(data)
+    do_HEAD = do_GET
+http.server.HTTPServer(("127.0.0.1", 5999), Registry).serve_forever()
+"""
+
+
+def test_another_registry_in_place_of_the_store_is_never_believed(cluster: Cluster) -> None:
+    """It answers every tag, and has no image by the digest of the plan: the apply fails, nothing of it runs."""
+    name = cluster.on("lab-worker1", f"{IMAGES} ls -q | grep '^registry.pai.internal/flannel:'").split()[0]
+    held = cluster.on("lab-worker1", f"{IMAGES} ls -q | grep '^registry.pai.internal/flannel'").split()
+    redirect = "OUTPUT -p tcp --dport 5080 -j REDIRECT --to-ports 5999"
+    cluster.on("lab-worker1", f"cat > /root/another.py <<'END'\n{ANOTHER_REGISTRY}END")
+    cluster.on("lab-worker1", "systemd-run --unit another-registry python3 /root/another.py")
+    try:
+        cluster.on("lab-worker1", f"iptables -t nat -I {redirect}")
+        cluster.on("lab-worker1", f"{IMAGES} rm --sync {' '.join(held)}")
+        asked = f"{IMAGES} pull --hosts-dir /etc/containerd/certs.d registry.pai.internal/of-the-tag:1"
+        cluster.on(
+            "lab-worker1", f"{asked} && {IMAGES} rm registry.pai.internal/of-the-tag:1"
+        )  # it is believed of tags
+        assert not cluster.apply()["ok"]
+        assert name not in cluster.on("lab-worker1", f"{IMAGES} ls -q").split()
+    finally:
+        cluster.on("lab-worker1", f"iptables -t nat -D {redirect}; systemctl stop another-registry")
+    report = cluster.apply()
+    assert report["ok"], report["stderr"]
+    assert set(held) <= set(cluster.on("lab-worker1", f"{IMAGES} ls -q").split())
 
 
 def test_plain_ansible_on_the_printed_inventory(cluster: Cluster, tmp_path: Path) -> None:

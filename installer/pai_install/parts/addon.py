@@ -175,6 +175,11 @@ class AddonPart(Part):
         """What its images and manifests come from."""
         return frozenset(self.definition.components) if self.wanted(site) else frozenset()
 
+    def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
+        """All of them on every machine; where the add-on is for devices, on machines that have them."""
+        wanted = self.wanted(site) and _is_device(site, machine, self.definition.when.device)
+        return tuple(self.definition.images.values()) if wanted else ()
+
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
         """Those of its pods in the machines' own network."""
         del machine
@@ -194,5 +199,10 @@ class AddonPart(Part):
 
 
 def _has_device(site: Site, prefix: str) -> bool:
-    devices = (site.sku_of(machine).device for machine in site.present_machines)
-    return any(device is not None and device.type.startswith(prefix) for device in devices)
+    return any(_is_device(site, machine, prefix) for machine in site.present_machines)
+
+
+def _is_device(site: Site, machine: Machine, prefix: str) -> bool:
+    """Whether the machine's devices are of the type; an empty one is every machine's."""
+    device = site.sku_of(machine).device
+    return not prefix or (device is not None and device.type.startswith(prefix))

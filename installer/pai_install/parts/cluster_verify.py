@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from pai_install.parts.context import Context
+from pai_install.parts.context import REGISTRY_HOST, Context
 from pai_install.parts.part import Part, RoleVariables, by_kind
 from pai_install.site import Machine, Site
 
@@ -36,8 +36,8 @@ class ClusterVerify(Part):
         return ClusterVerifyVariables(
             version=context.components.kubernetes_version,
             nodes={other.hostname: other.worker for other in site.present_machines},
-            image=context.image("busybox"),
-            store_image=f"{context.store_address}/busybox:{context.tag('busybox')}",
+            image=f"{REGISTRY_HOST}/busybox@{context.digest('busybox')}",
+            store_image=f"{context.store_address}/busybox@{context.digest('busybox')}",
             runtimes=("runc", "nvidia") if site.sku_of(machine).has_nvidia else ("runc",),
             namespaces=context.namespaces,
             leader=context.leader.hostname,
@@ -51,3 +51,8 @@ class ClusterVerify(Part):
         """The image of the test pods."""
         del site
         return frozenset({"busybox"})
+
+    def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
+        """A test pod runs on every machine."""
+        del site, machine
+        return ("busybox",)

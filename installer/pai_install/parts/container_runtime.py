@@ -66,7 +66,7 @@ class ContainerRuntime(Part):
             docker_mirrors=settings.openpai_docker_registry_mirrors,
             insecure_registries=(*settings.openpai_docker_insecure_registries, context.store_address),
             registry_hosts=_registry_hosts(context),
-            sandbox_image=context.image("pause"),
+            sandbox_image=context.tagged("pause"),
             nvidia=nvidia,
             default=default if nvidia else "runc",
             gpu_visible_to_all=settings.gpu_visible_to_all_containers,
@@ -82,6 +82,11 @@ class ContainerRuntime(Part):
         """NVIDIA's toolkit only where a machine has NVIDIA devices."""
         needed = frozenset({"containerd", "runc", "pause"})
         return needed | {"nvidia-container-toolkit"} if site.has_nvidia else needed
+
+    def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
+        """Every pod begins with one of the sandbox."""
+        del site, machine
+        return ("pause",)
 
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
         """Images and containers of both."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -33,7 +33,7 @@ class Artifact(BaseModel):
 class Context:
     """A site, everything it is made of, and its state folder on the dev box.
 
-    kernel_modules, namespaces: of all parts together. registry.make_context gives one.
+    kernel_modules, namespaces, images (those of a machine's pods): of all parts. registry.make_context gives one.
     """
 
     site: Site
@@ -41,6 +41,7 @@ class Context:
     state_dir: Path
     kernel_modules: tuple[str, ...]
     namespaces: tuple[str, ...]
+    images: Callable[[Machine], tuple[str, ...]]
 
     @property
     def leader(self) -> Machine:
@@ -60,8 +61,16 @@ class Context:
         return f"{host}:{API_PROXY_PORT}"
 
     def image(self, repository: str) -> str:
-        """The full reference that machines pull an image by. Raises KeyError for one that was not fetched."""
+        """How objects of ours name an image: NAME:TAG@DIGEST. Raises KeyError for one that was not fetched."""
+        return f"{self.tagged(repository)}@{self.digest(repository)}"
+
+    def tagged(self, repository: str) -> str:
+        """NAME:TAG of an image, as kubeadm names it."""
         return f"{REGISTRY_HOST}/{repository}:{self.tag(repository)}"
+
+    def digest(self, repository: str) -> str:
+        """The digest of an image's manifest, "sha256:..."."""
+        return self.components.image(repository).manifest_digest
 
     def tag(self, repository: str) -> str:
         """The tag of an image."""

@@ -43,7 +43,7 @@ class ControlPlane(Part):
     name = "control_plane"
     phase = "control-plane"
     model = ControlPlaneVariables
-    after = ("container_runtime", "kubernetes_node", "api_proxy")
+    after = ("container_runtime", "system_images", "kubernetes_node", "api_proxy")
     namespaces = ("kube-system",)
     # where the administrator's kubeconfig is written on the dev box
     not_settings = frozenset({"control_plane_kubeconfig_dest"})
@@ -82,6 +82,12 @@ class ControlPlane(Part):
         """What kubeadm asks for."""
         del site
         return frozenset({"kubernetes", "etcd", "coredns", "pause"})
+
+    def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
+        """Pods of the cluster's DNS may run anywhere."""
+        del site
+        own = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd")
+        return ("coredns", *own) if machine.control_plane else ("coredns",)
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
         """etcd's peers are the other control planes."""

@@ -46,6 +46,11 @@ class KubernetesNode(Part):
         del site
         return frozenset({"kubernetes", "cni-plugins", "cri-tools"})
 
+    def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
+        """kube-proxy runs on every node."""
+        del site, machine
+        return ("kube-proxy",)
+
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
         """The kubelet's, and those of kube-proxy, which runs on every node."""
         del site, machine

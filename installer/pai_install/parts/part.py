@@ -143,6 +143,11 @@ class Part:
         del site
         return frozenset()
 
+    def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
+        """Images (of the catalogue) that its pods may be started from there, wherever it applies itself."""
+        del site, machine
+        return ()
+
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
         """The ports that it listens on there."""
         del site, machine

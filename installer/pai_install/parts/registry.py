@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from pai_install.components.model import ComponentSet
@@ -18,6 +19,7 @@ from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
+from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
 from pai_install.site import Machine, Site
@@ -46,6 +48,7 @@ PARTS: tuple[Part, ...] = (
     TimeSync(),
     ComponentStore(),
     ContainerRuntime(),
+    SystemImages(),
     KubernetesNode(),
     ApiProxy(),
     PodForwarding(),
@@ -95,6 +98,11 @@ def kernel_modules(site: Site) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in PARTS for name in part.kernel_modules(site)))
 
 
+def images(site: Site, machine: Machine) -> tuple[str, ...]:
+    """Images (of the catalogue) that a machine's pods may be started from."""
+    return tuple(dict.fromkeys(name for part in PARTS for name in part.images(site, machine)))
+
+
 def system_namespaces() -> tuple[str, ...]:
     """Namespaces whose pods belong to the cluster itself."""
     return tuple(dict.fromkeys(name for part in PARTS for name in part.namespaces))
@@ -102,7 +110,7 @@ def system_namespaces() -> tuple[str, ...]:
 
 def make_context(site: Site, components: ComponentSet, state_dir: Path) -> Context:
     """What the parts make their variables from."""
-    return Context(site, components, state_dir, kernel_modules(site), system_namespaces())
+    return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), partial(images, site))
 
 
 def watched_units() -> tuple[str, ...]:

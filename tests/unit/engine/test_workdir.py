@@ -145,6 +145,15 @@ def test_users_ansible_settings_do_not_reach_the_run(tmp_path: Path) -> None:
     assert made[OWNER_VARIABLE] == str(OWNER)
 
 
+def test_files_reach_machines_past_the_login_users_home(tmp_path: Path) -> None:
+    """Homes on NFS, with root_squash: root reads nothing there. The parent must be root's, with the sticky bit."""
+    made = made_environment({"HOME": "/home/u", "ANSIBLE_REMOTE_TMP": "~/mine"}, tmp_path)
+    assert made["ANSIBLE_REMOTE_TMP"] == "/var/tmp"
+    assert "remote_tmp = /var/tmp\n" in (Path(__file__).parents[3] / "ansible.cfg").read_text(), (
+        "plain ansible-playbook does the same"
+    )
+
+
 def test_environment_without_a_path_gets_one(tmp_path: Path) -> None:
     assert made_environment({}, tmp_path)["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
 

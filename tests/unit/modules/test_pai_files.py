@@ -38,6 +38,19 @@ def test_content_is_written_once(files: Run, tmp_path: Path) -> None:
     assert second["managed"] == first["managed"]
 
 
+def test_block_for_a_file_of_another_program_waits_for_that_program(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "hosts.debian.tmpl"
+    item = {"path": str(path), "block": "10.0.0.1 master", "if_there": True}
+    result = files(item)
+    assert (result["changed"], result["managed"], path.exists()) == (False, [], False)
+    path.write_text("## template:jinja\n127.0.0.1 localhost\n")
+    result = files(item)
+    assert result["changed"]
+    assert [entry["kind"] for entry in result["managed"]] == ["block"]
+    lines = path.read_text().splitlines()
+    assert (lines[0], lines[-2]) == ("## template:jinja", "10.0.0.1 master")
+
+
 def test_check_mode_shows_and_leaves(files: Run, tmp_path: Path) -> None:
     path = tmp_path / "a.conf"
     path.write_text("a = 1\n")

@@ -227,7 +227,7 @@ def test_part_is_found_by_its_name() -> None:
 def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site], components: ComponentSet) -> None:
     inventory = build_inventory(make_context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding"}
-    everywhere |= {"cluster_verify"}
+    everywhere |= {"system_images", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
     addons = {part.name for part in ADDONS}
     assert own == {
@@ -248,9 +248,68 @@ def test_machines_with_nvidia_devices_are_labelled_for_the_device_plugin(
     assert value(inventory, "worker1", "node_labels_labels") == {"nvidia.com/gpu.present": "true", "rack": "r1"}
     assert value(inventory, "worker2", "node_labels_labels") is None
     assert addon(inventory, "device_plugin")["values"] == {
-        "image": "registry.pai.internal/k8s-device-plugin:v0.19.0",
-        "watcher_image": "registry.pai.internal/busybox:1.37",
+        "image": "registry.pai.internal/k8s-device-plugin:v0.19.0@sha256:v0.19.0",
+        "watcher_image": "registry.pai.internal/busybox:1.37@sha256:1.37",
     }
+
+
+EVERYWHERE = {"pause", "kube-proxy", "coredns", "flannel", "metrics-server", "busybox"}
+CONTROL_PLANE = {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"}
+
+
+def images(inventory: Inventory, host: str) -> set[str]:
+    """The images that a machine is to hold, without registry and tag."""
+    names = [entry["name"].partition(":")[0] for entry in value(inventory, host, "system_images_images")]
+    return {name.removeprefix("registry.pai.internal/") for name in names}
+
+
+def test_every_machine_holds_the_images_of_its_pods(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    inventory = build_inventory(make_context(make_site(LAYOUT + EXTRA), components, Path("/s")), {})
+    assert images(inventory, "master") == EVERYWHERE | CONTROL_PLANE
+    assert images(inventory, "both") == EVERYWHERE | CONTROL_PLANE | {"k8s-device-plugin"}
+    assert images(inventory, "worker1") == EVERYWHERE | {"k8s-device-plugin"}
+    assert images(inventory, "worker2") == EVERYWHERE
+    assert {"name": "registry.pai.internal/etcd:3.6.8-0", "digest": "sha256:3.6.8-0"} in value(
+        inventory, "master", "system_images_images"
+    )
+
+
+def test_images_of_an_addon_that_is_switched_off_are_nowhere(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    off = make_site(config=CONFIG + "metrics_server: false\nnvidia_device_plugin: false\n")
+    inventory = build_inventory(make_context(off, components, Path("/s")), {})
+    assert images(inventory, "worker1") == EVERYWHERE - {"metrics-server"}
+
+
+def test_every_image_that_is_fetched_is_held_somewhere(site: Site, inventory: Inventory) -> None:
+    """And so every pod of the system is started from an image that some part declares."""
+    catalogue = load_catalogue().components
+    fetched = {image for name in needed_components(site) for image in catalogue[name].images}
+    assert set().union(*(images(inventory, host) for host in inventory.host_vars)) == fetched
+
+
+def test_another_image_under_the_same_tag_is_another_setting(site: Site, components: ComponentSet) -> None:
+    rebuilt = replace(
+        components,
+        images=tuple(
+            replace(image, manifest_digest="sha256:other") if image.repository == "kube-proxy" else image
+            for image in components.images
+        ),
+    )
+    was, now = (
+        value(build_inventory(make_context(site, them, Path("/s")), {}), "worker2", "pai_settings")
+        for them in (components, rebuilt)
+    )
+    assert [part for part in was if was[part] != now[part]] == ["system_images"]
+
+
+def test_no_object_and_no_check_names_an_image_by_its_tag_alone(inventory: Inventory) -> None:
+    named = [text for entry in value(inventory, "master", "cluster_addons_wanted") for text in entry["values"].values()]
+    named += [value(inventory, "worker1", f"cluster_verify_{name}") for name in ("image", "store_image")]
+    images = [text for text in named if str(text).startswith("registry.pai.internal")]
+    assert len(images) == 6
+    assert all("@sha256:" in text for text in images), images
 
 
 def addon(inventory: Inventory, name: str) -> dict[str, Any]:

@@ -72,6 +72,7 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
     plan = make_plan(site, off, converged(inventory))
     steps = {phase.name: [(host.host, host.reasons) for host in phase.hosts] for phase in plan.steps}
     assert steps == {
+        "runtime": [("worker1", ("settings changed: system_images_images",))],
         "labels": [("worker1", ("the site no longer asks for node_labels",))],
         "addons": [("master", ("the site no longer asks for addon.device_plugin",))],
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, time
 from functools import cache
 from importlib import resources
 
@@ -23,7 +24,10 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """The whole table. generations: by name, oldest first. remapping_since: the age of the first that remaps rows."""
+    """The whole table. generations: by name, oldest first. remapping_since: the age of the first that remaps rows.
+
+    maintained_until: the day (UTC) until which maintained_branches are known to be maintained.
+    """
 
     generations: dict[str, Generation]
     remapping_since: int
@@ -31,6 +35,7 @@ class Products:
     fabric: re.Pattern[str]
     virtual: re.Pattern[str]
     maintained_branches: tuple[int, ...]
+    maintained_until: datetime
     ended_branches: tuple[int, ...]
 
     def age(self, generation: str) -> int:
@@ -56,5 +61,6 @@ def products() -> Products:
         re.compile(raw["fabric"]),
         re.compile(raw["virtual"]),
         tuple(raw["maintained_branches"]),
+        datetime.combine(raw["maintained_until"], time(), UTC),
         tuple(raw["ended_branches"]),
     )

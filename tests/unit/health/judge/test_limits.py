@@ -47,6 +47,14 @@ def test_links_of_known_products(product: str, links: int, speed: float) -> None
     assert LIMITS.number("nvlink-speed", product=product) == speed
 
 
+@pytest.mark.parametrize("product", ["NVIDIA GH200 480GB", "NVIDIA H200 NVL"])
+@pytest.mark.parametrize("limit", ["ib-gigabits", "nvlink-count", "nvlink-speed", "nccl-busbw"])
+def test_boards_of_h200_are_not_its_relatives(limit: str, product: str) -> None:
+    """Neither stands on a board with eight of them and a network card each."""
+    assert LIMITS.get(limit, product=product) is None
+    assert LIMITS.get(limit, product="NVIDIA H200") is not None
+
+
 @pytest.mark.parametrize(
     ("site", "words"),
     [

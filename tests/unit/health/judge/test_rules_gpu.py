@@ -289,6 +289,15 @@ def test_memory_is_compared_with_the_baseline_where_the_name_has_no_size() -> No
     assert with_baseline(box, GpuBaseline(memory_mib=48000)).verdict("gpu-memory-size") is FAIL
 
 
+def test_memory_in_the_name_of_a_grace_hopper_is_that_of_its_processor() -> None:
+    """480 GB are the LPDDR of Grace; the GPU has 96 GB."""
+    texts = change(change(h100(), "product_name", "NVIDIA GH200 480GB"), "fb_memory_usage/total", "97871 MiB")
+    box = healthy(1).gpus(texts).expecting(model="GH200")
+    assert box.verdict("gpu-memory-size") is SKIP
+    assert with_baseline(box, GpuBaseline(memory_mib=97871)).verdict("gpu-memory-size") is PASS
+    assert with_baseline(box, GpuBaseline(memory_mib=144000)).verdict("gpu-memory-size") is FAIL
+
+
 # Deltas
 
 

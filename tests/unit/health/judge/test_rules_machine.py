@@ -48,6 +48,17 @@ def port(number: int, state: str, phys_state: str, *, downed: str) -> Mutate:
     return lambda box: box.paths(changes)
 
 
+def without_links(box: Box) -> Box:
+    """Both ports look for another end and never had one."""
+    return port(0, "1: DOWN", "2: Polling", downed="0")(port(1, "1: DOWN", "2: Polling", downed="0")(box))
+
+
+def closed(box: Box) -> Box:
+    """With NVIDIA's kernel module that is not open."""
+    version = f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  Release Build"
+    return box.paths({"/proc/driver/nvidia/version": version})
+
+
 def units(name: str, **states: str) -> Mutate:
     blocks = [
         f"Id={unit}.service\nLoadState=loaded\nActiveState={state}\nNRestarts=0" for unit, state in states.items()
@@ -171,7 +182,23 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
         FAIL,
         Action.CONFIG,
     ),
-    (file("/proc/modules", MODULES), "driver-peer-memory", WARN, Action.CONFIG),
+    # DMA-BUF takes its place: with the open driver, on kernels since 5.12
+    (file("/proc/modules", MODULES), "driver-peer-memory", PASS, Action.NONE),
+    (lambda box: closed(box.files(__proc__modules=MODULES)), "driver-peer-memory", WARN, Action.CONFIG),
+    (
+        lambda box: box.files(__proc__modules=MODULES).fact("kernel", {"release": "5.10.0-28-amd64"}),
+        "driver-peer-memory",
+        WARN,
+        Action.CONFIG,
+    ),
+    (
+        lambda box: box.files(__proc__modules=MODULES).fact("kernel", {"release": "?"}),
+        "driver-peer-memory",
+        UNKNOWN,
+        Action.NONE,
+    ),
+    # RDMA that nothing uses needs no GPUDirect
+    (lambda box: without_links(closed(box.files(__proc__modules=MODULES))), "driver-peer-memory", SKIP, Action.NONE),
     (output("dcgm_health", '{"body": {"Overall Health": {"value": "Healthy"}}}'), "dcgm-health", PASS, Action.NONE),
     (output("dcgm_health", '{"body": {"Overall Health": {"value": "Warning"}}}'), "dcgm-health", WARN, Action.NONE),
     (output("dcgm_health", '{"body": {"Overall Health": {"value": "Failure"}}}'), "dcgm-health", FAIL, Action.DRAIN),
@@ -376,10 +403,11 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (port(0, "1: DOWN", "2: Polling", downed="0"), "rdma-ports", WARN, Action.NONE),
     (port(0, "1: DOWN", "2: Polling", downed="1"), "rdma-ports", FAIL, Action.DRAIN),
     (
-        lambda box: port(0, "1: DOWN", "2: Polling", downed="0")(port(1, "1: DOWN", "2: Polling", downed="0")(box)),
+        # ports that nobody uses, as of a network card for storage or management
+        without_links,
         "rdma-ports",
-        FAIL,
-        Action.DRAIN,
+        WARN,
+        Action.NONE,
     ),
     # disks and memory
     (lambda box: box.fact("disks", {"/": [100, 19, 10, 9]}), "disk-space", FAIL, Action.CONFIG),
@@ -814,3 +842,13 @@ def test_disks_under_one_file_system_are_counted_once() -> None:
     one = [10**12, 8 * 10**11, 10, 9]
     box = healthy().fact("disks", {"/": one, "/var": one, "/data": [10**12, 10**10, 10, 9]})
     assert {item.device: item.verdict for item in box.findings("disk-space")} == {"/": PASS, "/data": FAIL}
+
+
+@pytest.mark.parametrize(("year", "verdict"), [(2026, PASS), (2031, UNKNOWN)])
+def test_list_of_maintained_branches_ends(year: int, verdict: Verdict) -> None:
+    """Nothing is known of a branch after the day until which NVIDIA said that it maintains it."""
+    box = healthy(1)
+    later = replace(box, evidence=replace(box.evidence, collected_at=datetime(year, 11, 1, tzinfo=UTC).timestamp()))
+    assert later.verdict("driver-branch") is verdict
+    ended = later.output("nvidia_smi_xml", smi_xml([h100(0)], driver="535.10.01"))
+    assert ended.verdict("driver-branch") is WARN, "it does not come back"

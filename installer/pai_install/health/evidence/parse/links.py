@@ -103,6 +103,11 @@ class FabricPort:
     firmware: str
     counters: Mapping[str, int]
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it has a link that carries data."""
+        return "ACTIVE" in self.state.upper() and "LINKUP" in self.phys_state.upper().replace(" ", "")
+
 
 _PORT = re.compile(r"(?:^|/)([^/]+)/ports/(\d+)/(.+)$")
 

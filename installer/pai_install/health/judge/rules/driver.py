@@ -28,6 +28,8 @@ STATUS = {
     15: ("a GPU has fallen off the bus", Action.REBOOT),
     255: ("nvidia-smi failed", Action.REBOOT),
 }
+# the first Linux whose DMA-BUF the open kernel module of NVIDIA gives to network cards
+_DMA_BUF = (5, 12)
 _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 
 
@@ -130,7 +132,8 @@ def one_version(machine: MachineView) -> Result:
     id="driver-branch",
     title="The driver's branch supports the GPU and is maintained",
     reads="driver version, product name",
-    rule="FAIL when the branch does not support the generation; WARN when it is no longer maintained",
+    rule="FAIL when the branch does not support the generation; WARN when it is no longer maintained; UNKNOWN after "
+    "the day until which the list of maintained branches is known",
     source="NVIDIA's list of supported drivers",
     remedy="install a maintained branch that supports the GPU",
     gpus_only=True,
@@ -150,7 +153,11 @@ def supported_branch(machine: MachineView) -> Result:
             return failed(f"branch {branch} does not support {generation.name} yet", version, f">= {first}")
     if len(known) < len(names) or not names:
         return unknown("the generation of a GPU is not known", version)
-    return _maintained(branch, version, oldest_ends=any(generation.last_branch for generation in known))
+    judged = _maintained(branch, version, oldest_ends=any(generation.last_branch for generation in known))
+    until = products().maintained_until
+    if judged.verdict is Verdict.PASS and machine.collected_at > until.timestamp():
+        return unknown(f"which branches are maintained is known until {until:%Y-%m-%d} only", version)
+    return judged
 
 
 def _maintained(branch: int, version: str, *, oldest_ends: bool) -> Result:
@@ -288,22 +295,37 @@ def nodes(machine: MachineView) -> Result:
 @machine_check(
     id="driver-peer-memory",
     title="GPUDirect RDMA is loaded where there is RDMA",
-    reads="/sys/class/infiniband, /proc/modules",
-    rule="WARN when nvidia_peermem is missing",
+    reads="/sys/class/infiniband, /proc/modules, /proc/driver/nvidia/version, the kernel's release",
+    rule="WARN when nvidia_peermem is missing and DMA-BUF cannot take its place: with another than the open kernel "
+    "module, or before Linux 5.12; SKIP when no port is active",
     source="GPUD, GOP",
     remedy="modprobe nvidia-peermem",
     gpus_only=True,
 )
 def peer_memory(machine: MachineView) -> Result:
-    ports = machine.files("/sys/class/infiniband/", "files_infiniband")
-    if not ports:
-        return skipped("no InfiniBand or RoCE device")
+    ports = machine.ports
+    if not any(port.is_up for port in ports):
+        return skipped("no port is active" if ports else "no InfiniBand or RoCE device")
     modules = parse_modules(machine.file("/proc/modules"))
+    if not modules:
+        return unknown("the kernel's modules could not be read")
     if "nvidia_peermem" in modules or "nv_peer_mem" in modules:
         return passed("loaded", "loaded")
+    if "Open Kernel Module" in machine.file("/proc/driver/nvidia/version"):
+        release = _kernel_release(machine)
+        if release is None:
+            return unknown("the kernel's release is not known, so neither is whether it has DMA-BUF")
+        if release >= _DMA_BUF:
+            return passed("DMA-BUF", "nvidia_peermem or DMA-BUF")
     return warned(
         "GPUDirect RDMA is not loaded: NCCL copies through the host", "none", "nvidia_peermem", action=Action.CONFIG
     )
+
+
+def _kernel_release(machine: MachineView) -> tuple[int, int] | None:
+    kernel = machine.fact("kernel")
+    found = re.match(r"(\d+)\.(\d+)", str(kernel.get("release", ""))) if isinstance(kernel, dict) else None
+    return (int(found.group(1)), int(found.group(2))) if found else None
 
 
 @machine_check(

@@ -254,11 +254,15 @@ def retired(gpu: GpuView, machine: MachineView) -> Result:
     return passed(value, f"<= {some:.0f}, no")
 
 
+# the size in their names is that of the processor's memory: "NVIDIA GH200 480GB" has a GPU with 96 GB
+_SUPERCHIP = re.compile(r"\bG[HB]\d00\b")
+
+
 @gpu_check(
     id="gpu-memory-size",
     title="The GPU has the memory it should have",
     reads="fb_memory_usage/total, product_name, baseline",
-    rule="FAIL below the baseline (or the size in the product name) less memory-short-percent",
+    rule="FAIL below the baseline (or the size in the product name, but that of a superchip) less memory-short-percent",
     limits=("memory-short-percent",),
     source="Xid 168; own",
     remedy="reset the GPU; replace it when memory stays missing",
@@ -266,7 +270,8 @@ def retired(gpu: GpuView, machine: MachineView) -> Result:
 )
 def memory_size(gpu: GpuView, machine: MachineView) -> Result:
     total = gpu.number(fields.MEMORY_TOTAL)
-    named = re.search(r"(\d+) ?GB\b", gpu.peek(fields.PRODUCT).text)
+    product = gpu.peek(fields.PRODUCT).text
+    named = None if _SUPERCHIP.search(product) else re.search(r"(\d+) ?GB\b", product)
     accepted = gpu.baseline.memory_mib if gpu.baseline else None
     if accepted is None and named:
         accepted = float(named.group(1)) * 1e9 / 2**20

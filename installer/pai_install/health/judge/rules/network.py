@@ -24,8 +24,8 @@ _RATES = {
     id="rdma-ports",
     title="Every InfiniBand or RoCE port is up",
     reads="/sys/class/infiniband/*/ports/*",
-    rule="FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot and another has, or "
-    "when no InfiniBand port has ib-gigabits",
+    rule="FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot, or when no InfiniBand "
+    "port has ib-gigabits",
     limits=("ib-gigabits",),
     source="GPUD, GCM",
     remedy="check cable, transceiver and the switch's port",
@@ -39,9 +39,8 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     wanted = machine.optional_limit("ib-gigabits", product)
     fabric = [port for port in ports if port.link_layer == "InfiniBand"]
     full_speed = 0
-    alive = any(_up(port) for port in ports)
     for port in ports:
-        yield _state_of(port, alive=alive)
+        yield _state_of(port)
         full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
     if fabric and wanted is not None and not full_speed:
         rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
@@ -50,23 +49,19 @@ def port_state(machine: MachineView) -> Iterator[Result]:
         )
 
 
-def _up(port: FabricPort) -> bool:
-    return "ACTIVE" in port.state.upper() and "LINKUP" in port.phys_state.upper().replace(" ", "")
-
-
 def _never_used(port: FabricPort) -> bool:
     """Whether nothing ever answered at the other end since the driver started: no cable, as it seems."""
     searching = "POLLING" in port.phys_state.upper() or "SLEEP" in port.phys_state.upper()
     return "DOWN" in port.state.upper() and searching and not port.counters.get("link_downed")
 
 
-def _state_of(port: FabricPort, *, alive: bool) -> Result:
+def _state_of(port: FabricPort) -> Result:
     value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
     if not port.state or not port.phys_state:
         return unknown("the port's state could not be read", device=port.name)
     if "DOWN" in port.state.upper() and "DISABLED" in port.phys_state.upper():
         return skipped("the port is disabled", device=port.name)
-    if alive and _never_used(port):
+    if _never_used(port):
         return warned(
             "the port has had no link in this boot: is there no cable?",
             value,
@@ -74,7 +69,7 @@ def _state_of(port: FabricPort, *, alive: bool) -> Result:
             device=port.name,
             remedy="plug it in, or switch an unused port off: mlxlink -d DEVICE --port_state DN",
         )
-    if not _up(port):
+    if not port.is_up:
         return failed("the port is not up", value, "ACTIVE, LinkUp", device=port.name)
     if port.rate is None:
         return unknown("the port's speed could not be read", device=port.name)

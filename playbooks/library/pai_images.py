@@ -1,0 +1,150 @@
+#!/usr/bin/python
+"""Ansible module: the images of the system, as the plan names them by digest."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_images
+short_description: Hold images in containerd by their digests, pinned, under the tags that pods name
+description:
+  - Pulls what is missing by its digest, gives it its tag, and pins both, so that nothing asks a registry for the tag
+    and the kubelet's garbage collection leaves it. A tag that points to another digest is repaired.
+  - Images that an earlier run pinned and that are no longer wanted are unpinned; garbage collection takes them when
+    nothing uses them.
+  - Containers that run already keep the image they were started from.
+options:
+  images: {description: "Images: name (with its tag), digest.", type: list, elements: dict, required: true}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Hold the image of the pod sandbox
+  pai_images:
+    images:
+      - name: registry.pai.internal/pause:3.10.2
+        digest: sha256:a85519d12dd57e44bb5b6aee78ef4b02ae7e6fe9b6b838c24685da39e58007ce
+"""
+RETURN = r"""
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+import concurrent.futures
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_images import (
+    LABELS,
+    Held,
+    ImagesError,
+    by_digest,
+    ctr,
+    expectations,
+    held,
+    pull,
+    references,
+    words,
+)
+
+# as many as the kubelet pulls at a time
+PULLS = 4
+
+
+class Work(NamedTuple):
+    """What there is to do: references to pull, names to set (-> the reference to take them from), to pin, to unpin."""
+
+    pull: list[str]
+    tag: dict[str, str]
+    pin: list[str]
+    unpin: list[str]
+
+
+def work(images: list[dict[str, str]], seen: Mapping[str, Held]) -> Work:
+    """From what is wanted and what is held."""
+    todo = Work([], {}, [], [])
+    for image in images:
+        _add(todo, image, seen)
+    wanted = references(images)
+    todo.unpin.extend(name for name in seen if name not in wanted)
+    return todo
+
+
+def _add(todo: Work, image: dict[str, str], seen: Mapping[str, Held]) -> None:
+    pair = references([image])
+    right = [name for name, digest in pair.items() if name in seen and seen[name].digest == digest]
+    source = right[0] if right else by_digest(image["name"], image["digest"])
+    if not right:
+        todo.pull.append(source)
+    for name in pair:
+        if name not in right and name != source:
+            todo.tag[name] = source
+        if name not in right or not seen[name].pinned:
+            todo.pin.append(name)
+
+
+def do(todo: Work) -> None:
+    """Does it. A pull that fails leaves tags as they are. Raises ImagesError."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=PULLS) as pool:
+        list(pool.map(fetch, todo.pull))
+    for name, source in todo.tag.items():
+        ctr("images", "tag", "--force", source, name)
+    for name in todo.pin:
+        ctr("images", "label", name, *words(LABELS))
+    for name in todo.unpin:
+        ctr("images", "label", name, *words(dict.fromkeys(LABELS, "")))
+
+
+def fetch(reference: str) -> None:
+    """Pulls by digest. Raises ImagesError that names the image."""
+    try:
+        pull(reference, words(LABELS))
+    except ImagesError as error:
+        raise ImagesError(f"{reference} cannot be pulled: {error}") from error
+
+
+def shown(images: Mapping[str, Held]) -> str:
+    """Images as lines, for a diff."""
+    return "".join(f"{name} {it.digest}{' pinned' if it.pinned else ''}\n" for name, it in sorted(images.items()))
+
+
+def diff(images: list[dict[str, str]], todo: Work, seen: Mapping[str, Held]) -> dict[str, str]:
+    """Name, digest and pin before and after, of all that changes."""
+    wanted = references(images)
+    changed = [*todo.pin, *todo.unpin]
+    after = {name: Held(wanted[name], frozenset(words(LABELS))) for name in todo.pin}
+    after.update({name: Held(seen[name].digest, frozenset()) for name in todo.unpin})
+    before = {name: seen[name] for name in changed if name in seen}
+    return {"before": shown(before), "after": shown(after), "before_header": "images", "after_header": "images"}
+
+
+def observed(module: AnsibleModule, images: list[dict[str, str]]) -> dict[str, Held]:
+    """What containerd holds; nothing in check mode on a machine that has none yet."""
+    try:
+        return held(references(images), owned=True)
+    except ImagesError as error:
+        if not module.check_mode:
+            module.fail_json(msg=f"the images of the system cannot be seen: {error}")
+    return {}
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={"images": {"type": "list", "elements": "dict", "required": True}}, supports_check_mode=True
+    )
+    images = module.params["images"]
+    seen = observed(module, images)
+    todo = work(images, seen)
+    if not module.check_mode:
+        try:
+            do(todo)
+        except ImagesError as error:
+            module.fail_json(
+                msg=f"image {error}",
+                remedy="the component store on the first control plane must answer this machine, with the image that"
+                " the plan names: apply --phase components,runtime",
+            )
+    module.exit_json(changed=any(todo), managed=expectations(images), diff=diff(images, todo, seen))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The system's images in containerd, held by digest and pinned: so no one asks a registry for one of them by its tag.
+
+What a tag means is the registry's word at that moment, over plain HTTP; a digest is compared with the bytes. The
+kubelet pulls what is not there: an image whose tag is there, and that garbage collection leaves, is never asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+CTR = ("/usr/local/bin/ctr", "--namespace", "k8s.io")
+CRICTL = "/usr/local/bin/crictl"
+HOSTS_DIR = "/etc/containerd/certs.d"
+# the kubelet's garbage collection passes over an image with the one label; the other says who pinned it
+PINNED = "io.cri-containerd.pinned"
+OWNED = "pai-install/image"
+LABELS = {PINNED: "pinned", OWNED: "system"}
+QUESTION_S = 60
+PULL_S = 1800
+
+
+class ImagesError(Exception):
+    """containerd did not do what it was asked; the text says why."""
+
+
+class Held(NamedTuple):
+    """What containerd has under a name. labels: NAME=VALUE."""
+
+    digest: str
+    labels: frozenset[str]
+
+    @property
+    def pinned(self) -> bool:
+        """Whether garbage collection leaves it alone, by our doing."""
+        return self.labels >= set(words(LABELS))
+
+
+def words(labels: Mapping[str, str]) -> list[str]:
+    """Labels as ctr takes them."""
+    return [f"{name}={value}" for name, value in labels.items()]
+
+
+def by_digest(name: str, digest: str) -> str:
+    """The image NAME:TAG as REPOSITORY@DIGEST."""
+    repository, colon, tag = name.rpartition(":")
+    return f"{repository if colon and '/' not in tag else name}@{digest}"
+
+
+def references(images: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Every name under which images (name, digest) are to be held -> digest: by the tag, and by the digest."""
+    named = [(image["name"], image["digest"]) for image in images]
+    return {reference: digest for name, digest in named for reference in (name, by_digest(name, digest))}
+
+
+def expectations(images: Iterable[Mapping[str, str]]) -> list[dict[str, str]]:
+    """What pai_record keeps of images."""
+    return [{"kind": "image", "name": image["name"], "digest": image["digest"]} for image in images]
+
+
+def parse(listing: str) -> dict[str, Held]:
+    """Name -> what is held under it, of the output of `ctr images ls`."""
+    found = {}
+    for line in listing.splitlines()[1:]:
+        columns = line.split()  # REF TYPE DIGEST SIZE PLATFORMS LABELS
+        if len(columns) > 3:
+            labels = ",".join(columns[3:]).split(",")
+            found[columns[0]] = Held(columns[2], frozenset(word for word in labels if "=" in word))
+    return found
+
+
+def ctr(*argv: str, timeout_s: float = QUESTION_S) -> str:
+    """The output of ctr. Raises ImagesError."""
+    return _output([*CTR, *argv], timeout_s)
+
+
+def _output(argv: list[str], timeout_s: float) -> str:
+    """What a program prints. Raises ImagesError, with its last line, where it fails or does not end in time."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise ImagesError(f"containerd does not answer within {timeout_s:g} s") from error
+    except OSError as error:
+        raise ImagesError(f"{argv[0]} cannot be run: {error.strerror}") from error
+    if done.returncode != 0:
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines() or [f"{argv[0]} failed"]
+        raise ImagesError(said[-1])
+    return done.stdout.decode(errors="replace")
+
+
+def held(names: Iterable[str], *, owned: bool = False) -> dict[str, Held]:
+    """Those of the names that containerd has; owned: also what an earlier run pinned. Raises ImagesError."""
+    filters = [f'name=="{name}"' for name in names]
+    if owned:
+        filters.append(f'labels."{OWNED}"=={LABELS[OWNED]}')
+    return parse(ctr("images", "ls", *filters)) if filters else {}
+
+
+def pull(reference: str, labels: Iterable[str]) -> None:
+    """Fetches an image, from where its registry's hosts.toml leads. Raises ImagesError.
+
+    labels: all that it is to have; containerd forgets those of an image of the same name.
+    """
+    options = [option for label in labels for option in ("--label", label)]
+    ctr("images", "pull", "--hosts-dir", HOSTS_DIR, *options, reference, timeout_s=PULL_S)
+
+
+def repull(reference: str) -> None:
+    """Asks the registry for an image once more, which keeps its labels here. Raises ImagesError."""
+    there = held([reference]).get(reference)
+    pull(reference, sorted(there.labels) if there else ())
+
+
+def running_others() -> tuple[int, list[str]]:
+    """How many containers were started by a name that we pinned, and those of them that run from another image.
+
+    Each as "CONTAINER (NAME)": what ran before its tag was repaired goes on. Raises ImagesError.
+    """
+    pinned = held((), owned=True)
+    images, containers = (_crictl(words) for words in (["images"], ["ps"]))
+    try:
+        return others(pinned, images["images"], containers["containers"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ImagesError(f"crictl's answer lacks {error}") from error
+
+
+def others(
+    pinned: Iterable[str], images: Iterable[Mapping[str, Any]], containers: Iterable[Mapping[str, Any]]
+) -> tuple[int, list[str]]:
+    """The same, of what containerd and crictl said."""
+    ids = {name: image["id"] for image in images for name in (*image["repoTags"], *image["repoDigests"])}
+    known = set(pinned)
+    runs = [(it, _held_name(it["image"].get("userSpecifiedImage", ""))) for it in containers]
+    ours = [(it, name) for it, name in runs if name in known]
+    return len(ours), [f"{it['metadata']['name']} ({name})" for it, name in ours if it["imageRef"] != ids.get(name)]
+
+
+def _held_name(named: str) -> str:
+    """The name under which an image that a pod names is held: a digest goes before the tag."""
+    name, _, digest = named.partition("@")
+    return by_digest(name, digest) if digest else name
+
+
+def _crictl(words: list[str]) -> Any:
+    try:
+        return json.loads(_output([CRICTL, *words, "--output", "json"], QUESTION_S))
+    except ValueError as error:
+        raise ImagesError(f"crictl returned no JSON: {error}") from error
+
+
+def image_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+    """The expectations that do not hold, each with a sentence; one for all where containerd does not answer."""
+    if not expected:
+        return []
+    try:
+        seen = held(references(expected))
+    except ImagesError as error:
+        return [(expected[0], f"the images of the system cannot be seen: {error}")]
+    return [(item, problem) for item in expected if (problem := _problem(item, seen))]
+
+
+def _problem(item: Mapping[str, str], seen: Mapping[str, Held]) -> str:
+    for name, digest in references([item]).items():
+        found = seen.get(name)
+        if found is None:
+            return f"image {name} is missing"
+        if found.digest != digest:
+            return f"image {name} is {found.digest} instead of {digest}"
+        if not found.pinned:
+            return f"image {name} is not pinned"
+    return ""
