@@ -31,7 +31,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_finding import own_finding
-from ansible.module_utils.pai_images import CTR, ImagesError, repull
+from ansible.module_utils.pai_images import CTR, ImagesError, repull, running_others
 
 # What a container ends with, to prove that it ran: the output of one that ends at once is lost now and then.
 PROOF = 42
@@ -110,6 +110,23 @@ class Checks:
         status, said = self.command(["docker", "run", *words])  # --quiet came with Docker 23
         return self.ran(f"docker-{runtime}", f"Docker with {runtime}", status, said)
 
+    def images(self) -> dict[str, str]:
+        """Containers of the system run from the images that the plan names."""
+        try:
+            count, others = running_others()
+        except ImagesError as error:
+            return own_finding("system-images", "UNKNOWN", "the containers' images cannot be seen", value=str(error))
+        if not others:
+            return own_finding("system-images", "PASS", f"{count} containers of the system run from the planned images")
+        return own_finding(
+            "system-images",
+            "WARN",
+            f"containers run from another image than the planned one: {', '.join(others)}",
+            value=f"{len(others)} of {count}",
+            expected="started since the tag was repaired",
+            remedy="crictl stop CONTAINER on this machine: the kubelet starts it from the planned image",
+        )
+
     def ran(self, check: str, what: str, status: int, said: str) -> dict[str, str]:
         """The verdict on a container that was asked to end in a way of its own."""
         if status == PROOF:
@@ -133,7 +150,7 @@ class Checks:
             containers: list[Any] = [self.containerd(name) for name in runtimes]
             if self.module.params["docker_image"]:
                 containers += [self.docker(name) for name in runtimes]
-            return [self.swap(), clock.result(), *containers]
+            return [self.swap(), clock.result(), *containers, self.images()]
 
 
 def main() -> None:

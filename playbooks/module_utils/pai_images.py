@@ -6,11 +6,13 @@ kubelet pulls what is not there: an image whose tag is there, and that garbage c
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 CTR = ("/usr/local/bin/ctr", "--namespace", "k8s.io")
+CRICTL = "/usr/local/bin/crictl"
 HOSTS_DIR = "/etc/containerd/certs.d"
 # the kubelet's garbage collection passes over an image with the one label; the other says who pinned it
 PINNED = "io.cri-containerd.pinned"
@@ -70,10 +72,15 @@ def parse(listing: str) -> dict[str, Held]:
 
 
 def ctr(*argv: str, timeout_s: float = QUESTION_S) -> str:
-    """The output of ctr. Raises ImagesError, with its last line, where it fails or does not end in time."""
+    """The output of ctr. Raises ImagesError."""
+    return _output([*CTR, *argv], timeout_s)
+
+
+def _output(argv: list[str], timeout_s: float) -> str:
+    """What a program prints. Raises ImagesError, with its last line, where it fails or does not end in time."""
     try:
         done = subprocess.run(
-            [*CTR, *argv],
+            argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -83,9 +90,9 @@ def ctr(*argv: str, timeout_s: float = QUESTION_S) -> str:
     except subprocess.TimeoutExpired as error:
         raise ImagesError(f"containerd does not answer within {timeout_s:g} s") from error
     except OSError as error:
-        raise ImagesError(f"{CTR[0]} cannot be run: {error.strerror}") from error
+        raise ImagesError(f"{argv[0]} cannot be run: {error.strerror}") from error
     if done.returncode != 0:
-        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines() or ["ctr failed"]
+        said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines() or [f"{argv[0]} failed"]
         raise ImagesError(said[-1])
     return done.stdout.decode(errors="replace")
 
@@ -111,6 +118,43 @@ def repull(reference: str) -> None:
     """Asks the registry for an image once more, which keeps its labels here. Raises ImagesError."""
     there = held([reference]).get(reference)
     pull(reference, sorted(there.labels) if there else ())
+
+
+def running_others() -> tuple[int, list[str]]:
+    """How many containers were started by a name that we pinned, and those of them that run from another image.
+
+    Each as "CONTAINER (NAME)": what ran before its tag was repaired goes on. Raises ImagesError.
+    """
+    pinned = held((), owned=True)
+    images, containers = (_crictl(words) for words in (["images"], ["ps"]))
+    try:
+        return others(pinned, images["images"], containers["containers"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ImagesError(f"crictl's answer lacks {error}") from error
+
+
+def others(
+    pinned: Iterable[str], images: Iterable[Mapping[str, Any]], containers: Iterable[Mapping[str, Any]]
+) -> tuple[int, list[str]]:
+    """The same, of what containerd and crictl said."""
+    ids = {name: image["id"] for image in images for name in (*image["repoTags"], *image["repoDigests"])}
+    known = set(pinned)
+    runs = [(it, _held_name(it["image"].get("userSpecifiedImage", ""))) for it in containers]
+    ours = [(it, name) for it, name in runs if name in known]
+    return len(ours), [f"{it['metadata']['name']} ({name})" for it, name in ours if it["imageRef"] != ids.get(name)]
+
+
+def _held_name(named: str) -> str:
+    """The name under which an image that a pod names is held: a digest goes before the tag."""
+    name, _, digest = named.partition("@")
+    return by_digest(name, digest) if digest else name
+
+
+def _crictl(words: list[str]) -> Any:
+    try:
+        return json.loads(_output([CRICTL, *words, "--output", "json"], QUESTION_S))
+    except ValueError as error:
+        raise ImagesError(f"crictl returned no JSON: {error}") from error
 
 
 def image_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:

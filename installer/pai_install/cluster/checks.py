@@ -54,6 +54,15 @@ PROOFS: tuple[Check[None], ...] = (
     _container("docker-runc", "Docker", "runc"),
     _container("docker-nvidia", "Docker", "the NVIDIA runtime"),
     Check(
+        id="system-images",
+        title="Containers of the system run from the planned images",
+        judge=None,
+        reads="crictl ps and crictl images; what role system_images pinned in containerd",
+        rule="WARN for a container whose image has another digest: it was started before its tag was repaired; UNKNOWN "
+        "when containerd does not answer",
+        remedy="crictl stop CONTAINER on that machine: the kubelet starts it from the planned image",
+    ),
+    Check(
         id="pod-start",
         title="A pod starts on every node",
         judge=None,

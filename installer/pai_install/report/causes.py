@@ -151,6 +151,13 @@ _TABLE = (
         "Correct the proxy settings in the site, and list the machines' networks in no-proxy.",
     ),
     _Known(
+        "another-registry",
+        r"unexpected commit digest",
+        "What answers as the component store sent another image than the one the plan names; nothing of it runs.",
+        "Look who has the first control plane's address there (`ip neigh`, `nft list ruleset`); if it is the store "
+        "itself, fill it again with apply --phase components.",
+    ),
+    _Known(
         "image-pull",
         r"ImagePullBackOff|ErrImagePull|failed to pull( and unpack)? image|pull access denied|manifest unknown"
         r"|manifest for .* not found|http: server gave HTTP response to HTTPS client",

@@ -225,5 +225,31 @@ def test_pulling_once_more_keeps_the_pin(containerd: Containerd, run_module: Run
     assert not run_module("pai_images", images=[PAUSE])["changed"]
 
 
+IDS = (f"sha256:{'1' * 64}", f"sha256:{'2' * 64}")
+SEEN = [
+    {"id": IDS[0], "repoTags": [PAUSE["name"]], "repoDigests": [f"{ROOM}/pause@{A}"]},
+    {"id": IDS[1], "repoTags": ["example.com/job:1", ETCD["name"]], "repoDigests": []},
+]
+
+
+def container(name: str, asked: str, image: str) -> dict[str, Any]:
+    """As `crictl ps --output json` has it."""
+    return {"metadata": {"name": name}, "image": {"image": image, "userSpecifiedImage": asked}, "imageRef": image}
+
+
+@pytest.mark.parametrize("asked", [PAUSE["name"], f"{ROOM}/pause@{A}", f"{PAUSE['name']}@{A}"])
+def test_container_that_runs_from_another_image_is_named(images: Any, asked: str) -> None:
+    pinned = images.references([PAUSE])
+    assert images.others(pinned, SEEN, [container("good", asked, IDS[0])]) == (1, [])
+    count, found = images.others(pinned, SEEN, [container("good", asked, IDS[0]), container("bad", asked, IDS[1])])
+    assert (count, len(found)) == (2, 1)
+    assert found[0].startswith(f"bad ({ROOM}/pause")
+
+
+def test_containers_of_users_are_not_judged(images: Any) -> None:
+    assert images.others(images.references([PAUSE]), SEEN, [container("job", "example.com/job:1", IDS[0])]) == (0, [])
+    assert images.others([], SEEN, [container("pause", PAUSE["name"], IDS[1])]) == (0, [])
+
+
 def test_program_is_the_one_of_the_cluster(images: Any) -> None:
     assert Path(images.CTR[0]).is_absolute(), "whatever else lies on PATH"

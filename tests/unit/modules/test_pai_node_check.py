@@ -27,7 +27,7 @@ def checks(library: Library, ends: int, said: str, refusal: str = "") -> Any:
     module.repull = repull
     parameters = {"image": "registry/busybox:1", "docker_image": "registry/busybox:1"}
     made = module.Checks(SimpleNamespace(params=parameters, run_command=run_command))
-    made.calls = calls
+    made.calls, made.library = calls, module
     return made
 
 
@@ -51,3 +51,26 @@ def test_image_that_cannot_be_pulled_is_named(library: Library) -> None:
     found = checks(library, 42, "", "ctr: not found").containerd("runc")
     assert (found["verdict"], found["value"]) == ("FAIL", "ctr: not found")
     assert found["message"] == "cannot pull registry/busybox:1"
+
+
+@pytest.mark.parametrize(
+    ("seen", "verdict", "words"),
+    [
+        ((5, []), "PASS", "5 containers of the system run from the planned images"),
+        ((5, ["etcd (r/etcd:3)"]), "WARN", "containers run from another image than the planned one: etcd (r/etcd:3)"),
+        (None, "UNKNOWN", "the containers' images cannot be seen"),
+    ],
+)
+def test_images_of_running_containers(
+    library: Library, seen: tuple[int, list[str]] | None, verdict: str, words: str
+) -> None:
+    made = checks(library, 42, "")
+
+    def running_others() -> tuple[int, list[str]]:
+        if seen is None:
+            raise made.library.ImagesError("containerd does not answer")
+        return seen
+
+    made.library.running_others = running_others
+    found = made.images()
+    assert (found["id"], found["verdict"], found["message"]) == ("system-images", verdict, words)

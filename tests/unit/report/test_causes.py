@@ -30,6 +30,8 @@ FAILED = {
     "port-taken": "[ERROR Port-10250]: Port 10250 is in use",
     "registry-limit": "toomanyrequests: You have reached your pull rate limit.",
     "proxy": 'Get "https://registry": proxyconnect tcp: dial tcp 10.0.0.9:3128: connect: connection refused',
+    "another-registry": "image registry/pause@sha256:a8 cannot be pulled: ctr: failed commit on ref "
+    '"manifest-sha256:a8": unexpected commit digest sha256:0f, expected sha256:a8: failed precondition',
     "image-pull": 'failed to pull and unpack image "registry/pause:3.10": not found',
     "checksum": "The checksum for /tmp/x did not match abc; it was def.",
     "kubelet": "[kubelet-check] The kubelet is not running\nerror execution phase wait-control-plane",
