@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, SERVE, Cluster
+from .conftest import EXISTING, LOST, SERVE, SUBNET, Cluster
 
 pytestmark = pytest.mark.lab
 
@@ -15,11 +18,12 @@ MASTER = "lab-master"
 # kubeadm's own: whoever holds a token of theirs becomes any node that it likes
 BOOTSTRAP_RULES = {"kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap"}
 TUNNEL_PORT, OTHER_PORT = 8472, 8473
+TARGET = f"{SUBNET}.13"
 # counts datagrams with two bytes: none of a real tunnel is that short
 SEEN = f"""
 table inet attack_seen {{
     chain input {{
-        type filter hook input priority -300; policy accept;
+        type filter hook input priority 10; policy accept;
         udp dport {TUNNEL_PORT} udp length 10 counter comment "tunnel"
         udp dport {OTHER_PORT} udp length 10 counter comment "other"
     }}
@@ -36,19 +40,34 @@ def test_join_credentials_ended_with_the_joins(cluster: Cluster) -> None:
     assert [one["metadata"]["name"] for one in requests if not one["status"].get("conditions")] == []
 
 
+@contextmanager
+def counting(cluster: Cluster) -> Iterator[Callable[[], dict[str, int]]]:
+    """A worker that counts what arrives behind its firewall: a function that says comment of the rule -> packets."""
+    cluster.on(LOST, f"nft -f - <<END\n{SEEN}\nEND")
+    try:
+        yield lambda: arrived(json.loads(cluster.on(LOST, "nft --json list table inet attack_seen")))
+    finally:
+        cluster.on(LOST, "nft delete table inet attack_seen")
+
+
 def test_pod_does_not_reach_the_tunnel(cluster: Cluster, pods: dict[str, str]) -> None:
     """What arrives at the tunnel's port of a machine is taken for a packet of any pod: none may send there."""
     assert pods
-    address = cluster.kubectl("get", "node", LOST, "--output=jsonpath={.status.addresses[0].address}")
-    cluster.on(LOST, f"nft -f - <<END\n{SEEN}\nEND")
-    try:
+    with counting(cluster) as seen:
         for port in (TUNNEL_PORT, OTHER_PORT):
-            send = f"printf hi > /dev/udp/{address}/{port}"
+            send = f"printf hi > /dev/udp/{TARGET}/{port}"
             cluster.on(EXISTING, f"nsenter --net --target $(pgrep --full '{' '.join(SERVE)}') bash -c '{send}'")
-        table = json.loads(cluster.on(LOST, "nft --json list table inet attack_seen"))
-    finally:
-        cluster.on(LOST, "nft delete table inet attack_seen")
-    assert arrived(table) == {"tunnel": 0, "other": 1}
+        assert seen() == {"tunnel": 0, "other": 1}
+
+
+def test_stranger_in_the_network_does_not_reach_the_tunnel(cluster: Cluster) -> None:
+    """The dev box is in the same network and no machine of the cluster; flannel's machines are let in."""
+    with counting(cluster) as seen, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for port in (TUNNEL_PORT, OTHER_PORT):
+            stranger.sendto(b"hi", (TARGET, port))
+            send = f"printf hi > /dev/udp/{TARGET}/{port}"
+            cluster.on(EXISTING, f"bash -c '{send}'")
+        assert seen() == {"tunnel": 1, "other": 2}
 
 
 def arrived(table: dict[str, Any]) -> dict[str, int]:

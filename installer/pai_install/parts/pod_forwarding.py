@@ -1,4 +1,4 @@
-"""Packets of pods pass the firewalls of others on every machine, and none of a pod enters the tunnel."""
+"""Packets of pods pass the firewalls of others on every machine, and machines alone enter the tunnel."""
 
 from __future__ import annotations
 

@@ -58,6 +58,8 @@ def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: O
     if gpus and found:
         them = "1 container has" if gpus == 1 else f"{gpus} containers have"
         yield f"{them} an NVIDIA device open: systemd reloads its units, which may take the device away"
+        if variables.get("container_runtime_gpu_visible_to_all") is False:
+            yield "started again by docker run --gpus, it gets no GPU unless gpu_visible_to_all_containers is true"
 
 
 def _on_networks(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:

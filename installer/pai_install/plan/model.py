@@ -129,8 +129,9 @@ class Plan:
     """Ordered steps with work, and the hosts that could not be observed.
 
     unreachable: host -> why; nothing is planned for these. leader: the control plane that the others join through.
-    nothing: why there is nothing to do, for a plan without steps. operation: which one this is the plan of, with its
-    arguments as plain data. findings: what the operation says of the observation before anything ran.
+    nothing: why there is nothing to do, for a plan without steps. silent: no machine answered. operation: which one
+    this is the plan of, with its arguments as plain data. findings: what the operation says of the observation
+    before anything ran.
     """
 
     steps: tuple[Step, ...]
@@ -138,6 +139,7 @@ class Plan:
     unreachable: Mapping[str, str] = field(default_factory=dict)
     leader: str = ""
     nothing: str = "every machine that answered matches the site"
+    silent: bool = False
     operation: str = ""
     arguments: Vars = field(default_factory=dict)
     findings: tuple[Finding, ...] = ()

@@ -40,7 +40,8 @@ def make_plan(
     if limit:
         planned = _narrowed(planned, site, inventory, observed, limit)
     leader = leader_of(site, observed)
-    return Plan(planned, with_leader(inventory, leader), dict(unreachable or {}), leader)
+    lost = dict(unreachable or {})
+    return Plan(planned, with_leader(inventory, leader), lost, leader, silent=bool(lost) and not observed)
 
 
 def _narrowed(

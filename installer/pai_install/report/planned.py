@@ -133,7 +133,7 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"{finding.verdict.value} {finding.where}: {finding.message}"
             yield from ([f"   what to do: {finding.remedy}"] if finding.remedy else [])
     if plan.empty:
-        yield f"nothing to do: {plan.nothing}"
+        yield "nothing is planned: no machine answered" if plan.silent else f"nothing to do: {plan.nothing}"
         return
     for number, step in enumerate(plan.steps, start=1):
         yield f"{number}. {step.title} ({step.name})"

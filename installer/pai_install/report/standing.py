@@ -156,6 +156,18 @@ def _lines(standing: Standing) -> Iterator[str]:
     yield from _notes(standing)
 
 
+def _compared(standing: Standing) -> Iterator[str]:
+    """What comparing the machines with the site came to, unless they differ; nothing without an observation."""
+    if standing.plan is None:
+        return
+    if not standing.compared:
+        yield "not compared with the site: components are missing on the dev box; pai-install components fetch"
+    elif standing.plan.silent:
+        yield "no machine answered: nothing was compared with the site"
+    elif not standing.drift:
+        yield "every machine that answered matches the site"
+
+
 def _notes(standing: Standing) -> Iterator[str]:
     names = {machine.hostname for machine in standing.site.machines}
     for finding in standing.findings or ():
@@ -166,10 +178,7 @@ def _notes(standing: Standing) -> Iterator[str]:
     for host, reasons in standing.drift.items():
         yield f"{host} differs from the site:"
         yield from (f"  {reason}" for reason in reasons)
-    if standing.plan is not None and not standing.compared:
-        yield "not compared with the site: components are missing on the dev box; pai-install components fetch"
-    elif standing.plan is not None and not standing.drift:
-        yield "every machine that answered matches the site"
+    yield from _compared(standing)
     for host, why in standing.unproven.items():
         yield f"{host} is not proven: {why}; run pai-install verify"
     if standing.running:

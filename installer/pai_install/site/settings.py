@@ -155,9 +155,9 @@ class Settings(f.FileModel):
     ntp_servers: Annotated[Servers, restarts("chrony.service")] = ()
     """Where the control planes get the time; they serve it to the other machines."""
     http_proxy: Annotated[f.Url | None, _RUNTIMES] = None
-    """Proxy of the machines for http."""
+    """Proxy for http, by which containerd and Docker pull images; apt is not given it."""
     https_proxy: Annotated[f.Url | None, _RUNTIMES] = None
-    """Proxy of the machines for https."""
+    """Proxy for https, by which containerd and Docker pull images; apt is not given it."""
     no_proxy: Annotated[f.NoProxy | None, _RUNTIMES] = None
     """What is reached without proxy; the machines and the cluster's networks are added."""
 
@@ -191,7 +191,7 @@ class Settings(f.FileModel):
     docker_live_restore: Annotated[f.Boolean, _DOCKER] = True
     """Containers keep running while Docker is restarted."""
     docker_iptables_enabled: Annotated[f.Boolean | None, _IPTABLES] = None
-    """Whether Docker manages iptables; not given: as Docker does."""
+    """Read and not acted on: whether Docker manages iptables stays as it is on the machine."""
     docker_config_file_path: Annotated[f.AbsolutePath | None, _DAEMON_JSON] = None
     openpai_docker_insecure_registries: Annotated[Registries, _REGISTRIES] = ()
     """Registries that may be reached without TLS."""

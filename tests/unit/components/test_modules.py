@@ -181,6 +181,14 @@ def test_another_image_does_not_rebuild_programs(tmp_path: Path, wrappers: Path,
     assert builds == ["kubernetes-1.2.3", "userland"]
 
 
+def test_image_has_the_variables_of_upstreams(tmp_path: Path, wrappers: Path, builds: list[str]) -> None:
+    bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache")
+    changed = catalogue(lambda kubernetes: kubernetes["images"]["shell"].update(env={"NVIDIA_VISIBLE_DEVICES": "all"}))
+    shell = bring(Modules(changed, "amd64", wrappers), tmp_path / "cache").image("shell")
+    assert "NVIDIA_VISIBLE_DEVICES=all" in config_of(shell)["Env"]
+    assert builds == ["kubernetes-1.2.3", "userland"], "programs are not built again for it"
+
+
 def test_caches_of_the_build_are_gone_afterwards(tmp_path: Path, wrappers: Path, builds: list[str]) -> None:
     bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
     assert not (tmp_path / "cache/build").exists()

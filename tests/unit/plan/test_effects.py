@@ -126,14 +126,18 @@ IN_USE = {
 }
 
 
+WANTED = {"container_runtime_gpu_visible_to_all": False}
+
+
 def test_everything_that_is_in_use_is_named() -> None:
     """An old Docker, a container with a GPU, a firewall that drops, a pod network of others: before the first run."""
     seen = Observed.model_validate({"hostname": "one", "docker": {"containers": 1}, "in_use": IN_USE})
     restarts = ("restarts containerd.service", "restarts docker.service")
-    assert impact(("container_runtime", "pod_forwarding"), restarts, {}, seen) == (
+    assert impact(("container_runtime", "pod_forwarding"), restarts, WANTED, seen) == (
         "1 running container of Docker keeps running: live-restore is turned on first",
         "Docker's unit stops while containerd restarts, and starts again with it",
         "1 container has an NVIDIA device open: systemd reloads its units, which may take the device away",
+        "started again by docker run --gpus, it gets no GPU unless gpu_visible_to_all_containers is true",
         "the firewall drops what the machine forwards (iptables FORWARD): packets of pods are accepted there",
         "containerd no longer reads /etc/cni/net.d (87-podman-bridge.conflist)",
     )

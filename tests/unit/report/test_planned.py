@@ -48,6 +48,11 @@ def test_text_of_many_machines_is_short_and_of_none_says_so(kit: Any) -> None:
     assert plan_text(kit.plan()) == "nothing to do: every machine that answered matches the site\n"
 
 
+def test_machines_that_did_not_answer_are_not_said_to_match(kit: Any) -> None:
+    plan = replace(kit.plan(unreachable={"one": "gone"}), silent=True)
+    assert plan_text(plan) == "cannot observe one: gone\nnothing is planned: no machine answered\n"
+
+
 def test_json_holds_everything_but_secrets(kit: Any) -> None:
     plan = kit.plan(kit.phase("base", "one", needs=("time",)), unreachable={"two": "gone"})
     data = plan_data(plan, (FileChange("base", "one", "Write", "+x"),))

@@ -42,7 +42,7 @@ def mtu(case: Case) -> Result | None:
     id="network-overlap",
     title="No route into pod_cidr or service_cidr",
     reads="routes; pod_cidr and service_cidr in config.yaml",
-    rule="FAIL when a route of the machine leads into one of them",
+    rule="FAIL when a route of the machine leads into one of them; WARN for a summary route around all of it",
     source="Kubernetes",
     remedy="choose another pod_cidr or service_cidr in config.yaml",
 )
@@ -50,14 +50,33 @@ def overlap(case: Case) -> Result | None:
     """No route of the machine leads into the networks of pods and services."""
     settings = case.site.settings
     networks = {"pod_cidr": IPv4Network(settings.pod_cidr), "service_cidr": IPv4Network(settings.service_cidr)}
-    clashes = {
-        f"{route.network} at {route.interface} and {name} {network}": route.interface
-        for route in case.evidence.routes
-        for name, network in networks.items()
-        if not _harmless(case, route.interface) and _overlaps(IPv4Network(route.network), network)
-    }
-    if not clashes:
+    clashes: dict[str, str] = {}
+    around: list[str] = []
+    for route in case.evidence.routes:
+        for name, network in networks.items():
+            if not _harmless(case, route.interface) and _overlaps(IPv4Network(route.network), network):
+                text = f"{route.network} at {route.interface} and {name} {network}"
+                if IPv4Network(route.network).prefixlen < network.prefixlen:
+                    around.append(text)
+                else:
+                    clashes[text] = route.interface
+    return _clashing(case, clashes) if clashes else _summarised(around)
+
+
+def _summarised(around: list[str]) -> Result:
+    """A route around a whole network of the cluster loses against the cluster's own routes, which are longer."""
+    if not around:
         return passed(message="no route leads into the cluster's networks")
+    return warned(
+        "a summary route covers networks of the cluster: what has such an address outside it cannot be reached",
+        value="; ".join(around),
+        expected="networks that nothing else uses",
+        remedy="nothing where no server has such an address; else choose another pod_cidr or service_cidr in "
+        "config.yaml",
+    )
+
+
+def _clashing(case: Case, clashes: dict[str, str]) -> Result:
     value = "; ".join(clashes)
     left = [name for name in dict.fromkeys(clashes.values()) if name.startswith(_OF_PODS)]
     if len(left) == len(set(clashes.values())):

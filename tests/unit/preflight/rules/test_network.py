@@ -29,7 +29,7 @@ def test_mtu_of_an_unknown_interface(site: Site) -> None:
     [
         ("10.200.7.0/24", "eth1", "FAIL"),
         ("10.192.0.0/16", "eth1", "FAIL"),
-        ("10.0.0.0/8", "eth1", "FAIL"),
+        ("10.0.0.0/8", "eth1", "WARN"),
         ("0.0.0.0/0", "eth0", "PASS"),
         ("172.17.0.0/16", "docker0", "PASS"),
         ("10.200.1.0/25", "cni0", "FAIL"),
@@ -38,6 +38,18 @@ def test_mtu_of_an_unknown_interface(site: Site) -> None:
 def test_overlap(site: Site, network: str, name: str, verdict: str) -> None:
     routes = {"worker1": {"routes": [{"network": network, "interface": name}]}}
     assert findings_of(site, "network-overlap", routes)["worker1"].verdict == verdict
+
+
+@pytest.mark.parametrize("network", ["10.0.0.0/8", "10.128.0.0/9"])
+def test_summary_route_of_a_company_is_a_warning(site: Site, network: str) -> None:
+    """Pods' own routes are more specific and win; what the company has at pods' addresses is not reached."""
+    routes = [{"network": "0.0.0.0/0", "interface": "eth0"}, {"network": network, "interface": "eth1"}]
+    found = findings_of(site, "network-overlap", {"worker1": {"routes": routes}})["worker1"]
+    assert found.verdict is Verdict.WARN
+    assert network in found.value
+    assert "pod_cidr" in found.remedy
+    routes.append({"network": "10.200.7.0/24", "interface": "eth2"})
+    assert findings_of(site, "network-overlap", {"worker1": {"routes": routes}})["worker1"].verdict is Verdict.FAIL
 
 
 @pytest.mark.parametrize(("name", "verdict"), [("cni0", "PASS"), ("flannel.1", "PASS"), ("eth1", "FAIL")])

@@ -1,4 +1,4 @@
-"""Pods pass the firewalls of others, which stay as they were; no pod reaches the tunnel."""
+"""Pods pass the firewalls of others, which stay as they were; the cluster's machines alone reach the tunnel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,28 @@ def test_firewall_of_nftables_accepts_them_and_keeps_its_rules(host: Host) -> No
 
 def test_no_pod_reaches_the_tunnel(host: Host) -> None:
     table = host.check_output("nft list table ip pai_install")
-    assert table.count("udp dport 8472 drop") == 2
+    assert "udp dport 8472 ip saddr != @machines drop" in table
+    assert "udp dport 8472 drop" in table
+
+
+def test_machines_that_flannel_knows_reach_it(host: Host) -> None:
+    """And those alone, as flannel comes to know them and forgets them."""
+    host.check_output("ip link add flannel.1 type vxlan id 1 dev eth0 dstport 8472 nolearning")
+    neighbour = "0e:00:00:00:00:01 dev flannel.1 dst 192.0.2.7"
+    try:
+        host.check_output(f"bridge fdb add {neighbour}")
+        host.check_output(
+            "for i in 1 2 3 4 5; do nft list table ip pai_install | grep -F 192.0.2.7 && break; sleep 1; done"
+        )
+        host.check_output("systemctl restart pai-pod-forwarding")
+        assert "192.0.2.7" in host.check_output("nft list set ip pai_install machines")
+        host.check_output(f"bridge fdb del {neighbour}")
+        host.check_output(
+            "for i in 1 2 3 4 5; do nft list table ip pai_install | grep -qF 192.0.2.7 || break; sleep 1; done"
+        )
+        assert "192.0.2.7" not in host.check_output("nft list set ip pai_install machines")
+    finally:
+        host.check_output("ip link delete flannel.1")
 
 
 def test_a_second_start_adds_nothing(host: Host) -> None:
