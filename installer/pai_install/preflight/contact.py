@@ -40,6 +40,7 @@ _CAUSES = {
     "host-key-unknown": "host-key",
     "ssh-login": "login",
     "sudo-password": "sudo",
+    "sudo-timeout": "sudo",
     "python-missing": "python",
     "no-space": "disk-space",
     "read-only": "file-systems",

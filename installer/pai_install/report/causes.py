@@ -79,10 +79,16 @@ _TABLE = (
     _Known(
         "sudo-password",
         r"Incorrect sudo password|Sorry, try again|incorrect password attempt|Missing sudo password"
-        r"|a password is required|is not in the sudoers file|sudo: .*may not run"
-        r"|Timeout .*waiting for privilege escalation prompt",
+        r"|a password is required|is not in the sudoers file|sudo: .*may not run",
         "The login user cannot become root with the credentials in the site.",
         "Correct the become password in the site, or allow the user in sudoers.",
+    ),
+    _Known(
+        "sudo-timeout",
+        r"Timeout .*waiting for privilege escalation prompt",
+        "The login user came in, but sudo did not answer in time: the machine hangs, or sudo waits for something.",
+        "Run `sudo true` there: where it hangs, look for a stuck disk, mount or name service; where it asks for a "
+        "password, give that in the site or allow the user in sudoers.",
     ),
     _Known(
         "python-missing",

@@ -20,6 +20,7 @@ UNREACHABLE = {
 FAILED = {
     "task-timeout": "Task failed: Timed out after 180 second(s).",
     "sudo-password": "Incorrect sudo password",
+    "sudo-timeout": "Timeout (12s) waiting for privilege escalation prompt: ",
     "python-missing": "/bin/sh: 1: /usr/bin/python3: not found",
     "package-lock": "E: Could not get lock /var/lib/dpkg/lock-frontend. It is held by process 812 (unattended-upgr)",
     "package-broken": "E: dpkg was interrupted, you must manually run 'dpkg --configure -a' to correct the problem.",
