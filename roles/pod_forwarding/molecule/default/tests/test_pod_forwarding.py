@@ -27,6 +27,7 @@ def test_no_pod_reaches_the_tunnel(host: Host) -> None:
     table = host.check_output("nft list table ip pai_install")
     assert "udp dport 8472 ip saddr != @machines drop" in table
     assert "udp dport 8472 drop" in table
+    assert "typeof ip saddr" in table  # the nft of kube-proxy reads it
 
 
 def test_machines_that_flannel_knows_reach_it(host: Host) -> None:
