@@ -25,6 +25,8 @@ ROOT = Path(__file__).parents[2]
 # a network of the tests' own: a lab that somebody works with stays as it is
 SUBNET = "172.30.79"
 PLANTED_SECRET = "planted-Secret-7f3a"
+# preflight stops for the existing machine's container with a device otherwise
+FORCED = ("--force-check", "gpu-containers")
 # what the pods of the fixture `pods` run: their own program over HTTP
 SERVE = ("/bin/busybox", "httpd", "-f", "-p", "8080", "-h", "/")
 # one that already runs something before the installation, and one that loses its power in the middle of it
@@ -183,7 +185,7 @@ def found(site: Path) -> Founding:
     early.on(EXISTING, existing.SCRIPT)
     before = existing.container(early.on(EXISTING, "docker inspect at-work"))
     preflight = early.run("preflight", "--format", "json")
-    plan = early.run("plan", "--no-diff", "--format", "json")
+    plan = early.run("plan", "--no-diff", "--format", "json", *FORCED)
     cut = apply_losing(site, LOST)
     status_off = early.run("status", "--format", "json")
     plan_off = early.run("plan", "--no-diff", "--format", "json")
@@ -201,7 +203,7 @@ def fault(site: Path, machine: str, name: str) -> None:
 def apply_losing(site: Path, machine: str) -> subprocess.CompletedProcess[str]:
     """An apply during whose phase runtime a machine is switched off; the JSON report on stdout."""
     earlier = set((site / ".pai" / "runs").iterdir())
-    words = ["apply", "--site", str(site), "--yes", "--format", "json", "--force-check", "gpu-containers"]
+    words = ["apply", "--site", str(site), "--yes", "--format", "json", *FORCED]
     out, errors = site / "cut.out", site / "cut.err"
     with (
         out.open("w") as stdout,

@@ -105,7 +105,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     finally:
         made.cli("down", "--yes")
     assert traces() == []
-    assert list((made.folder / ".pai").iterdir()) == []
+    assert [path.name for path in (made.folder / ".pai").iterdir()] == [".gitignore"]
 
 
 def test_machine_is_whole(site: Site) -> None:
