@@ -187,7 +187,7 @@ def docker(case: Case) -> Result | None:
             else passed(message="no Docker runs")
         )
     wanted = str(case.site.settings.docker_data_root)
-    running = f"{seen.containers if seen.containers is not None else 'unknown number of'} containers run"
+    running = _running(seen.containers)
     if seen.swarm and case.site.settings.docker_live_restore:
         remedy = "leave the swarm, or write docker_live_restore: false in config.yaml: containers then stop with Docker"
         message = "Docker is in swarm mode, which excludes live-restore"
@@ -209,6 +209,12 @@ def docker(case: Case) -> Result | None:
         expected="none, or containers that may restart",
         remedy=_what_becomes_of_them(case),
     )
+
+
+def _running(count: int | None) -> str:
+    if count is None:
+        return "an unknown number of containers runs"
+    return "1 container runs" if count == 1 else f"{count} containers run"
 
 
 def _what_becomes_of_them(case: Case) -> str:

@@ -145,6 +145,7 @@ def test_docker_as_a_snap(site: Site) -> None:
         ({"daemon_json": "Expecting value: line 1 column 2"}, "FAIL", "daemon.json is not valid"),
         ({"running": True, "containers": 0, "data_root": "/var/lib/docker"}, "PASS", "runs no containers"),
         ({"running": True, "containers": 4, "data_root": "/var/lib/docker"}, "WARN", "4 containers run"),
+        ({"running": True, "containers": 1, "data_root": "/var/lib/docker"}, "WARN", "1 container runs"),
         ({"running": True, "containers": None, "data_root": "/var/lib/docker"}, "WARN", "unknown number"),
         ({"running": True, "containers": 0, "data_root": "/data/docker"}, "WARN", "lose sight"),
         ({"running": True, "containers": 4, "data_root": "/data/docker"}, "FAIL", "lose sight"),
