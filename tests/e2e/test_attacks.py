@@ -56,7 +56,9 @@ def test_pod_does_not_reach_the_tunnel(cluster: Cluster, pods: dict[str, str]) -
     with counting(cluster) as seen:
         for port in (TUNNEL_PORT, OTHER_PORT):
             send = f"printf hi > /dev/udp/{TARGET}/{port}"
-            cluster.on(EXISTING, f"nsenter --net --target $(pgrep --full '{' '.join(SERVE)}') bash -c '{send}'")
+            # the oldest: the shell that looks for it has the same words
+            pod = f"$(pgrep --oldest --full '{' '.join(SERVE)}')"
+            cluster.on(EXISTING, f"nsenter --net --target {pod} bash -c '{send}'")
         assert seen() == {"tunnel": 0, "other": 1}
 
 
