@@ -50,7 +50,8 @@ def test_every_task_again_changes_nothing(cluster: Cluster) -> None:
     report = cluster.apply()
     assert report["ok"], report["stderr"]
     assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)
-    assert all(counts["tasks"] <= 60 for counts in report["hosts"].values())
+    # a control plane has 66, among them those of the roles system_images and pod_forwarding; a worker 56
+    assert all(counts["tasks"] <= 66 for counts in report["hosts"].values())
 
 
 DRIFT: dict[str, tuple[str, str, str]] = {
