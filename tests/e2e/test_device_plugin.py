@@ -138,8 +138,8 @@ def test_switched_off_it_is_taken_away_and_comes_back(cluster: Cluster) -> None:
     kept = config.read_text()
     config.write_text(f"{kept}\nnvidia_device_plugin: false\n")
     try:
-        # the store drops its image, too
-        phases = ["components", "labels", "addons", "verify", "health"]
+        # the store and the machines drop its images, too
+        phases = ["components", "runtime", "labels", "addons", "verify", "health"]
         assert [phase["name"] for phase in cluster.plan()["phases"]] == phases
         assert cluster.apply()["ok"]
         assert _until(lambda: pods(cluster) == {})

@@ -121,8 +121,8 @@ def test_old_files_lie_beside_the_new_ones(cluster: Cluster) -> None:
 def test_pods_reach_each_other_although_the_firewall_drops(cluster: Cluster, pods: dict[str, str]) -> None:
     assert existing.FORWARD_POLICY in cluster.on(EXISTING, "iptables -S FORWARD")
     for here, there in ((EXISTING, LOST), (LOST, EXISTING)):
-        wanted = f"http://{pods[there]}:8080/bin/busybox"
-        cluster.kubectl("exec", f"on-{here}", "--", "/bin/busybox", "wget", "-q", "-T", "10", "-O", "/dev/null", wanted)
+        get = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | busybox nc -w 10 {pods[there]} 8080"
+        assert "HTTP/1." in cluster.kubectl("exec", f"on-{here}", "--", "/bin/busybox", "sh", "-c", get)
 
 
 def test_the_other_pod_network_is_left_where_it_was(cluster: Cluster) -> None:

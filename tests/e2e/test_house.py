@@ -141,6 +141,7 @@ def test_add_on_that_is_switched_off_is_taken_away_and_comes_back(cluster: Clust
         phases = [phase for phase in cluster.plan()["phases"] if phase["name"] not in ("verify", "health")]
         assert [(phase["name"], phase["hosts"][0]["reasons"]) for phase in phases] == [
             ("components", ["settings changed: component_store_images"]),
+            ("runtime", ["settings changed: system_images_images"]),
             ("addons", ["the site no longer asks for addon.metrics_server"]),
         ]
         assert cluster.apply("--phase", "addons")["ok"]
