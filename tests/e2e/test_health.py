@@ -190,7 +190,9 @@ def load_stand_in(cluster: Cluster, machine: str, speed: str) -> None:
     """Gives a machine an image with a stand-in for all_reduce_perf that prints that bus bandwidth."""
     folder = "/var/tmp/all-reduce-perf-stand-in"
     program = base64.b64encode(STAND_IN_PROGRAM.replace("SPEED", speed).encode()).decode()
-    base = cluster.on(machine, "docker images --format '{{.Repository}}:{{.Tag}}' | grep /busybox: | head -n 1").strip()
+    # by its id: Docker has it by its digest, without a tag
+    listed = "docker images --format '{{.ID}} {{.Repository}}' | grep /busybox$ | head -n 1"
+    base = cluster.on(machine, listed).split()[0]
     dockerfile = f"FROM {base}\\nCOPY all_reduce_perf /usr/local/bin/\\n"
     cluster.on(
         machine,
