@@ -82,7 +82,7 @@ def test_a_file_that_is_none_of_ours_is_told_and_kept(tmp_path: Path, content: s
     assert path.read_text() == content
 
 
-def test_a_serving_authority_that_nobody_trusts_is_refused() -> None:
+def test_a_serving_authority_that_no_machine_trusts_is_refused() -> None:
     with pytest.raises(ValidationError):
         Identity.model_validate({**dict(FIRST), "serving_ca": 2})
     with pytest.raises(ValueError, match="not among the trusted"):
@@ -148,7 +148,7 @@ AUTHORITY = ("new authority", "machines", "serve newest", "cache", "drop authori
 
 
 @given(st.sampled_from((CREDENTIALS, AUTHORITY)), st.lists(st.integers(0, 6), max_size=3))
-def test_a_rotation_that_stops_anywhere_and_begins_again_locks_nobody_out(
+def test_a_rotation_that_stops_anywhere_and_begins_again_locks_no_machine_out(
     steps: tuple[str, ...], stops: list[int]
 ) -> None:
     world = World(FIRST, FIRST, (FIRST, FIRST))

@@ -71,7 +71,7 @@ class RegistrySection(KebabSection):
     air_gapped: Flag = False
     """Machines never ask an upstream themselves: a cache that is down is not passed by."""
     keep_days: Count = 30
-    """Days that the cache keeps what nobody asks for."""
+    """Days that the cache keeps what no machine asks for."""
     azure_endpoint: PlainUrl | None = None
     """URL of the blob service, where it is not Azure's own."""
     logins: Annotated[tuple[LoginEntry, ...], ListOf] = Field(default=())
