@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ansible module: are the registries of the site there, and do they take its accounts? Asked before anything changes."""
+"""Ansible module: are the site's registries there, and do they take its accounts? Asked before a change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ DOCUMENTATION = r"""
 module: pai_registry_probe
 short_description: Ask registries with the accounts and authorities that the site names for them
 description:
-  - Changes nothing, also in check mode; fails for a wrong account, a certificate that the CA did not sign and what is no registry.
+  - Changes nothing, also in check mode.
+  - Fails for an account that is refused, a certificate that the CA did not sign, and what is no registry.
   - A registry that does not answer fails only where I(must_answer) says so; a cache starts without its upstream.
 options:
   registries:
@@ -37,7 +38,7 @@ import concurrent.futures
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachable, probe
+from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachableError, probe
 
 
 def verdict(entry: dict[str, Any]) -> Optional[RegistryError]:
@@ -64,11 +65,11 @@ def main() -> None:
     entries = module.params["registries"]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = list(zip(entries, pool.map(verdict, entries)))
-    silent = [entry["name"] for entry, error in found if isinstance(error, RegistryUnreachable)]
+    silent = [entry["name"] for entry, error in found if isinstance(error, RegistryUnreachableError)]
     wrong = [
         f"{entry['name']}: {error}"
         for entry, error in found
-        if error and (entry["must_answer"] or not isinstance(error, RegistryUnreachable))
+        if error and (entry["must_answer"] or not isinstance(error, RegistryUnreachableError))
     ]
     if wrong:
         module.fail_json(msg="; ".join(wrong), unreachable=silent)

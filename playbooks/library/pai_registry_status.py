@@ -10,7 +10,7 @@ description:
   - Counters begin anew when the cache starts.
 options:
   upstreams: {description: Registries that the cache serves., type: list, elements: str, required: true}
-  folder: {description: "Where the cache keeps its content; empty when that is not on this machine.", type: str, default: ""}
+  folder: {description: Where the cache keeps its content; empty when that is elsewhere., type: str, default: ""}
 author: [pai-install]
 """
 EXAMPLES = r"""

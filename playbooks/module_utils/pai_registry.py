@@ -12,6 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
+from email.message import Message
 from typing import Any, NamedTuple, Optional
 
 HOSTS_DIR = "/etc/containerd/certs.d"
@@ -26,12 +27,12 @@ class RegistryError(Exception):
     """A registry cannot be used; the text says why, in words for the admin."""
 
 
-class RegistryUnreachable(RegistryError):
+class RegistryUnreachableError(RegistryError):
     """Nothing answers there now."""
 
 
 class Endpoint(NamedTuple):
-    """Where an upstream's images are asked for. ca: files, empty for the system's. authorization: a header, or empty."""
+    """Where an upstream's images are asked for. ca: files; none: the system's. authorization: a header, or empty."""
 
     url: str
     ca: tuple[str, ...] = ()
@@ -98,7 +99,7 @@ def endpoint(upstream: str, folder: str = HOSTS_DIR) -> Endpoint:
 
 
 def trust(files: tuple[str, ...]) -> ssl.SSLContext:
-    """TLS that trusts these files, or the system's where there are none. Raises RegistryError for one that is unusable."""
+    """TLS that trusts the system's authorities and these files. Raises RegistryError for one that is unusable."""
     context = ssl.create_default_context()
     for path in files:
         try:
@@ -178,7 +179,7 @@ def pull_through(client: Client, image: Image, architecture: str) -> int:
 def probe(url: str, username: str, password: str, ca: str) -> None:
     """Raises RegistryError unless a registry answers at `url` and takes the account, where one is given.
 
-    ca: PEM of whom to trust beside the system, or "". RegistryUnreachable: nothing answered at all.
+    ca: PEM of whom to trust beside the system, or "". RegistryUnreachableError: nothing answered at all.
     """
     context = ssl.create_default_context()
     if ca:
@@ -189,8 +190,8 @@ def probe(url: str, username: str, password: str, ca: str) -> None:
     opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
     basic = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
     status, headers = _asked(opener, f"{url}/v2/", "")
-    challenge = headers.get("WWW-Authenticate") or ""
-    if "registry/2.0" not in (headers.get("Docker-Distribution-Api-Version") or "") and not challenge:
+    challenge = headers.get("www-authenticate", "")
+    if "registry/2.0" not in headers.get("docker-distribution-api-version", "") and not challenge:
         raise RegistryError(f"{url} answers, but is no registry (HTTP {status})")
     if not username or status == 200:
         return
@@ -206,25 +207,29 @@ def probe(url: str, username: str, password: str, ca: str) -> None:
         raise RegistryError(f"{url} does not accept the account {username} (HTTP {status})")
 
 
-def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: str) -> tuple[int, Mapping[str, str]]:
+def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: str) -> tuple[int, dict[str, str]]:
     headers = {"Authorization": authorization} if authorization else {}
     try:
         with opener.open(urllib.request.Request(address, headers=headers), timeout=ANSWER_S) as answer:
-            return answer.status, answer.headers
+            return answer.status, _lower(answer.headers)
     except urllib.error.HTTPError as error:
-        return error.code, error.headers
+        return error.code, _lower(error.headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", error)
-        kind = RegistryError if isinstance(reason, ssl.SSLCertVerificationError) else RegistryUnreachable
+        kind = RegistryError if isinstance(reason, ssl.SSLCertVerificationError) else RegistryUnreachableError
         raise kind(_unreachable(address, error)) from error
 
 
-def _for_architecture(manifests: Any, architecture: str) -> Optional[str]:  # noqa: ANN401 - a foreign value
+def _lower(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _for_architecture(manifests: Any, architecture: str) -> Optional[str]:
     for entry in manifests if isinstance(manifests, list) else []:
         platform = entry.get("platform") if isinstance(entry, Mapping) else None
-        if isinstance(platform, Mapping) and platform.get("architecture") == architecture:
-            if platform.get("os") == "linux":
-                return str(entry.get("digest"))
+        wanted = ("linux", architecture)
+        if isinstance(platform, Mapping) and (platform.get("os"), platform.get("architecture")) == wanted:
+            return str(entry.get("digest"))
     return None
 
 

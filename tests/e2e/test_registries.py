@@ -18,6 +18,7 @@ from .upstream import Upstream
 pytestmark = pytest.mark.lab
 
 MASTER = "lab-master"
+NAMESPACE = ("--namespace", "pai-docker-cache")
 MACHINES = (MASTER, "lab-worker1", LOST)
 CACHE = "docker-cache.pai.internal:30500"
 # bcrypt of USER_PASSWORD
@@ -37,8 +38,17 @@ registry:
     - {{name: upstream.example.com, url: "{url}"}}
 """
 PULL = "ctr -n probe images pull --hosts-dir /etc/containerd/certs.d {image}"
-# who runs since when: every container that containerd or Docker has, whatever its state
-STARTED = "crictl ps -a -o json | python3 -c 'import json,sys; print(sorted((c[\"id\"], c[\"createdAt\"]) for c in json.load(sys.stdin)[\"containers\"] if c[\"state\"] == \"CONTAINER_RUNNING\"))'; docker ps -q --no-trunc | xargs -r docker inspect -f '{{.Id}} {{.State.StartedAt}}'; systemctl show -P ExecMainStartTimestamp docker containerd"
+# who runs since when: every container of containerd and Docker, and both of them
+RUNNING = """
+import json, subprocess
+out = subprocess.run(["crictl", "ps", "-o", "json"], capture_output=True, check=True).stdout
+print(sorted((one["id"], one["createdAt"]) for one in json.loads(out)["containers"]))
+"""
+DOCKER = "systemctl show -P ExecMainStartTimestamp docker"
+STARTED = (
+    f"echo {base64.b64encode(RUNNING.encode()).decode()} | base64 -d | python3 -; {DOCKER}; {DOCKER} containerd; "
+    "docker ps -q --no-trunc | xargs -r docker inspect -f '{{.Id}} {{.State.StartedAt}}'"
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +73,13 @@ def cached(cluster: Cluster, upstream: Upstream) -> Iterator[Cluster]:
     """The cluster with a cache that is open to everyone; without it again afterwards."""
     config, services = cluster.site / "config.yaml", cluster.site / "services-configuration.yaml"
     before = {path: path.read_text() if path.exists() else None for path in (config, services)}
-    docker = {name: cluster.on(name, "systemctl show -P ExecMainStartTimestamp docker") for name in MACHINES}
+    docker = {name: cluster.on(name, DOCKER) for name in MACHINES}
     config.write_text((before[config] or "") + SETTINGS.format(url=upstream.url))
     services.write_text((before[services] or "") + SERVICES.format(url=upstream.url))
     try:
         report = cluster.apply()
         assert report["ok"], report["stderr"]
-        assert docker == {name: cluster.on(name, "systemctl show -P ExecMainStartTimestamp docker") for name in MACHINES}
+        assert docker == {name: cluster.on(name, DOCKER) for name in MACHINES}
         yield cluster
     finally:
         for path, text in before.items():
@@ -99,8 +109,8 @@ def test_pulls_survive_the_upstream_and_the_pod(cached: Cluster, upstream: Upstr
     try:
         for image in (IMAGES[0], OTHER):
             pull(cached, "lab-worker1", image)
-        cached.kubectl("--namespace", "pai-docker-cache", "delete", "pod", "--all", "--wait=true")
-        cached.kubectl("--namespace", "pai-docker-cache", "rollout", "status", "deployment/docker-cache", "--timeout=180s")
+        cached.kubectl(*NAMESPACE, "delete", "pod", "--all", "--wait=true")
+        cached.kubectl(*NAMESPACE, "rollout", "status", "deployment/docker-cache", "--timeout=180s")
         for image in (IMAGES[0], OTHER):
             pull(cached, MASTER, image)
     finally:
@@ -211,5 +221,5 @@ def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
     objects = closed.kubectl("get", "all,configmaps,secrets", "-A", "-o", "yaml")
     assert not [secret for secret in secrets if secret in objects]
     readable = closed.on(LOST, "find /etc/pai-install /etc/containerd/certs.d /var/lib/pai-install -type f -perm /044")
-    for path in readable.split():
-        assert not [secret for secret in secrets if secret in closed.on(LOST, f"cat {path}")], path
+    for name in readable.split():
+        assert not [secret for secret in secrets if secret in closed.on(LOST, f"cat {name}")], name

@@ -52,7 +52,7 @@ def show(*, site_dir: Path, output_format: str, environment: Environment) -> int
 
 @command.command()
 @site_option
-@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image that every machine pulls; repeatable.")
+@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image for every machine to pull.")
 @limit_option
 @format_option
 @pass_environment
@@ -90,7 +90,7 @@ def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environ
 @click.option("--credentials", is_flag=True, help="The login by which machines reach the cache.")
 @click.option("--ca", "authority", is_flag=True, help="The authority whose certificates machines trust.")
 @click.option("--finish", is_flag=True, help="Only go on with a rotation that waits for machines.")
-@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof; repeatable.")
+@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof.")
 @acting_options
 @pass_environment
 def rotate_command(

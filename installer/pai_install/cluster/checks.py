@@ -95,7 +95,7 @@ REGISTRIES: tuple[Check[None], ...] = (
         id="registry-reachable",
         title="A machine reaches the registry that its hosts.toml names",
         judge=None,
-        reads="GET /v2/ at the first endpoint of /etc/containerd/certs.d/UPSTREAM/hosts.toml, with its login and its CA",
+        reads="GET /v2/ at the first endpoint of /etc/containerd/certs.d/UPSTREAM/hosts.toml, with its login and CA",
         rule="FAIL when, after ten attempts, no registry answers there or it does not accept the login",
         remedy="registry show names what differs on this machine; apply --phase registries repairs it",
     ),

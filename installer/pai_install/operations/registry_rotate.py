@@ -7,12 +7,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
 from pai_install.registry.compile import registries_of
-from pai_install.errors import ExitCode, PaiError
 from pai_install.site.model import Site
 from pai_install.site.selection import watched
 

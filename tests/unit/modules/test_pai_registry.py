@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,10 +21,10 @@ MANIFEST = {"config": {"digest": "sha256:" + "a" * 64}, "layers": [{"digest": "s
 class ScriptedRegistry(BaseHTTPRequestHandler):
     """A stand-in: paths -> (status, body); what was asked is kept."""
 
-    answers: dict[str, tuple[int, bytes]]
-    asked: list[tuple[str, str]]
+    answers: ClassVar[dict[str, tuple[int, bytes]]]
+    asked: ClassVar[list[tuple[str, str]]]
 
-    def do_GET(self) -> None:  # noqa: N802 - the library's name
+    def do_GET(self) -> None:
         self.asked.append((self.path, self.headers.get("Authorization", "")))
         status, body = self.answers.get(self.path.partition("?")[0], (404, b"no"))
         self.send_response(status)
@@ -41,8 +41,8 @@ class ScriptedRegistry(BaseHTTPRequestHandler):
 @pytest.fixture
 def peer() -> Iterator[tuple[type[ScriptedRegistry], str]]:
     class Peer(ScriptedRegistry):
-        answers: dict[str, tuple[int, bytes]] = {"/v2/": (200, b"{}")}
-        asked: list[tuple[str, str]] = []
+        answers: ClassVar[dict[str, tuple[int, bytes]]] = {"/v2/": (200, b"{}")}
+        asked: ClassVar[list[tuple[str, str]]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -97,7 +97,7 @@ def test_the_first_endpoint_is_the_one_that_counts(tmp_path: Path, text: str) ->
 
 
 def test_a_machine_that_was_never_told_says_so(tmp_path: Path) -> None:
-    with pytest.raises(registry.RegistryError, match="it asks quay.io itself"):
+    with pytest.raises(registry.RegistryError, match=r"it asks quay\.io itself"):
         registry.endpoint("quay.io", str(tmp_path))
 
 
@@ -118,7 +118,9 @@ def test_ping_says_why_not(peer: tuple[type[ScriptedRegistry], str], answer: tup
         registry.Client(registry.Endpoint(url), "quay.io").ping()
 
 
-def test_something_that_is_no_registry(peer: tuple[type[ScriptedRegistry], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_something_that_is_no_registry(
+    peer: tuple[type[ScriptedRegistry], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     script, url = peer
     monkeypatch.setattr(script, "send_header", lambda *_words: None)
     with pytest.raises(registry.RegistryError):
@@ -181,8 +183,8 @@ def test_hostile_manifests_are_refused_in_words(peer: tuple[type[ScriptedRegistr
 class Guarded(ScriptedRegistry):
     """A stand-in that wants one account: at /v2/ itself, or at a realm that hands out tokens."""
 
-    answers: dict[str, tuple[int, bytes]] = {}
-    asked: list[tuple[str, str]] = []
+    answers: ClassVar[dict[str, tuple[int, bytes]]] = {}
+    asked: ClassVar[list[tuple[str, str]]] = []
     realm = ""
 
     def do_GET(self) -> None:
@@ -199,7 +201,7 @@ class Guarded(ScriptedRegistry):
 @pytest.fixture(params=["basic", "bearer"])
 def guarded(request: pytest.FixtureRequest) -> Iterator[str]:
     class Peer(Guarded):
-        asked: list[tuple[str, str]] = []
+        asked: ClassVar[list[tuple[str, str]]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
         url = f"http://127.0.0.1:{server.server_port}"
@@ -232,14 +234,14 @@ def test_a_web_server_is_no_registry(peer: tuple[type[ScriptedRegistry], str]) -
 
 
 def test_a_registry_that_is_down_is_another_matter() -> None:
-    with pytest.raises(registry.RegistryUnreachable):
+    with pytest.raises(registry.RegistryUnreachableError):
         registry.probe("http://127.0.0.1:9", "", "", "")
 
 
 def test_no_password_is_sent_where_a_registry_points_outside(peer: tuple[type[ScriptedRegistry], str]) -> None:
     class Sly(Guarded):
         realm = "file:///etc/passwd"
-        asked: list[tuple[str, str]] = []
+        asked: ClassVar[list[tuple[str, str]]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Sly) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -36,20 +36,21 @@ class World:
             assert machine.login in self.cache.logins, name
             assert self.cache.serving_authority in machine.authorities, name
 
-    def converge(self, phases: tuple[str, ...]) -> None:
-        """As a run does it: the cache first; some machines do not answer, and the run may be cut off anywhere."""
+    def converge(self, phases: tuple[str, ...]) -> bool:
+        """As a run does it: the cache first; some machines do not answer. False where the run is cut off."""
         if "addons" in phases:
             if self.cut():
-                return
+                return False
             self.cache = self.file
             self.check()
         if "registries" in phases:
             for name in MACHINES:
                 if self.cut():
-                    return
+                    return False
                 if self.draw.draw(st.booleans(), label=f"{name} answers"):
                     self.machines[name] = self.file
                 self.check()
+        return True
 
     def cut(self) -> bool:
         return self.draw.draw(st.integers(0, 9), label="cut off") == 0
@@ -60,7 +61,8 @@ class World:
     def stage(self, stage: Stage) -> bool:
         """Whether the rotation may go on."""
         self.file = stage.change(self.file, NOW)
-        self.converge(stage.phases)
+        if not self.converge(stage.phases):
+            return False
         if stage.proves and stage.undo and self.draw.draw(st.integers(0, 9), label="proof fails") == 0:
             self.file = stage.undo(self.file, NOW)
             self.converge(stage.phases)

@@ -16,6 +16,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind
+from pai_install.plan.model import Plan
 from pai_install.registry.compile import cache_names
 from pai_install.registry.identity import Identity, open_identity, save
 from pai_install.registry.rotation import STAGES, Change, Stage, Subject, position, unfinished
@@ -70,8 +71,10 @@ class _Rotation:
         stages = STAGES[subject][position(_identity(self._site_dir), subject) :]
         code: int = ExitCode.OK
         for stage in stages:
-            if stage.everyone and (waiting := self._behind()):
+            plan = self._standing()
+            if stage.everyone and (waiting := behind(plan)):
                 return self._wait(waiting)
+            self._require_cache(plan)
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
@@ -92,7 +95,7 @@ class _Rotation:
             failed = any(found.verdict is Verdict.FAIL for found in outcome.findings)
         if failed and stage.undo is not None:
             self._take_back(stage, stage.undo)
-            return outcome.exit_code or ExitCode.VERIFY_FAILED
+            return outcome.exit_code or ExitCode.VERIFICATION_FAILED
         return outcome.exit_code
 
     def _take_back(self, stage: Stage, undo: Change) -> None:
@@ -105,18 +108,30 @@ class _Rotation:
         assert outcome is not None  # noqa: S101 - the user has agreed
         return outcome
 
-    def _behind(self) -> tuple[str, ...]:
+    def _standing(self) -> Plan:
+        """The machines against the file as it is."""
         request = Request(self._site_dir, Install())
         with (
             progress(sys.stderr) as observer,
             open_session(request, self._environment, verb=VERB, progress=observer, say=say) as session,
         ):
-            return behind(prepare(session).plan)
+            return prepare(session).plan
+
+    def _require_cache(self, plan: Plan) -> None:
+        """No machine gets what a cache that does not answer has never heard of. Raises PaiError."""
+        leader = load_site(self._site_dir).site.control_planes[0].hostname
+        if leader in plan.unreachable:
+            raise PaiError(
+                f"{leader} has the cache and does not answer: {plan.unreachable[leader]}",
+                remedy="nothing was changed; run the same command again when it answers",
+                exit_code=ExitCode.UNREACHABLE,
+            )
 
     def _wait(self, waiting: tuple[str, ...]) -> int:
         names = ", ".join(waiting)
         say(f"{names}: without the new yet; the old stays good until then")
-        say(f"when they answer again: pai-install {VERB} --{self._operation.subject} --finish; absent: true leaves one out")
+        say(f"when they answer again: pai-install {VERB} --{self._operation.subject} --finish")
+        say("absent: true in layout.yaml leaves a machine out")
         return ExitCode.UNREACHABLE
 
 
