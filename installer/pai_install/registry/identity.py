@@ -109,7 +109,7 @@ def open_identity(path: Path, names: Sequence[str], now: datetime) -> Identity:
 
 
 def read_identity(path: Path) -> Identity | None:
-    """The identity in a file; None where there is no file. Raises PaiError for a file that is none of ours."""
+    """The identity in a file; None where the file is missing. Raises PaiError for a file that is none of ours."""
     try:
         return Identity.model_validate_json(path.read_bytes())
     except FileNotFoundError:
