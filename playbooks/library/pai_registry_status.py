@@ -7,7 +7,7 @@ DOCUMENTATION = r"""
 module: pai_registry_status
 short_description: Read the cache's counters and the size of what it keeps
 description:
-  - Counters begin anew when the cache starts.
+  - Counters begin at zero when the cache starts.
 options:
   upstreams: {description: Registries that the cache serves., type: list, elements: str, required: true}
   folder: {description: Where the cache keeps its content; empty when that is elsewhere., type: str, default: ""}

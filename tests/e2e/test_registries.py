@@ -172,8 +172,8 @@ def closed(cached: Cluster) -> Cluster:
 
 def test_only_who_has_a_login_is_answered(closed: Cluster) -> None:
     user = base64.b64encode(f"cache-user:{USER_PASSWORD}".encode()).decode()
-    nobody = base64.b64encode(b"cache-user:wrong").decode()
-    assert [answer(closed, f"Basic {word}") for word in (user, nobody)] == ["200", "401"]
+    stranger = base64.b64encode(b"cache-user:wrong").decode()
+    assert [answer(closed, f"Basic {word}") for word in (user, stranger)] == ["200", "401"]
     pull(closed, LOST, IMAGES[2])
 
 

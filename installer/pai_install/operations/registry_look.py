@@ -10,7 +10,6 @@ from pydantic import AfterValidator, Field
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
-from pai_install.parts.part import is_leader
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.registry.compile import registries_of
@@ -116,4 +115,4 @@ def upstreams(site: Site) -> tuple[str, ...]:
 
 
 def _leader(site: Site) -> tuple[Machine, ...]:
-    return tuple(machine for machine in site.present_machines if is_leader(site, machine))
+    return site.control_planes[:1]

@@ -26,7 +26,7 @@ Change = Callable[[Identity, datetime], Identity]
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RotationStage:
     """title: what it does. phases: those that bring it to the machines.
 
     done: whether the identity is past its change. everyone: whether each machine must have the stage before. proves:
@@ -63,9 +63,9 @@ def _never(_identity: Identity) -> bool:
     return False
 
 
-STAGES: Mapping[Subject, tuple[Stage, ...]] = {
+STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
     "credentials": (
-        Stage(
+        RotationStage(
             "The cache accepts a new login beside the old one, and machines use the new one",
             ("addons", "registries"),
             change=lambda identity, _now: with_new_login(identity),
@@ -73,7 +73,7 @@ STAGES: Mapping[Subject, tuple[Stage, ...]] = {
             proves=True,
             undo=lambda identity, _now: with_old_login(identity),
         ),
-        Stage(
+        RotationStage(
             "The cache no longer accepts the old login",
             ("addons",),
             change=lambda identity, _now: without_other_logins(identity),
@@ -82,13 +82,13 @@ STAGES: Mapping[Subject, tuple[Stage, ...]] = {
         ),
     ),
     "ca": (
-        Stage(
+        RotationStage(
             "Machines trust a new authority beside the old one",
             ("registries",),
             change=with_new_authority,
             done=lambda identity: len(identity.authorities) > 1,
         ),
-        Stage(
+        RotationStage(
             "The cache shows a certificate of the new authority",
             ("addons",),
             change=_serve_newest,
@@ -97,7 +97,7 @@ STAGES: Mapping[Subject, tuple[Stage, ...]] = {
             proves=True,
             undo=_serve_oldest,
         ),
-        Stage(
+        RotationStage(
             "Machines no longer trust the old authority",
             ("registries",),
             change=lambda identity, _now: without_old_authorities(identity),
@@ -108,7 +108,7 @@ STAGES: Mapping[Subject, tuple[Stage, ...]] = {
 
 
 def unfinished(identity: Identity) -> tuple[Subject, ...]:
-    """What is being rotated: begun, and not at its end."""
+    """What is being rotated: begun, and not finished."""
     found: list[Subject] = []
     if len(identity.logins) > 1:
         found.append("credentials")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_install.registry.identity import Identity, make_identity
-from pai_install.registry.rotation import STAGES, Stage, Subject, position, unfinished
+from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, unfinished
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MACHINES = ("one", "two", "three")
@@ -58,7 +58,7 @@ class World:
     def behind(self) -> bool:
         return any(machine != self.file for machine in self.machines.values())
 
-    def stage(self, stage: Stage) -> bool:
+    def stage(self, stage: RotationStage) -> bool:
         """Whether the rotation may go on."""
         self.file = stage.change(self.file, NOW)
         if not self.converge(stage.phases):

@@ -19,7 +19,7 @@ from pai_install.operations.registry_rotate import RegistryRotate, behind
 from pai_install.plan.model import Plan
 from pai_install.registry.compile import cache_names
 from pai_install.registry.identity import Identity, open_identity, save
-from pai_install.registry.rotation import STAGES, Change, Stage, Subject, position, unfinished
+from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
 from pai_install.report.console import progress
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
@@ -52,10 +52,10 @@ def rotate(
     if not how.yes and not click.confirm("rotate?", err=True):
         say("nothing was done")
         return ExitCode.PREFLIGHT_FAILED
-    return _Rotation(site_dir, operation, images, environment, replace(how, yes=True)).go_on()
+    return _Run(site_dir, operation, images, environment, replace(how, yes=True)).go_on()
 
 
-class _Rotation:
+class _Run:
     def __init__(
         self, site_dir: Path, operation: RegistryRotate, images: tuple[str, ...], environment: Environment, how: How
     ) -> None:
@@ -81,7 +81,7 @@ class _Rotation:
         say(f"the {subject} are rotated" if subject == "credentials" else "the CA is rotated")
         return code
 
-    def _stage(self, stage: Stage) -> int:
+    def _stage(self, stage: RotationStage) -> int:
         say(f"\n{stage.title}")
         _edit(self._site_dir, stage.change)
         outcome = self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
@@ -98,7 +98,7 @@ class _Rotation:
             return outcome.exit_code or ExitCode.VERIFICATION_FAILED
         return outcome.exit_code
 
-    def _take_back(self, stage: Stage, undo: Change) -> None:
+    def _take_back(self, stage: RotationStage, undo: Change) -> None:
         say(f"\nTaking back: {stage.title}")
         _edit(self._site_dir, undo)
         self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
