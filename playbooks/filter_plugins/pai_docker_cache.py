@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
+from ansible.errors import AnsibleError
 
 MANAGED = "# Managed by pai-install: changes are overwritten.\n"
 # where the pod has the folder of the configuration, and that of the content
@@ -17,10 +17,10 @@ CONTENT = "/data"
 def haproxy_word(text: str) -> str:
     """The text as one word of HAProxy's configuration, in strong quotes: nothing in it means anything.
 
-    Raises AnsibleFilterError for characters that no quotes can hold, the end of a line among them.
+    Raises AnsibleError for characters that no quotes can hold, the end of a line among them.
     """
     if not all(character.isprintable() for character in text):
-        raise AnsibleFilterError("a name or password of the Docker cache holds a character that cannot be printed")
+        raise AnsibleError("a name or password of the Docker cache holds a character that cannot be printed")
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -69,7 +69,7 @@ class Definition(_Data):
     images: variable -> image of the catalogue. settings: variable -> key of config.yaml. flags: variable -> condition.
     manifests: upstream manifests of the catalogue. components: of the catalogue, those that images and manifests are
     part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
-    compiled: a name of parts.compiled, which says whether the add-on is wanted and gives the values that no key here can.
+    compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
     machines: where its pods may run: on all, or on the first control plane alone.
     after: add-ons that are applied before. replaces: records of earlier versions that this add-on takes over.
     """
@@ -183,7 +183,7 @@ class AddonPart(Part):
         return frozenset(self.definition.components) if self.wanted(site) else frozenset()
 
     def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
-        """All of them on every machine that its pods may run on; with `when.device`, on those that have such devices."""
+        """All of them where its pods may run; where the add-on is for devices, on machines that have them."""
         there = self.definition.machines == "all" or is_leader(site, machine)
         wanted = there and self.wanted(site) and _is_device(site, machine, self.definition.when.device)
         return tuple(self.definition.images.values()) if wanted else ()

@@ -14,7 +14,7 @@ from pai_install.site import Site
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """wanted: whether a site is to have the add-on, beside its `when`. values: variable of its templates -> plain value.
+    """wanted: whether a site is to have the add-on, beside its `when`. values: variable of its templates -> its value.
 
     names: the variables that `values` gives.
     """
