@@ -74,7 +74,7 @@ def _tables(text: str) -> Iterator[tuple[str, str, Any]]:
             continue
         key, equals, value = line.partition("=")
         try:
-            yield table, key.strip().strip('"'), json.loads(value) if equals else None
+            yield table, key.strip().strip('"').lower(), json.loads(value) if equals else None
         except ValueError:
             continue
 

@@ -141,7 +141,7 @@ def test_the_verbs_say_what_is(cached: Cluster) -> None:
 def login(cluster: Cluster) -> str:
     """The header by which a machine shows its login."""
     text = cluster.on(LOST, "cat /etc/containerd/certs.d/docker.io/hosts.toml")
-    return next(line.split('"')[1] for line in text.splitlines() if line.startswith("authorization"))
+    return next(line.split('"')[1] for line in text.splitlines() if line.startswith("Authorization"))
 
 
 def answer(cluster: Cluster, authorization: str) -> str:

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.ansible_path import module_util
+from tests.ansible_path import PLAYBOOKS, module_util
+from tests.unit.modules.conftest import load
 
 registry = module_util("pai_registry")
 LAYERS = {"sha256:" + "a" * 64: b"config", "sha256:" + "b" * 64: b"x" * 5000}
@@ -74,7 +75,7 @@ HOSTS = """server = "https://quay.io"
   ca = ["/etc/ca.pem"]
 
 [host."https://cache:30500".header]
-  authorization = "Basic QQ=="
+  Authorization = "Basic QQ=="
 
 [host."https://second"]
   ca = ["/other.pem"]
@@ -94,6 +95,17 @@ def test_the_first_endpoint_is_the_one_that_counts(tmp_path: Path, text: str) ->
     (tmp_path / "quay.io/hosts.toml").write_text(text)
     found = registry.endpoint("quay.io", str(tmp_path))
     assert found == ("https://cache:30500", ("/etc/ca.pem",), "Basic QQ==")
+
+
+@pytest.mark.parametrize("fallback", [True, False])
+def test_what_the_role_writes_is_understood(tmp_path: Path, *, fallback: bool) -> None:
+    endpoints = [{"endpoint": "https://cache:30500", "ca": "bundle", "auth_token": "QQ=="}]
+    upstream = {"name": "quay.io", "server": "https://quay.io", "fallback": fallback, "endpoints": endpoints}
+    module = load(PLAYBOOKS / "filter_plugins/pai_registries.py", "pai_registries_written")
+    (tmp_path / "quay.io").mkdir()
+    (tmp_path / "quay.io/hosts.toml").write_text(module.hosts_toml(upstream))
+    found = registry.endpoint("quay.io", str(tmp_path))
+    assert found == ("https://cache:30500", (module.BUNDLE,), "Basic QQ==")
 
 
 def test_a_machine_that_was_never_told_says_so(tmp_path: Path) -> None:
