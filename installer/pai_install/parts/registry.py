@@ -19,9 +19,11 @@ from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
+from pai_install.parts.registry_client import RegistryClient
 from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
+from pai_install.registry.identity import Identity
 from pai_install.site import Machine, Site
 from pai_install.system.content import content_dir
 
@@ -57,6 +59,7 @@ PARTS: tuple[Part, ...] = (
     Worker(),
     NodeLabels(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
+    RegistryClient(),
     ClusterVerify(),
 )
 
@@ -108,9 +111,10 @@ def system_namespaces() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in PARTS for name in part.namespaces))
 
 
-def make_context(site: Site, components: ComponentSet, state_dir: Path) -> Context:
+def make_context(site: Site, components: ComponentSet, state_dir: Path, identity: Identity | None = None) -> Context:
     """What the parts make their variables from."""
-    return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), partial(images, site))
+    pods = partial(images, site)
+    return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), pods, identity)
 
 
 def watched_units() -> tuple[str, ...]:
