@@ -8,6 +8,10 @@ from typing import Any
 from pai_install.site.problem import without_login
 
 _PASSWORDS = frozenset({"ansible_password", "ansible_become_password"})
+# secrets of roles: without them a role would set up something else, so a play must not begin
+_SECRETS = frozenset(
+    {"auth_token", "password", "access_key", "docker_cache_private_key", "docker_cache_users", "docker_cache_logins"}
+)
 # a template of ours: Ansible ends with this sentence where a play needs the value
 LEFT_OUT = "{{ undef(hint='left out as a secret: pai-install inventory --show-secrets prints it') }}"
 
@@ -18,9 +22,13 @@ def without_secrets(value: Any) -> Any:  # noqa: ANN401 - any plain value, as `l
         case str():
             return LEFT_OUT if any(without_login(word) != word for word in value.split()) else value
         case Mapping():
-            kept = {key: without_secrets(entry) for key, entry in value.items() if key not in _PASSWORDS}
+            kept = {key: _shown(str(key), entry) for key, entry in value.items() if key not in _PASSWORDS}
             return LEFT_OUT if list(kept.values()) == [LEFT_OUT] and "__ansible_unsafe" in kept else kept
         case list() | tuple():
             return [without_secrets(entry) for entry in value]
         case _:
             return value
+
+
+def _shown(name: str, value: Any) -> Any:  # noqa: ANN401 - any plain value, as `literal` makes it
+    return LEFT_OUT if value and name in _SECRETS else without_secrets(value)
