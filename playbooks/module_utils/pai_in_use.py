@@ -5,18 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import re
-import subprocess
 
-from ansible.module_utils.pai_machine import read
+from ansible.module_utils.pai_machine import command, read
 
 # of Docker with systemd (docker-ID.scope) and without (/docker/ID), of nerdctl and podman
 CONTAINER_CGROUP = re.compile(r"(?:docker[-/]|nerdctl-|libpod-)([0-9a-f]{12,64})")
 CNI_FOLDER = "/etc/cni/net.d"
+QUESTION_S = 20
 
 
 def stops_with_containerd() -> bool:
     """Whether Docker's unit stops when containerd restarts, as those of Docker before 23."""
-    shown = _output(["systemctl", "show", "docker.service", "--property=Requires,BindsTo"])
+    shown = command(["systemctl", "show", "docker.service", "--property=Requires,BindsTo"], QUESTION_S)[1]
     return bool(re.search(r"^(?:Requires|BindsTo)=.*\bcontainerd\.service\b", shown, re.MULTILINE))
 
 
@@ -52,9 +52,9 @@ def dropped_forwarding() -> list[str]:
     """
     chains = []
     if os.path.isdir("/sys/module/nf_tables") or os.path.exists("/proc/net/netfilter/nfnetlink_log"):
-        chains = dropping_chains(_output(["nft", "--terse", "list", "chains"]))
+        chains = dropping_chains(command(["nft", "--terse", "list", "chains"], QUESTION_S)[1])
     if "filter" in read("/proc/net/ip_tables_names").split():
-        rules = _output(["iptables-legacy", "--list-rules", "FORWARD"])
+        rules = command(["iptables-legacy", "--list-rules", "FORWARD"], QUESTION_S)[1]
         chains += ["iptables FORWARD"] if re.search(r"^-P FORWARD DROP", rules, re.MULTILINE) else []
     return chains
 
@@ -77,11 +77,3 @@ def cni_files() -> list[str]:
     """Configurations of pod networks in the distribution's folder: of others, or of an earlier cluster."""
     names = [os.path.basename(path) for path in glob.glob(CNI_FOLDER + "/*")]
     return sorted(name for name in names if name.endswith((".conf", ".conflist", ".json")))
-
-
-def _output(argv: list[str]) -> str:
-    try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=False)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.decode(errors="replace")

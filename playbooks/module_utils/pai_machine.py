@@ -1,11 +1,16 @@
-"""What files of the kernel and the distribution say of a machine: read in one way by all who observe it."""
+"""What files and programs of a machine say of it: read and asked in one way by all who observe it."""
 
 from __future__ import annotations
 
 import os
 import re
+import subprocess
+from collections.abc import Sequence
 
 CGROUP_CONTROLLERS = "/sys/fs/cgroup/cgroup.controllers"
+# a login's PATH may lack sbin
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+PROGRAM_MISSING, TOOK_TOO_LONG = 127, 124  # as a shell and timeout(1) say it
 
 
 def read(path: str, limit: int = 1 << 20) -> str:
@@ -15,6 +20,30 @@ def read(path: str, limit: int = 1 << 20) -> str:
             return handle.read(limit).decode("utf-8", "replace").strip()
     except OSError:
         return ""
+
+
+def program_path() -> str:
+    """Where programs are looked for: the folders of PATH, then the system's."""
+    return os.pathsep.join(filter(None, (os.environ.get("PATH"), SYSTEM_PATH)))
+
+
+def command(argv: Sequence[str], timeout_s: float = 5.0) -> tuple[int, str]:
+    """Exit status and standard output; status 127 when the program cannot be run, 124 when it took too long."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PATH": program_path(), "LC_ALL": "C"},
+            timeout=timeout_s,
+            check=False,
+        )
+    except OSError:
+        return PROGRAM_MISSING, ""
+    except subprocess.TimeoutExpired:
+        return TOOK_TOO_LONG, ""
+    return done.returncode, done.stdout.decode("utf-8", "replace")
 
 
 def os_release(text: str | None = None) -> dict[str, str]:

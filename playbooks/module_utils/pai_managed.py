@@ -28,7 +28,6 @@ import json
 import os
 import re
 import stat
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterable
@@ -36,12 +35,14 @@ from typing import Any
 
 from ansible.module_utils.pai_images import image_problems
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
+from ansible.module_utils.pai_machine import command
 from ansible.module_utils.pai_ownership import not_roots, open_folder
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
 # kinds of objects whose pods are replaced when the object changes
 ROLLED_OUT = ("daemonset", "deployment", "statefulset")
+QUESTION_S = 60
 
 
 def sha256(data: bytes) -> str:
@@ -320,7 +321,7 @@ def unit_states(names: list[str]) -> dict[str, dict[str, str]]:
         return {}
     names_of = ("Id", "ActiveState", "SubState", "UnitFileState", "LoadState", "NeedDaemonReload", "FragmentPath")
     properties = ",".join([*names_of, "InactiveExitTimestampMonotonic"])
-    shown = _output(["systemctl", "show", f"--property={properties}", *names])
+    shown = command(["systemctl", "show", f"--property={properties}", *names], QUESTION_S)[1]
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
     # systemctl answers in the order asked; Id may be another name of the unit (an alias)
     return dict(zip(names, (block for block in blocks if block)))
@@ -329,8 +330,8 @@ def unit_states(names: list[str]) -> dict[str, dict[str, str]]:
 def _installed(names: list[str]) -> set[str]:
     if not names:
         return set()
-    lines = _output(["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n", *names]).splitlines()
-    return {line.split()[0] for line in lines if line.endswith(" installed")}
+    shown = command(["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\n", *names], QUESTION_S)[1]
+    return {line.split()[0] for line in shown.splitlines() if line.endswith(" installed")}
 
 
 def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]:
@@ -369,11 +370,3 @@ def _object_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any
         elif version != item["version"]:
             problems.append((item, f"{item['name']}{where} was changed by hand"))
     return problems
-
-
-def _output(argv: list[str]) -> str:
-    try:
-        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.decode(errors="replace")

@@ -9,16 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Callable
 
+from ansible.module_utils.pai_machine import command, program_path
+
 Probe = Callable[[], Any]
-COMMAND_TIMEOUT = 5.0
-PROGRAM_MISSING, TOOK_TOO_LONG = 127, 124  # as a shell and timeout(1) say it
-_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
 
 
 def gather(probes: Mapping[str, Probe], timeout: float) -> tuple[dict[str, Any], dict[str, str]]:
@@ -49,25 +47,6 @@ def gather(probes: Mapping[str, Probe], timeout: float) -> tuple[dict[str, Any],
     return {name: found[name] for name in sorted(found) if name not in problems}, dict(problems)
 
 
-def command(argv: Iterable[str], timeout: float = COMMAND_TIMEOUT) -> tuple[int, str]:
-    """Exit status and standard output; status 127 when the program is missing, 124 when it took too long."""
-    try:
-        done = subprocess.run(
-            list(argv),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_ENVIRONMENT,
-            timeout=timeout,
-            check=False,
-        )
-    except OSError:
-        return PROGRAM_MISSING, ""
-    except subprocess.TimeoutExpired:
-        return TOOK_TOO_LONG, ""
-    return done.returncode, done.stdout.decode("utf-8", "replace")
-
-
 def number(text: str) -> int | None:
     """The whole number in `text`, None when it is none."""
     try:
@@ -78,7 +57,7 @@ def number(text: str) -> int | None:
 
 def found_program(name: str) -> str:
     """Where a program is; empty when it is not installed."""
-    return shutil.which(name, path=_ENVIRONMENT["PATH"]) or ""
+    return shutil.which(name, path=program_path()) or ""
 
 
 def names_in(folder: str) -> list[str]:

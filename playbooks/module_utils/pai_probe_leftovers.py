@@ -7,8 +7,8 @@ import os
 import re
 from typing import Any
 
-from ansible.module_utils.pai_machine import read
-from ansible.module_utils.pai_probe import PROGRAM_MISSING, command, names_in
+from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, read
+from ansible.module_utils.pai_probe import names_in
 
 INTERFACES = re.compile(r"(cni\d+|flannel[.\d-].*|kube-.*)$")
 FOLDERS = ("/var/lib/cni/networks", "/etc/kubernetes/pki", "/var/lib/kubelet/pods")

@@ -21,9 +21,9 @@ except ImportError:  # Python before 3.11
     tomllib = None  # type: ignore[assignment]
 
 from ansible.module_utils.pai_in_use import gpu_containers
-from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, memory_bytes, os_release, read
+from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, command, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
-from ansible.module_utils.pai_probe import active_units, command, found_program, names_in, number
+from ansible.module_utils.pai_probe import active_units, found_program, names_in, number
 
 DISPLAY_AND_ACCELERATOR = ("0300", "0302", "1200")
 TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpsec", "ntpd", "openntpd")

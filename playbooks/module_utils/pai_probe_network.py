@@ -13,8 +13,8 @@ import socket
 import struct
 from typing import Any
 
-from ansible.module_utils.pai_machine import read
-from ansible.module_utils.pai_probe import PROGRAM_MISSING, active_units, command, names_in, without_login
+from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, read
+from ansible.module_utils.pai_probe import active_units, names_in, without_login
 
 RESOLV_CONF = "/etc/resolv.conf"
 RESOLVED_CONF = "/run/systemd/resolve/resolv.conf"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import glob
 import json
 import re
-import subprocess
 from typing import Any
 
+from ansible.module_utils.pai_machine import command
 from ansible.module_utils.pai_managed import unit_states
 
 DAEMON_JSON = "/etc/docker/daemon.json"
@@ -38,10 +38,7 @@ def docker() -> dict[str, Any]:
 
 def docker_version() -> str:
     """The version that the installed dockerd states, e.g. 20.10.24; empty where there is none, or it does not start."""
-    try:
-        said = subprocess.run(["dockerd", "--version"], capture_output=True, text=True, timeout=10, check=False).stdout
-    except (OSError, subprocess.SubprocessError):
-        return ""
+    said = command(["dockerd", "--version"], timeout_s=10)[1]
     found = re.search(r"version (\d+(?:\.\d+)*)", said)
     return found.group(1) if found else ""
 

@@ -75,6 +75,8 @@ def _step(annotation: object) -> str:
 def _default(info: FieldInfo) -> str:
     if SecretStr in set(parts(info.annotation)):
         return "*secret*"
+    if info.is_required():
+        return "required"
     default = info.get_default(call_default_factory=True)
     if default is None or default in ((), {}) or isinstance(default, BaseModel):
         return ""

@@ -51,6 +51,7 @@ class ImageSpec(_Entry):
     """An image. `from_`: its upstream reference. programs: program -> its place in the image `modules` makes.
 
     The first program is the entrypoint. userland: with the packages of the catalogue's userland below it.
+    packages: Debian packages of its own below it instead, with the libraries that they need.
     applets: names beside the first program that are links to it. env: what upstream's image sets and matters here.
     """
 
@@ -58,6 +59,7 @@ class ImageSpec(_Entry):
     from_: Annotated[str, Field(alias="from")]
     programs: Mapping[str, str]
     userland: bool = False
+    packages: tuple[str, ...] = ()
     applets: tuple[str, ...] = ()
     user: str = ""
     env: Mapping[str, str] = {}

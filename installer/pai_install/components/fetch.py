@@ -13,7 +13,7 @@ from pai_install.components.progress import Progress, silent
 from pai_install.components.requirements import check_disk, missing
 from pai_install.components.source import BuildContext, Source
 from pai_install.components.store import CacheEntry, Store, default_cache
-from pai_install.components.upstream import Upstream
+from pai_install.components.upstream import Releases
 from pai_install.errors import ExitCode, PaiError
 
 
@@ -32,7 +32,7 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
             remedy="set component_mirror_url in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )
-    return Upstream(catalogue, mirror_url if name == "mirror" else "")
+    return Releases(catalogue, mirror_url if name == "mirror" else "")
 
 
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:

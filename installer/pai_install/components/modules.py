@@ -100,7 +100,8 @@ class Modules:
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         """What compiling and unpacking need."""
         component = self._component(pick)
-        packaged = isinstance(component.build, DebBuild) or any(image.userland for image in component.images.values())
+        images = component.images.values()
+        packaged = isinstance(component.build, DebBuild) or any(image.userland or image.packages for image in images)
         return (*component.build.debian, *(("apt", "dpkg") if packaged else ()))
 
     def disk_mb(self, pick: PinnedComponent) -> int:
@@ -166,7 +167,8 @@ class Modules:
         tag = fill(spec.tag, version)
         context.progress(f"{name}:{tag}: assembling the image")
         layers = [self._userland(context)] if spec.userland else []
-        own = write_layer([*_base(spec), *_program_nodes(spec, programs)], context.scratch / "layers")
+        below = _own_packages(spec, context) if spec.packages else _base(spec)
+        own = write_layer([*below, *_program_nodes(spec, programs)], context.scratch / "layers")
         layout = folder / name
         env = tuple(f"{variable}={value}" for variable, value in spec.env.items())
         config = ImageConfig((next(iter(spec.programs.values())),), spec.user, env)
@@ -213,18 +215,33 @@ def _file(name: str, version: str, spec: FileSpec, programs: Mapping[str, Path],
 
 
 def _image_recipe(spec: ImageSpec) -> dict[str, object]:
-    """An image without variables keeps the key that it had before there were any."""
-    return spec.model_dump(exclude={"from_"} if spec.env else {"from_", "env"})
+    """An image without variables or packages keeps the key that it had before there were any."""
+    unused = {name for name in ("env", "packages") if not getattr(spec, name)}
+    return spec.model_dump(exclude={"from_", *unused})
 
 
 def _base(spec: ImageSpec) -> list[LayerEntry]:
     return [] if spec.userland else userland.base_nodes()
 
 
+def _own_packages(spec: ImageSpec, context: BuildContext) -> list[LayerEntry]:
+    """What the image's packages put below its programs; not these programs themselves, which have their own place."""
+    folder = context.scratch / "packages"
+    shutil.rmtree(folder, ignore_errors=True)
+    packages = userland.fetch_packages(spec.packages, folder, context.progress)
+    nodes = userland.own_nodes(spec.packages, packages, folder)
+    return [node for node in nodes if node.path.rpartition("/")[2] not in spec.programs]
+
+
+def _place(spec: ImageSpec, place_: str) -> str:
+    """Where a program lies in the layer. Above packages /bin and the like are links into /usr."""
+    path = place_.removeprefix("/")
+    return f"usr/{path}" if spec.packages and path.split("/", maxsplit=1)[0] in userland.MERGED else path
+
+
 def _program_nodes(spec: ImageSpec, programs: Mapping[str, Path]) -> list[LayerEntry]:
-    nodes = [
-        LayerEntry(place_.removeprefix("/"), 0o755, programs[program]) for program, place_ in spec.programs.items()
-    ]
-    program, first = next(iter(spec.programs.items()))
-    folder = first.removeprefix("/").rpartition("/")[0]
+    places = {program: _place(spec, place_) for program, place_ in spec.programs.items()}
+    nodes = [LayerEntry(place_, 0o755, programs[program]) for program, place_ in places.items()]
+    program, first = next(iter(places.items()))
+    folder = first.rpartition("/")[0]
     return [*nodes, *(LayerEntry(f"{folder}/{applet}", link=program) for applet in spec.applets)]

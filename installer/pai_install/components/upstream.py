@@ -27,7 +27,7 @@ def mirrored(url: str, mirror_url: str) -> str:
     return f"{mirror_url.rstrip('/')}/{url.partition('://')[2]}" if mirror_url else url
 
 
-class Upstream:
+class Releases:
     """Downloads files with pinned sums, and images by their tags."""
 
     def __init__(self, catalogue: Catalogue, mirror_url: str = "", architecture: Architecture | None = None) -> None:

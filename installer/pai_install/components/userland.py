@@ -22,6 +22,8 @@ LEFT_OUT = ("usr/share/", "var/", "etc/alternatives/", "usr/lib/systemd/", "usr/
 IPTABLES_COMMANDS = tuple(
     f"{family}{suffix}" for family in ("iptables", "ip6tables") for suffix in ("", "-save", "-restore")
 )
+# busybox is a shell, too; its package leaves the name to others
+BUSYBOX_COMMANDS = ("cat", "sh")
 
 
 def base_nodes() -> list[LayerEntry]:
@@ -90,6 +92,24 @@ def unpack(packages: Sequence[Path], root: Path) -> None:
         run(["dpkg-deb", "--extract", package, root])
 
 
+def own_nodes(names: Sequence[str], packages: Sequence[Path], folder: Path) -> list[LayerEntry]:
+    """What packages of those names put into an image, and of what else was fetched with them the shared libraries.
+
+    The rest of it is for their installation by dpkg: scripts of packages are not run here. Unpacks into `folder`.
+    """
+    own = [path for path in packages if path.name.partition("_")[0] in names]
+    unpack(own, folder / "own")
+    unpack([path for path in packages if path not in own], folder / "others")
+    libraries = [node for node in userland_nodes(folder / "others") if _is_library(node)]
+    return [*libraries, *userland_nodes(folder / "own"), *base_nodes()]
+
+
+def _is_library(node: LayerEntry) -> bool:
+    """Whether it lies in a folder of the loader itself, not in that of some program's plugins."""
+    parts = Path(node.path).parts
+    return ".so" in parts[-1] and parts[:2] in (("usr", "lib"), ("usr", "lib64")) and len(parts) <= 4
+
+
 def userland_nodes(root: Path) -> list[LayerEntry]:
     """The paths of an unpacked root as a layer: /usr merged, documentation and the like left out."""
     nodes = {node.path: node for node in _walk(root)}
@@ -99,6 +119,9 @@ def userland_nodes(root: Path) -> list[LayerEntry]:
     if "usr/sbin/xtables-nft-multi" in nodes:
         for command in IPTABLES_COMMANDS:
             nodes[f"usr/sbin/{command}"] = LayerEntry(f"usr/sbin/{command}", link="xtables-nft-multi")
+    if "usr/bin/busybox" in nodes:
+        for command in BUSYBOX_COMMANDS:
+            nodes.setdefault(f"usr/bin/{command}", LayerEntry(f"usr/bin/{command}", link="busybox"))
     return list(nodes.values())
 
 

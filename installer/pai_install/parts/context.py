@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +12,9 @@ from pydantic import BaseModel, ConfigDict
 
 from pai_install.components.model import ComponentSet
 from pai_install.ports import API_PROXY_PORT
+from pai_install.registry.compile import registries_of
+from pai_install.registry.identity import Identity
+from pai_install.registry.model import Registries
 from pai_install.site import Machine, Site
 
 REGISTRY_HOST = "registry.pai.internal"
@@ -33,7 +37,8 @@ class Artifact(BaseModel):
 class Context:
     """A site, everything it is made of, and its state folder on the dev box.
 
-    kernel_modules, namespaces, images (those of a machine's pods): of all parts. registry.make_context gives one.
+    kernel_modules, namespaces, images (those of a machine's pods): of all parts. identity: the cache's; None where no
+    cache is wanted, or none of its variables are asked for. registry.make_context gives one.
     """
 
     site: Site
@@ -42,6 +47,12 @@ class Context:
     kernel_modules: tuple[str, ...]
     namespaces: tuple[str, ...]
     images: Callable[[Machine], tuple[str, ...]]
+    identity: Identity | None = None
+
+    @cached_property
+    def registries(self) -> Registries:
+        """The site's registries. Raises PaiError where a secret of the cache is unavailable here."""
+        return registries_of(self.site)
 
     @property
     def leader(self) -> Machine:

@@ -22,6 +22,7 @@ from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
+from pai_install.registry.identity import Identity
 from pai_install.site import Machine, Site
 from pai_install.system.content import content_dir
 
@@ -108,9 +109,10 @@ def system_namespaces() -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for part in PARTS for name in part.namespaces))
 
 
-def make_context(site: Site, components: ComponentSet, state_dir: Path) -> Context:
+def make_context(site: Site, components: ComponentSet, state_dir: Path, identity: Identity | None = None) -> Context:
     """What the parts make their variables from."""
-    return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), partial(images, site))
+    pods = partial(images, site)
+    return Context(site, components, state_dir, kernel_modules(site), system_namespaces(), pods, identity)
 
 
 def watched_units() -> tuple[str, ...]:

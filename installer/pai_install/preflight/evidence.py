@@ -16,7 +16,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Identity(_Part):
+class MachineIdentity(_Part):
     """Names and ids. container: its kind, empty on a machine of its own. user: who looked; root: with which right."""
 
     hostname: str
@@ -261,7 +261,7 @@ class PreflightEvidence(_Part):
     Reading a part that is missing raises NotObservedError: no check can take it for a good sign.
     """
 
-    identity: Identity
+    identity: MachineIdentity
     system: System
     hardware: Hardware
     mounts: tuple[FileSystem, ...]

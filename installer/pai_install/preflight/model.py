@@ -11,7 +11,7 @@ from typing import Unpack
 from pai_install.checks.check import Check, Words, check
 from pai_install.checks.evidence import Record, viewed
 from pai_install.checks.result import Result
-from pai_install.preflight.evidence import Identity, Interface, PreflightEvidence
+from pai_install.preflight.evidence import Interface, MachineIdentity, PreflightEvidence
 from pai_install.preflight.limits import LIMITS
 from pai_install.site import Machine, Site
 
@@ -78,7 +78,7 @@ class PreflightFleet:
         """The first control plane."""
         return self.site.control_planes[0].hostname
 
-    def _sharing(self, value: Callable[[Identity], str]) -> Mapping[str, list[str]]:
+    def _sharing(self, value: Callable[[MachineIdentity], str]) -> Mapping[str, list[str]]:
         return _grouped((value(seen.identity), name) for name, seen in self.evidence.items() if seen.has("identity"))
 
 

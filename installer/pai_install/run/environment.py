@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pai_install.cluster.client import ClusterClient
@@ -14,6 +15,7 @@ from pai_install.engine.base import Engine
 from pai_install.errors import PaiError
 from pai_install.plan.model import Inventory
 from pai_install.preflight.report import PreflightReport
+from pai_install.registry.identity import Identity
 from pai_install.run.actions import LocalWorker
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.site.model import Site
@@ -68,7 +70,8 @@ class ProductEnvironment(Environment):
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
-        context = make_context(site, site_components(site, say), state.path)
+        identity = _cache_identity(site, state)
+        context = make_context(site, site_components(site, say), state.path, identity)
         return build_inventory(context, part_digests(content_dir()))
 
     def connections(self, site: Site) -> Inventory:
@@ -118,6 +121,14 @@ class ProductEnvironment(Environment):
 
         check = health_gate(site, state.health, engine)
         return {"health": lambda hosts, _arguments: check(hosts)}
+
+
+def _cache_identity(site: Site, state: StateFolder) -> Identity | None:
+    """What the cache is known by, made with the first run that needs it; None where no cache is wanted."""
+    from pai_install.registry.compile import cache_names, wants_cache  # noqa: PLC0415
+    from pai_install.registry.identity import open_identity  # noqa: PLC0415
+
+    return open_identity(state.registry, cache_names(site), datetime.now(UTC)) if wants_cache(site) else None
 
 
 def site_components(site: Site, say: Say) -> ComponentSet:

@@ -87,6 +87,11 @@ class StateFolder:
         return self.path / "generations.json"
 
     @property
+    def registry(self) -> Path:
+        """What the registry cache and the machines know each other by; holds keys and passwords."""
+        return self.path / "registry.json"
+
+    @property
     def proof(self) -> Path:
         """Which machines were changed and not proven since."""
         return self.path / "proof.json"

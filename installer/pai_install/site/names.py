@@ -21,6 +21,9 @@ _HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _TAINT = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^=:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
 
+# what Docker Hub answers to beside its own name
+_DOCKER_HUB = frozenset({"index.docker.io", "registry-1.docker.io", "registry.hub.docker.com"})
+
 # flags of the kubelet that OpenPAI installed which the supported versions refuse
 _REMOVED_FLAGS = frozenset({
     "allow-privileged", "cadvisor-port", "cni-bin-dir", "cni-cache-dir", "cni-conf-dir", "container-runtime",
@@ -209,6 +212,30 @@ def read_registry(value: object) -> str:
     good = _HOST_NAME.fullmatch(host.lower()) and (not colon or re.fullmatch(r"[1-9][0-9]{0,4}", port))
     if not good and not _is_network(word):
         raise invalid("registry", f"{shown(word)} is not a registry", "write host or host:port, without a path")
+    return word
+
+
+def read_registry_host(value: object) -> str:
+    """One registry as images are named after it: host or host:port, lower case; Docker Hub is docker.io."""
+    word = read_registry(value)
+    host, colon, port = word.partition(":")
+    if "/" in word or (colon and int(port) > 65535):
+        raise invalid("registry", f"{shown(word)} is not a registry", "write host or host:port, without a path")
+    if host in _DOCKER_HUB:
+        raise invalid("registry", f"{word} is no part of an image's name", "write docker.io")
+    if word != word.lower():
+        raise invalid("registry", f"{shown(word)} has upper-case letters", f"write {word.lower()}")
+    return word
+
+
+def read_plain_url(value: object) -> str:
+    """As read_url, without a login, a query or a fragment."""
+    word = read_url(value)
+    parts = urlsplit(word)
+    if parts.username or parts.password:
+        raise invalid("url", f"{shown(word)} has a login in it", "write username and password beside it")
+    if parts.query or parts.fragment:
+        raise invalid("url", f"{shown(word)} has more than an address", "write it without ? and #")
     return word
 
 

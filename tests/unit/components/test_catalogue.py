@@ -54,6 +54,8 @@ IMAGES = {
     "busybox",
     "metrics-server",
     "k8s-device-plugin",
+    "registry",
+    "haproxy",
 }
 
 

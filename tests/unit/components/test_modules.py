@@ -189,6 +189,28 @@ def test_image_has_the_variables_of_upstreams(tmp_path: Path, wrappers: Path, bu
     assert builds == ["kubernetes-1.2.3", "userland"], "programs are not built again for it"
 
 
+def packaged(kubernetes: dict[str, Any]) -> None:
+    kubernetes["images"]["shell"].update(packages=["nftables"])
+
+
+def test_image_stands_on_packages_of_its_own(tmp_path: Path, wrappers: Path, builds: list[str]) -> None:
+    source = Modules(catalogue(packaged), "amd64", wrappers)
+    (layer,) = layers_of(bring(source, tmp_path / "cache").image("shell"))
+    with tarfile.open(layer) as archive:
+        assert archive.getmember("bin").linkname == "usr/bin"
+        assert archive.getmember("usr/bin/sh").linkname == "kubeadm"
+        assert archive.getmember("usr/bin/shell").isfile()
+        assert {"etc/passwd", "tmp"} <= set(archive.getnames())
+    assert {"apt", "dpkg"} <= set(source.debian_packages(PICK))
+
+
+def test_image_without_packages_keeps_its_key(wrappers: Path) -> None:
+    recipe = module._image_recipe(catalogue().components["kubernetes"].images["shell"])
+    assert recipe.keys() == {"tag", "programs", "userland", "applets", "user"}
+    keys = {Modules(catalogue(*change), "amd64", wrappers).key(PICK) for change in ((), (packaged,))}
+    assert len(keys) == 2
+
+
 def test_caches_of_the_build_are_gone_afterwards(tmp_path: Path, wrappers: Path, builds: list[str]) -> None:
     bring(Modules(catalogue(), "amd64", wrappers), tmp_path / "cache", "kubernetes", "flannel")
     assert not (tmp_path / "cache/build").exists()

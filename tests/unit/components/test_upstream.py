@@ -13,7 +13,7 @@ from pai_install.components.catalogue import Catalogue
 from pai_install.components.fetch import fetch
 from pai_install.components.model import ComponentSet, PinnedComponent, Selection
 from pai_install.components.store import Contents, StagedFile, Store
-from pai_install.components.upstream import Upstream, mirrored, take_member
+from pai_install.components.upstream import Releases, mirrored, take_member
 from pai_install.errors import PaiError
 
 from .registry import serve_image
@@ -66,7 +66,7 @@ def sums(**contents: bytes) -> dict[str, Any]:
     return {name: {"amd64": hashlib.sha256(data).hexdigest()} for name, data in contents.items()}
 
 
-def bring(source: Upstream, name: str, cache: Path) -> ComponentSet:
+def bring(source: Releases, name: str, cache: Path) -> ComponentSet:
     return fetch(Selection("1.36.4", "upstream", (PinnedComponent(name, "1.2.3"),)), source, cache)
 
 
@@ -83,7 +83,7 @@ def file_component(web: WebServer, spec: dict[str, Any], **contents: bytes) -> d
 
 def test_a_program_is_downloaded_verified_and_executable(web: WebServer, tmp_path: Path) -> None:
     web.pages["/v1.2.3/runc.amd64"] = PROGRAM
-    source = Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
+    source = Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
     (file,) = bring(source, "runc", tmp_path).files
     assert (file.name, file.version, file.kind) == ("runc", "1.2.3", "binary")
     assert file.path.read_bytes() == PROGRAM
@@ -94,7 +94,7 @@ def test_a_program_is_downloaded_verified_and_executable(web: WebServer, tmp_pat
 
 def test_a_second_fetch_asks_nobody(web: WebServer, tmp_path: Path) -> None:
     web.pages["/v1.2.3/runc.amd64"] = PROGRAM
-    source = Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
+    source = Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
     first = bring(source, "runc", tmp_path)
     web.asked.clear()
     assert bring(source, "runc", tmp_path) == first
@@ -104,7 +104,7 @@ def test_a_second_fetch_asks_nobody(web: WebServer, tmp_path: Path) -> None:
 def test_cache_poison_a_program_that_is_not_the_pinned_one_is_fetched_again(web: WebServer, tmp_path: Path) -> None:
     """As a bundle of another version of pai-install could leave it, its record included."""
     web.pages["/v1.2.3/runc.amd64"] = PROGRAM
-    source = Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
+    source = Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
     path = bring(source, "runc", tmp_path).file("runc").path
     evil = tmp_path / "evil"
     (evil / "files").mkdir(parents=True)
@@ -118,7 +118,7 @@ def test_cache_poison_a_program_that_is_not_the_pinned_one_is_fetched_again(web:
 
 def test_a_changed_program_is_refused(web: WebServer, tmp_path: Path) -> None:
     web.pages["/v1.2.3/runc.amd64"] = PROGRAM + b"!"
-    source = Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
+    source = Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="amd64")
     with pytest.raises(PaiError, match="is not the file that is pinned"):
         bring(source, "runc", tmp_path)
     assert list((tmp_path / "entries").iterdir()) == []
@@ -133,7 +133,7 @@ def test_a_failed_fetch_keeps_the_finished_downloads(web: WebServer, tmp_path: P
         },
         "versions": {"1.2.3": {"sha256": sums(one=PROGRAM, two=b"second")}},
     }
-    source = Upstream(catalogue("pair", component), architecture="amd64")
+    source = Releases(catalogue("pair", component), architecture="amd64")
     with pytest.raises(PaiError, match="404"):
         bring(source, "pair", tmp_path)
     web.pages["/two"] = b"second"
@@ -144,7 +144,7 @@ def test_a_failed_fetch_keeps_the_finished_downloads(web: WebServer, tmp_path: P
 def test_an_archive_stays_as_upstream_made_it(web: WebServer, tmp_path: Path) -> None:
     archive = tar_of("bin/containerd", PROGRAM)
     web.pages["/v1.2.3/runc.amd64"] = archive
-    source = Upstream(catalogue("runc", file_component(web, {"kind": "tar.gz"}, runc=archive)), architecture="amd64")
+    source = Releases(catalogue("runc", file_component(web, {"kind": "tar.gz"}, runc=archive)), architecture="amd64")
     (file,) = bring(source, "runc", tmp_path).files
     assert file.path.read_bytes() == archive
     assert file.sha256 == hashlib.sha256(archive).hexdigest()
@@ -155,7 +155,7 @@ def test_a_program_is_taken_out_of_its_archive(web: WebServer, tmp_path: Path, p
     archive = tar_of(f"{prefix}etcd-v1.2.3/etcdctl", PROGRAM)
     web.pages["/v1.2.3/runc.amd64"] = archive
     spec = {"kind": "binary", "member": "etcd-v{version}/etcdctl"}
-    source = Upstream(catalogue("runc", file_component(web, spec, runc=archive)), architecture="amd64")
+    source = Releases(catalogue("runc", file_component(web, spec, runc=archive)), architecture="amd64")
     (file,) = bring(source, "runc", tmp_path).files
     assert file.path.read_bytes() == PROGRAM
 
@@ -185,7 +185,7 @@ def test_debian_packages_become_an_archive_of_programs(web: WebServer, tmp_path:
     base = deb_of(tmp_path, "base", "nvidia-ctk", "unwanted")
     hook = deb_of(tmp_path, "hook", "nvidia-container-runtime")
     web.pages |= {"/base_1.2.3_amd64.deb": base, "/hook_1.2.3_amd64.deb": hook}
-    source = Upstream(catalogue("toolkit", debian_component(web, base=base, hook=hook)), architecture="amd64")
+    source = Releases(catalogue("toolkit", debian_component(web, base=base, hook=hook)), architecture="amd64")
     assert source.debian_packages(PinnedComponent("toolkit", "1.2.3")) == ("dpkg",)
     (file,) = bring(source, "toolkit", tmp_path / "cache").files
     with tarfile.open(file.path) as archive:
@@ -195,13 +195,13 @@ def test_debian_packages_become_an_archive_of_programs(web: WebServer, tmp_path:
 def test_a_package_without_a_program_is_an_error(web: WebServer, tmp_path: Path) -> None:
     base = deb_of(tmp_path, "base", "nvidia-ctk")
     web.pages["/base_1.2.3_amd64.deb"] = base
-    source = Upstream(catalogue("toolkit", debian_component(web, base=base)), architecture="amd64")
+    source = Releases(catalogue("toolkit", debian_component(web, base=base)), architecture="amd64")
     with pytest.raises(PaiError, match="hold no bin/nvidia-container-runtime"):
         bring(source, "toolkit", tmp_path / "cache")
 
 
 def test_an_architecture_without_a_sum_is_refused(web: WebServer, tmp_path: Path) -> None:
-    source = Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="arm64")
+    source = Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM)), architecture="arm64")
     with pytest.raises(PaiError, match=r"no checksum of runc 1\.2\.3 for arm64"):
         bring(source, "runc", tmp_path)
     assert web.asked == []
@@ -227,7 +227,7 @@ def test_a_mirror_serves_files_and_images(web: WebServer, tmp_path: Path) -> Non
     }
     web.pages["/pai/dl.k8s.io/v1.2.3/kubeadm"] = PROGRAM
     expected = serve_image(web, "pai/registry.k8s.io/pause", "v1.2.3")
-    source = Upstream(catalogue("kubernetes", component), f"{web.url}/pai", "amd64")
+    source = Releases(catalogue("kubernetes", component), f"{web.url}/pai", "amd64")
     assert source.name == "mirror"
     result = bring(source, "kubernetes", tmp_path)
     assert result.file("kubeadm").path.read_bytes() == PROGRAM
@@ -238,7 +238,7 @@ def test_a_mirror_serves_files_and_images(web: WebServer, tmp_path: Path) -> Non
 def test_what_a_mirror_brought_serves_upstream_too(web: WebServer) -> None:
     description = catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM))
     pick = PinnedComponent("runc", "1.2.3")
-    plain, mirror = Upstream(description, "", "amd64"), Upstream(description, "https://m.example", "amd64")
+    plain, mirror = Releases(description, "", "amd64"), Releases(description, "https://m.example", "amd64")
     assert plain.key(pick) == mirror.key(pick)
     assert (plain.name, mirror.name) == ("upstream", "mirror")
 
@@ -246,7 +246,7 @@ def test_what_a_mirror_brought_serves_upstream_too(web: WebServer) -> None:
 def test_another_sum_is_another_result(web: WebServer) -> None:
     pick = PinnedComponent("runc", "1.2.3")
     keys = {
-        Upstream(catalogue("runc", file_component(web, {"kind": "binary"}, runc=body)), "", "amd64").key(pick)
+        Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=body)), "", "amd64").key(pick)
         for body in (PROGRAM, b"other")
     }
     assert len(keys) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from pai_install.components.image import LayerEntry, write_archive
 from pai_install.components.progress import silent
-from pai_install.components.userland import base_nodes, fetch_packages, userland_nodes
+from pai_install.components.userland import base_nodes, fetch_packages, own_nodes, userland_nodes
 from pai_install.errors import PaiError
 
 # Stands for apt-get: writes down how it was called, fails as often as told, then "downloads" a package.
@@ -127,3 +127,31 @@ def test_every_image_has_users_and_a_place_for_temporary_files(tmp_path: Path) -
     assert content.startswith(b"root:x:0:0:")
     assert found["tmp"].mode == 0o1777
     assert write_archive(base_nodes(), tmp_path / "a") == write_archive(base_nodes(), tmp_path / "b")
+
+
+def test_an_image_has_its_own_packages_and_of_others_the_libraries_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libraries = "usr/lib/x86_64-linux-gnu"
+    contents = {
+        "haproxy": ("usr/sbin/haproxy", "etc/haproxy/haproxy.cfg"),
+        "libc6": (f"{libraries}/libc.so.6", "lib64/ld-linux-x86-64.so.2", f"{libraries}/gconv/BIG5.so"),
+        "perl-base": ("usr/bin/perl", f"{libraries}/perl-base/auto/IO/IO.so"),
+    }
+
+    def unpack(packages: list[Path], root: Path) -> None:
+        for package in packages:
+            tree(root, *contents[package.name.partition("_")[0]])
+
+    monkeypatch.setattr("pai_install.components.userland.unpack", unpack)
+    packages = [tmp_path / f"{name}_1.0_amd64.deb" for name in contents]
+    found = {node.path for node in own_nodes(["haproxy"], packages, tmp_path / "work") if node.content}
+    wanted = {*contents["haproxy"], f"{libraries}/libc.so.6", "usr/lib64/ld-linux-x86-64.so.2"}
+    assert found - {node.path for node in base_nodes()} == wanted
+
+
+def test_busybox_is_the_shell_where_no_other_is(tmp_path: Path) -> None:
+    tree(tmp_path, "bin/busybox", "bin/cat")
+    found = paths(userland_nodes(tmp_path))
+    assert found["usr/bin/sh"].link == "busybox"
+    assert found["usr/bin/cat"].content

@@ -101,6 +101,32 @@ def test_containerd_format_version(library: Library, text: str, version: int) ->
     assert library("pai_containerd_config").format_version(text) == version
 
 
+def test_programs_are_bounded_in_time_and_speak_english(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = module_util("pai_machine").command
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    assert ask(["printenv", "LC_ALL"]) == (0, "C\n")
+    assert ask(["a-program-that-nobody-has"]) == (127, "")
+    began = time.monotonic()
+    assert ask(["sleep", "30"], timeout_s=0.2) == (124, "")
+    assert time.monotonic() - began < 10
+
+
+@pytest.mark.parametrize("path", [None, "", "/nowhere"])
+def test_programs_in_sbin_need_no_path_of_a_login(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str | None
+) -> None:
+    (tmp_path / "nft").write_text("#!/bin/sh\necho seen\n")
+    (tmp_path / "nft").chmod(0o755)
+    monkeypatch.setattr(module_util("pai_machine"), "SYSTEM_PATH", str(tmp_path))
+    monkeypatch.delenv("PATH") if path is None else monkeypatch.setenv("PATH", path)
+    assert module_util("pai_machine").command(["nft"]) == (0, "seen\n")
+
+
+def test_programs_may_say_what_is_no_text_and_find_no_input() -> None:
+    ask = module_util("pai_machine").command
+    assert ask(["sh", "-c", "cat; printf 'a\\377b'; echo no >&2; exit 3"]) == (3, "a\ufffdb")
+
+
 def test_os_release_and_memory_of_this_box() -> None:
     machine = module_util("pai_machine")
     assert machine.os_release()["id"]

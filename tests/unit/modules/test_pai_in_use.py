@@ -80,7 +80,7 @@ def test_units_of_old_docker_stop_with_containerd(
     in_use: Any, monkeypatch: pytest.MonkeyPatch, shown: str, expected: bool
 ) -> None:
     """docker-ce 20.10, 19.03, 26; no Docker."""
-    monkeypatch.setattr(in_use, "_output", lambda _argv: shown)
+    monkeypatch.setattr(in_use, "command", lambda _argv, _timeout_s: (0, shown))
     assert in_use.stops_with_containerd() is expected
 
 

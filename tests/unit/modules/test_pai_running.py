@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.ansible_path import module_util
+
 
 @pytest.fixture
 def daemon_json(running: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -78,5 +80,6 @@ def test_version_of_docker_is_what_dockerd_says(
 
 
 def test_machine_without_docker_has_no_version(running: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_util("pai_machine"), "SYSTEM_PATH", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert running.docker_version() == ""

@@ -50,14 +50,6 @@ def test_a_probe_that_fails_or_hangs_costs_only_itself(probe: Any) -> None:
     never.set()
 
 
-def test_commands_are_bounded(probe: Any) -> None:
-    assert probe.command(["printf", "seen"]) == (0, "seen")
-    assert probe.command(["a-program-that-nobody-has"]) == (127, "")
-    began = time.monotonic()
-    assert probe.command(["sleep", "30"], timeout=0.2) == (124, "")
-    assert time.monotonic() - began < 10
-
-
 def test_logins_never_leave_the_machine(probe: Any) -> None:
     assert probe.without_login("http://me:word@proxy:3128/x") == "http://proxy:3128/x"
     assert probe.without_login("http://proxy:3128") == "http://proxy:3128"

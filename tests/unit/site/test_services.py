@@ -61,6 +61,8 @@ authentication:
       extension: {acls: {virtualClusters: ["default"], admin: false, storageConfigs: [data]}}
 """
 
+GROUPS = "admin-group: {groupname: admins}, default-group: {groupname: default}"
+
 
 def problems(directory: Path, services: str) -> list[Problem]:
     return list(read_site(write_site(directory, services=services)).problems)
@@ -95,11 +97,11 @@ def test_every_known_section_may_be_empty(tmp_path: Path, section: str) -> None:
         ("internal-storage: {quota-gb: 0}", "internal-storage.quota-gb"),
         ("device-plugin: {devices: nvidia.com/gpu}", "device-plugin.devices"),
         (
-            "authentication: {group-manager: {group-data-source: ldap}}",
+            f"authentication: {{group-manager: {{{GROUPS}, group-data-source: ldap}}}}",
             "authentication.group-manager.group-data-source",
         ),
         (
-            "authentication: {group-manager: {grouplist: [{groupname: a}, {groupname: a-b}]}}",
+            f"authentication: {{group-manager: {{{GROUPS}, grouplist: [{{groupname: a}}, {{groupname: a-b}}]}}}}",
             "authentication.group-manager.grouplist[1].groupname",
         ),
         ("cluster: {docker-registry: {password: x}}", "cluster.docker-registry"),
@@ -110,6 +112,20 @@ def test_every_known_section_may_be_empty(tmp_path: Path, section: str) -> None:
 def test_what_is_wrong_in_a_section(tmp_path: Path, text: str, path: str) -> None:
     [problem] = problems(tmp_path, text + "\n")
     assert (problem.path, problem.severity) == (path, "error")
+
+
+@pytest.mark.parametrize("missing", ["admin-group", "default-group"])
+@pytest.mark.parametrize("value", ["", "MISSING: ~, ", 'MISSING: "", '])
+def test_a_group_that_openpai_always_makes_is_missing(tmp_path: Path, missing: str, value: str) -> None:
+    [other] = [group for group in GROUPS.split(", ") if not group.startswith(missing)]
+    given = value.replace("MISSING", missing) + other
+    [problem] = problems(tmp_path, f"authentication:\n  group-manager: {{{given}}}\n")
+    assert (problem.severity, problem.code, problem.line) == ("warning", "site.missing", 2)
+    assert missing in problem.message
+
+
+def test_groups_may_be_left_to_openpai(tmp_path: Path) -> None:
+    assert problems(tmp_path, "authentication: {OIDC: false}\n") == []
 
 
 def test_unknown_sections_are_warnings_with_the_nearest_name(tmp_path: Path) -> None:
@@ -248,7 +264,8 @@ def test_a_secret_may_be_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("name", sorted(Services.model_fields))
 def test_every_section_says_whether_it_has_an_effect(name: str) -> None:
     info = Services.model_fields[name]
-    assert bool(marker_of(info, NotYet)) != bool(marker_of(info, WithoutEffect))
+    markers = [marker_of(info, kind) for kind in (NotYet, WithoutEffect)]
+    assert len(list(filter(None, markers))) == (0 if name in {"docker_cache", "registry"} else 1)
 
 
 def test_a_list_of_devices_may_have_several_forms(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pai_install.checks.result import Result, failed, passed, skipped, warned
 from pai_install.checks.verdict import Verdict
-from pai_install.preflight.evidence import Identity
+from pai_install.preflight.evidence import MachineIdentity
 from pai_install.preflight.model import Case, machine_check, own_interfaces
 from pai_install.system.words import shortened
 
@@ -126,5 +126,5 @@ def _unique(case: Case, what: str, value: str, owners: Mapping[str, list[str]]) 
     return failed(f"{shortened(others)} has the same {what}", value=value, expected="a unique one")
 
 
-def _identity(case: Case) -> Identity:
+def _identity(case: Case) -> MachineIdentity:
     return case.evidence.identity

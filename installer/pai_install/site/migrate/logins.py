@@ -43,7 +43,7 @@ def _most(values: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class WrittenLogin:
     """What differs on one machine: the keys below its `ssh`, and the variable of its password, or ""."""
 
     ssh: dict[str, str]
@@ -84,7 +84,7 @@ class Logins:
         if len(keys) == 1 and "" not in keys:
             self.config.add(KEY, keys.pop())
 
-    def of_machine(self, entry: dict[str, Text], name: str, book: Book, place: str) -> Login:
+    def of_machine(self, entry: dict[str, Text], name: str, book: Book, place: str) -> WrittenLogin:
         """What differs on a machine, with its keys accounted for. place: of the machine in the new layout.yaml."""
         ssh: dict[str, str] = {}
         for kind, key in ((USER, "user"), (PORT, "port"), (KEY, "key-file")):
@@ -94,7 +94,7 @@ class Logins:
             self._tell(book, entry, kind, usual, f"{place}.ssh.{key}")
         variable = self._variable(entry, name)
         self._tell(book, entry, PASSWORD, self.config.value(PASSWORD), "", variable)
-        return Login(ssh, variable)
+        return WrittenLogin(ssh, variable)
 
     def _overruled(self, kind: str, entry: dict[str, Text]) -> bool:
         """Whether a file of settings decides instead: then machines have no account of their own."""

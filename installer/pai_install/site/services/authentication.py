@@ -75,6 +75,13 @@ class Group(Section):
 class GroupManager(KebabSection):
     """authentication.group-manager."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def has_groups(cls, data: object, info: ValidationInfo) -> object:
+        """Warns of the two groups that OpenPAI always makes: with this section, it took none from its defaults."""
+        tell_missing(data, info, "admin-group", "default-group")
+        return data
+
     group_data_source: DataSource = "basic"
     """Where members are kept: basic, winbind or ms-graph."""
     winbind_server_address: Word | None = None

@@ -31,6 +31,7 @@ from pai_install.site.services.openpai import (
     Service,
     Webportal,
 )
+from pai_install.site.services.registries import RegistrySection
 from pai_install.site.services.registry import Cluster, DockerCache
 from pai_install.site.services.section import KebabSection, KeptAny, KeptMapping, Words
 from pai_install.site.services.storage import InternalStorage, StorageManager
@@ -40,11 +41,9 @@ _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml co
 _MONITORING = NotYet("monitoring is not set up by this version")
 _OPENPAI_STORAGE = NotYet("storage is not set up by this version")
 _GROUPS = NotYet("groups and logins are not set up by this version")
-_CACHE = NotYet("the Docker cache is not set up by this version")
 _HIVED = NotYet("HiveD is not set up by this version")
 _SCHEDULING = NotYet("virtual clusters are not set up by this version")
 _STORAGE = NotYet("storages and grants are not set up by this version")
-_REGISTRY = NotYet("registries are not set up by this version")
 _HEALTH = NotYet("health takes its limits from health.yml")
 
 
@@ -60,7 +59,7 @@ class Services(KebabSection):
 
     cluster: Annotated[Cluster | None, _THEIRS] = None
     """What all services of OpenPAI's share, and the registry of their images."""
-    docker_cache: Annotated[DockerCache | None, _CACHE] = None
+    docker_cache: DockerCache | None = None
     """A pull-through cache of a registry, in the cluster."""
     hivedscheduler: Annotated[Hivedscheduler | None, _HIVED] = None
     """OpenPAI's scheduler and its virtual clusters."""
@@ -109,7 +108,10 @@ class Services(KebabSection):
     openpai_runtime: Annotated[KeptMapping | None, _THEIRS] = None
     watchdog: Annotated[KeptMapping | None, _THEIRS] = None
 
-    # ours; their fields are not decided yet
+    # ours
+    registry: RegistrySection | None = None
+    """Upstreams of the cache, mirrors, and logins of private registries."""
+    # their fields are not decided yet
     scheduler: Annotated[KeptMapping | None, _SCHEDULING] = None
     """Which scheduler the cluster has."""
     virtual_clusters: Annotated[KeptAny | None, _SCHEDULING] = None
@@ -118,8 +120,6 @@ class Services(KebabSection):
     """Storages that jobs may mount."""
     grants: Annotated[KeptAny | None, _STORAGE] = None
     """Who may use which storage."""
-    registry: Annotated[KeptMapping | None, _REGISTRY] = None
-    """Caches, mirrors and private registries."""
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""
 

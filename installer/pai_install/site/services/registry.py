@@ -1,4 +1,4 @@
-"""Registries: where images come from, and the cache in the cluster."""
+"""OpenPAI's registries: where images come from, and the cache in the cluster."""
 
 from __future__ import annotations
 

@@ -1,0 +1,112 @@
+"""A site -> its registries. Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+
+from pydantic import SecretStr
+
+from pai_install.registry.model import CACHE_HOST, Azure, Cache, Login, Registries, Upstream
+from pai_install.site import Site
+from pai_install.site.services.registries import DOCKER_HUB, RegistrySection, UpstreamEntry
+
+_NODE_PORT = 30500
+_NO_SECRET = SecretStr("")
+
+
+def registries_of(site: Site) -> Registries:
+    """All registries of a site. Raises PaiError where a secret of the cache is unavailable here."""
+    section = _section(site)
+    upstreams = _upstreams(site, section)
+    cache = _cache(site, section, upstreams) if wants_cache(site) else None
+    return Registries(cache, upstreams, section.air_gapped, tuple(_logins(site, section)))
+
+
+def wants_cache(site: Site) -> bool:
+    """Whether the cluster shall have a cache: where one is switched on and has an upstream to serve."""
+    wanted = site.settings.enable_docker_cache
+    return wanted and any(not upstream.mirror for upstream in _upstreams(site, _section(site)))
+
+
+def cache_names(site: Site) -> tuple[str, ...]:
+    """Names and addresses that the cache's certificate is made for."""
+    return (CACHE_HOST, site.control_planes[0].hostip)
+
+
+def _section(site: Site) -> RegistrySection:
+    return site.services.registry or RegistrySection()
+
+
+def _upstreams(site: Site, section: RegistrySection) -> tuple[Upstream, ...]:
+    """docker.io first: a request that names no upstream is Docker's, and means it."""
+    named = {entry.name: entry for entry in section.upstreams}
+    if site.settings.enable_docker_cache and DOCKER_HUB not in named:
+        named[DOCKER_HUB] = UpstreamEntry(name=DOCKER_HUB)
+    ordered = sorted(named.values(), key=lambda entry: entry.name != DOCKER_HUB)
+    return tuple(_upstream(entry, _url(site, entry)) for entry in ordered)
+
+
+def _upstream(entry: UpstreamEntry, url: str) -> Upstream:
+    return Upstream(
+        name=entry.name,
+        url=url,
+        username=entry.username or "",
+        password=entry.password,
+        ca=entry.ca_file or "",
+        mirror=entry.mirror or "",
+        mirror_username=entry.mirror_username or "",
+        mirror_password=entry.mirror_password,
+        mirror_ca=entry.mirror_ca_file or "",
+    )
+
+
+def _url(site: Site, entry: UpstreamEntry) -> str:
+    """config.yaml rules for docker.io, as for everything that both files can say."""
+    settings = site.settings
+    if entry.name != DOCKER_HUB:
+        return entry.url or f"https://{entry.name}"
+    if entry.url and "docker_cache_remote_url" not in settings.model_fields_set:
+        return entry.url
+    return settings.docker_cache_remote_url
+
+
+def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...]) -> Cache:
+    openpai = site.services.docker_cache
+    return Cache(
+        host=CACHE_HOST if site.settings.hosts_entries else site.control_planes[0].hostip,
+        port=openpai.service_nodeport if openpai is not None else _NODE_PORT,
+        upstreams=tuple(upstream for upstream in upstreams if not upstream.mirror),
+        folder=site.settings.docker_cache_fs_mount_path,
+        azure=_azure(site, section),
+        users=_users(site),
+        ttl_hours=section.keep_days * 24,
+    )
+
+
+def _azure(site: Site, section: RegistrySection) -> Azure | None:
+    settings = site.settings
+    if settings.docker_cache_storage_backend != "azure":
+        return None
+    return Azure(
+        account=settings.docker_cache_azure_account_name or "",
+        key=settings.docker_cache_azure_account_key or _NO_SECRET,
+        container=settings.docker_cache_azure_container_name,
+        endpoint=section.azure_endpoint or "",
+    )
+
+
+def _users(site: Site) -> tuple[str, ...]:
+    secret = site.settings.cache_htpasswd
+    return () if secret is None else tuple(base64.b64decode(secret.get_secret_value()).decode().split())
+
+
+def _logins(site: Site, section: RegistrySection) -> Iterator[Login]:
+    """config.yaml's first; where both files have one of the same registry, it rules."""
+    settings = site.settings
+    first = settings.docker_registry_domain if settings.docker_registry_username else ""
+    if settings.docker_registry_username and settings.docker_registry_password:
+        yield Login(first, settings.docker_registry_username, settings.docker_registry_password)
+    for entry in section.logins:
+        if entry.registry != first:
+            yield Login(entry.registry, entry.username, entry.password)

@@ -1,0 +1,196 @@
+"""What the cache shows to machines and machines to the cache: authorities, serving certificate, machine logins.
+
+Everything stays in one file of the site's state folder. A rotation is a row of transitions, and between two of
+them machines are brought to what the file says: first everyone trusts or accepts the new, then it is used, then the
+old goes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Annotated, Self
+
+import filelock
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, ValidationError, model_validator
+
+from pai_install.errors import PaiError
+from pai_install.registry.certificates import expires, make_authority, make_serving
+from pai_install.system.files import private_folder, write_secret
+
+_RENEW_BEFORE = timedelta(days=60)
+_PASSWORD_BYTES = 24
+_Kept = Annotated[SecretStr, PlainSerializer(SecretStr.get_secret_value, return_type=str)]
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class Authority(_Value):
+    """A certificate authority (PEM). generation: counts up from 1."""
+
+    generation: int = Field(ge=1)
+    certificate: str
+    key: _Kept
+
+
+class MachineLogin(_Value):
+    """The account by which all machines reach the cache. generation: counts up from 1."""
+
+    generation: int = Field(ge=1)
+    name: str
+    password: _Kept
+
+
+class Identity(_Value):
+    """All of it. Machines trust every authority, the cache accepts every login; the newest of each is the last.
+
+    serving_ca: generation of the authority that signed `certificate` (PEM, for `names`); it is one of the authorities.
+    """
+
+    authorities: tuple[Authority, ...] = Field(min_length=1)
+    serving_ca: int
+    certificate: str
+    key: _Kept
+    names: tuple[str, ...] = Field(min_length=1)
+    logins: tuple[MachineLogin, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Self:
+        for entries in (self.authorities, self.logins):
+            generations = [entry.generation for entry in entries]
+            if generations != sorted(set(generations)):
+                raise ValueError("generations must count up")
+        if self.serving_ca not in {authority.generation for authority in self.authorities}:
+            raise ValueError("the serving authority must be among the trusted ones")
+        return self
+
+    @property
+    def bundle(self) -> str:
+        """The certificates of all authorities: what machines trust."""
+        return "".join(authority.certificate for authority in self.authorities)
+
+    @property
+    def login(self) -> MachineLogin:
+        """The login that machines use."""
+        return self.logins[-1]
+
+    @property
+    def serving_authority(self) -> Authority:
+        """The authority that signed the serving certificate."""
+        return next(authority for authority in self.authorities if authority.generation == self.serving_ca)
+
+    @property
+    def chain(self) -> str:
+        """The serving certificate and its key, as a server reads them from one file; a secret."""
+        return self.certificate + self.key.get_secret_value()
+
+
+def open_identity(path: Path, names: Sequence[str], now: datetime) -> Identity:
+    """Reads the file, or makes it where it is missing.
+
+    names: names and addresses of the cache; another list of them, or an end within 60 days, renews the serving
+    certificate. Raises PaiError for a file that is none of ours.
+    """
+    private_folder(path.parent)
+    with filelock.FileLock(path.with_name(f"{path.name}.lock"), mode=0o600):
+        found = read_identity(path)
+        wanted = make_identity(names, now) if found is None else renewed(found, names, now)
+        if wanted != found:
+            save(path, wanted)
+        return wanted
+
+
+def read_identity(path: Path) -> Identity | None:
+    """The identity in a file; None where the file is missing. Raises PaiError for a file that is none of ours."""
+    try:
+        return Identity.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValidationError as error:
+        reasons = "\n".join(str(detail["msg"]) for detail in error.errors(include_url=False, include_input=False))
+        remedy = "restore it from a backup; without one move it away, and the next apply makes another one"
+        raise PaiError(f"{path} cannot be used", details=reasons, remedy=remedy) from None
+
+
+def save(path: Path, identity: Identity) -> None:
+    """Replaces the file in one step, readable by its owner only (0600)."""
+    write_secret(path, identity.model_dump_json(indent=2) + "\n")
+
+
+def make_identity(names: Sequence[str], now: datetime) -> Identity:
+    """A new one: the first authority, a certificate for these names, the first login."""
+    authority = _new_authority(1, now)
+    certificate, key = _serving(authority, names, now)
+    return Identity(
+        authorities=(authority,),
+        serving_ca=1,
+        certificate=certificate,
+        key=SecretStr(key),
+        names=tuple(names),
+        logins=(_new_login(1),),
+    )
+
+
+def renewed(identity: Identity, names: Sequence[str], now: datetime) -> Identity:
+    """With another serving certificate where the names differ or it ends within 60 days; else the same."""
+    if identity.names == tuple(names) and expires(identity.certificate) - now > _RENEW_BEFORE:
+        return identity
+    return serve_from(identity.model_copy(update={"names": tuple(names)}), identity.serving_ca, now)
+
+
+def with_new_authority(identity: Identity, now: datetime) -> Identity:
+    """With an authority that machines trust and nothing uses yet; the same where one is waiting already."""
+    newest = identity.authorities[-1].generation
+    if newest != identity.serving_ca:
+        return identity
+    return _changed(identity, authorities=(*identity.authorities, _new_authority(newest + 1, now)))
+
+
+def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
+    """With a serving certificate of that authority. Raises ValueError for one that machines do not trust."""
+    for authority in identity.authorities:
+        if authority.generation == generation:
+            certificate, key = _serving(authority, identity.names, now)
+            return _changed(identity, serving_ca=generation, certificate=certificate, key=SecretStr(key))
+    raise ValueError(f"authority {generation} is not among the trusted ones")
+
+
+def without_old_authorities(identity: Identity) -> Identity:
+    """Without the authorities before the one that serves; a newer one that waits stays."""
+    kept = tuple(authority for authority in identity.authorities if authority.generation >= identity.serving_ca)
+    return _changed(identity, authorities=kept)
+
+
+def with_new_login(identity: Identity) -> Identity:
+    """With a login that machines use from then on; the same where the one before it is still accepted."""
+    if len(identity.logins) > 1:
+        return identity
+    return _changed(identity, logins=(*identity.logins, _new_login(identity.login.generation + 1)))
+
+
+def without_old_logins(identity: Identity) -> Identity:
+    """With the last login alone: for when every machine uses it."""
+    return _changed(identity, logins=identity.logins[-1:])
+
+
+def _changed(identity: Identity, **values: object) -> Identity:
+    """As model_copy, and checked again."""
+    return Identity.model_validate({**{name: getattr(identity, name) for name in Identity.model_fields}, **values})
+
+
+def _new_authority(generation: int, now: datetime) -> Authority:
+    certificate, key = make_authority(f"pai-install registry CA {generation}", now)
+    return Authority(generation=generation, certificate=certificate, key=SecretStr(key))
+
+
+def _new_login(generation: int) -> MachineLogin:
+    password = SecretStr(secrets.token_hex(_PASSWORD_BYTES))
+    return MachineLogin(generation=generation, name=f"machines-{generation}", password=password)
+
+
+def _serving(authority: Authority, names: Sequence[str], now: datetime) -> tuple[str, str]:
+    return make_serving(authority.certificate, authority.key.get_secret_value(), names, now)

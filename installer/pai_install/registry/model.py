@@ -1,0 +1,88 @@
+"""Registries as values: where images come from, what the cache keeps, and who is logged in where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import SecretStr
+
+CACHE_HOST = "docker-cache.pai.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A registry that images are named after, e.g. "quay.io".
+
+    ca, mirror_ca: PEM of whom to trust beside the system's authorities, or "". mirror: URL of the site's own
+    pull-through cache for it, or ""; where there is one, ours does not serve this upstream.
+    """
+
+    name: str
+    url: str
+    username: str = ""
+    password: SecretStr | None = None
+    ca: str = ""
+    mirror: str = ""
+    mirror_username: str = ""
+    mirror_password: SecretStr | None = None
+    mirror_ca: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Azure:
+    """A container in an Azure storage account. endpoint: URL of another blob service, or ""."""
+
+    account: str
+    key: SecretStr
+    container: str
+    endpoint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Our cache. host, port: what machines reach it by. upstreams: those it serves, never empty; docker.io first.
+
+    folder: its content on the first control plane, where azure is None. users: htpasswd lines, NAME:BCRYPT-HASH.
+    """
+
+    host: str
+    port: int
+    upstreams: tuple[Upstream, ...]
+    folder: str
+    azure: Azure | None
+    users: tuple[str, ...]
+    ttl_hours: int
+
+    @property
+    def authenticated(self) -> bool:
+        """Whether it asks for a login."""
+        return bool(self.users)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """Its address with the scheme."""
+        return f"https://{self.address}"
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """An account at a registry (host or host:port)."""
+
+    registry: str
+    username: str
+    password: SecretStr
+
+
+@dataclass(frozen=True, slots=True)
+class Registries:
+    """All of a site. air_gapped: machines never ask an upstream themselves."""
+
+    cache: Cache | None
+    upstreams: tuple[Upstream, ...]
+    air_gapped: bool
+    logins: tuple[Login, ...]

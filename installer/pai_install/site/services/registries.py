@@ -1,0 +1,111 @@
+"""registry: upstreams of the cache, mirrors, and logins of private registries; ours."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
+
+from pai_install.site.certificate import CertificateFile
+from pai_install.site.document import Document, Entries
+from pai_install.site.names import read_plain_url, read_registry_host
+from pai_install.site.secret import Secret
+from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word
+
+DOCKER_HUB = "docker.io"
+
+RegistryHost = Annotated[str, BeforeValidator(read_registry_host), WithJsonSchema({"type": "string"})]
+PlainUrl = Annotated[str, BeforeValidator(read_plain_url), WithJsonSchema({"type": "string", "format": "uri"})]
+
+
+class UpstreamEntry(KebabSection):
+    """registry.upstreams[]: a registry whose images machines pull."""
+
+    name: RegistryHost
+    """The registry as images are named after it, e.g. quay.io."""
+    url: PlainUrl | None = None
+    """Where it is; without it https:// and the name. docker.io: docker_cache_remote_url of config.yaml."""
+    username: Word | None = None
+    """Account by which the cache asks it."""
+    password: Secret | None = None
+    """Password of that account."""
+    ca_file: CertificateFile | None = None
+    """File (PEM) on the dev box with the authorities that signed its certificate; beside the system's."""
+    mirror: PlainUrl | None = None
+    """URL of a pull-through cache of your own: machines ask it, and ours does not serve this upstream."""
+    mirror_username: Word | None = None
+    """Account by which machines ask the mirror."""
+    mirror_password: Secret | None = None
+    """Password of that account."""
+    mirror_ca_file: CertificateFile | None = None
+    """File (PEM) on the dev box with the authorities that signed the mirror's certificate."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def whole(cls, data: object, info: ValidationInfo) -> object:
+        """Adds an error for half a login, and for what belongs to a mirror that is not there."""
+        tell_half(data, info, "username", "password")
+        tell_half(data, info, "mirror-username", "mirror-password")
+        for key in ("mirror-username", "mirror-password", "mirror-ca-file"):
+            if isinstance(data, Entries) and data.get(key) and not data.get("mirror"):
+                _add(data, info, (key,), "missing", "needs mirror", "add mirror: URL, or remove it")
+        return data
+
+
+class LoginEntry(KebabSection):
+    """registry.logins[]: an account at a private registry, for all machines."""
+
+    registry: RegistryHost
+    """host or host:port, as images are named after it."""
+    username: Word
+    """The account."""
+    password: Secret
+    """Its password."""
+
+
+class RegistrySection(KebabSection):
+    """registry: which registries machines pull from, and how."""
+
+    upstreams: Annotated[tuple[UpstreamEntry, ...], ListOf] = ()
+    """Registries that the cache keeps beside docker.io, or that have a mirror of your own."""
+    air_gapped: Flag = False
+    """Machines never ask an upstream themselves: a cache that is down is not passed by."""
+    keep_days: Count = 30
+    """Days that the cache keeps what no machine asks for."""
+    azure_endpoint: PlainUrl | None = None
+    """URL of the blob service, where it is not Azure's own."""
+    logins: Annotated[tuple[LoginEntry, ...], ListOf] = Field(default=())
+    """Accounts at private registries."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def each_once(cls, data: object, info: ValidationInfo) -> object:
+        """Adds an error for a registry that is described twice."""
+        for section, key in (("upstreams", "name"), ("logins", "registry")):
+            _tell_twice(data, info, section, key)
+        return data
+
+
+def tell_half(data: object, info: ValidationInfo, *keys: str) -> None:
+    """Adds an error where one of two keys is given without the other."""
+    if isinstance(data, Entries):
+        given = [key for key in keys if data.get(key)]
+        for missing in set(keys).difference(given) if given else ():
+            _add(data, info, (given[0],), "missing", f"needs {missing}", "give both or neither")
+
+
+def _tell_twice(data: object, info: ValidationInfo, section: str, key: str) -> None:
+    entries = data.get(section) if isinstance(data, Entries) else None
+    first: dict[str, int] = {}
+    for number, entry in enumerate(entries if isinstance(entries, list) else ()):
+        name = str(entry.get(key, "")).strip() if isinstance(entry, Entries) else ""
+        if name and first.setdefault(name, number) != number and isinstance(data, Entries):
+            remedy = f"write one entry for it; the first is {section}[{first[name]}]"
+            _add(data, info, (section, number, key), "twice", "is here a second time", remedy)
+
+
+def _add(
+    data: Entries, info: ValidationInfo, path: tuple[str | int, ...], code: str, message: str, remedy: str
+) -> None:
+    if isinstance(info.context, Document):
+        info.context.add((*data.path, *path), f"site.{code}", message, remedy)

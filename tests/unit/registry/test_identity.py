@@ -1,0 +1,160 @@
+"""What the cache and the machines know each other by, and that a rotation never locks anyone out."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from pai_install.errors import PaiError
+from pai_install.registry.identity import (
+    Identity,
+    make_identity,
+    open_identity,
+    renewed,
+    save,
+    serve_from,
+    with_new_authority,
+    with_new_login,
+    without_old_authorities,
+    without_old_logins,
+)
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+NAMES = ("docker-cache.pai.internal", "10.0.0.1")
+FIRST = make_identity(NAMES, NOW)
+
+
+def signed_by(identity: Identity, certificate: str) -> None:
+    """Raises where the serving certificate is not signed by that authority."""
+    x509.load_pem_x509_certificate(identity.certificate.encode()).verify_directly_issued_by(
+        x509.load_pem_x509_certificate(certificate.encode())
+    )
+
+
+def test_the_first_one_serves_its_names_from_its_own_authority() -> None:
+    certificate = x509.load_pem_x509_certificate(FIRST.certificate.encode())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["docker-cache.pai.internal"]
+    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
+    signed_by(FIRST, FIRST.bundle)
+    assert FIRST.login.generation == 1
+
+
+def test_a_file_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
+    path = tmp_path / ".pai" / "registry.json"
+    made = open_identity(path, NAMES, NOW)
+    assert open_identity(path, NAMES, NOW) == made
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_another_name_or_a_near_end_renews_the_certificate_alone(tmp_path: Path) -> None:
+    path = tmp_path / ".pai" / "registry.json"
+    made = open_identity(path, NAMES, NOW)
+    moved = open_identity(path, ("docker-cache.pai.internal", "10.0.0.9"), NOW)
+    assert moved.certificate != made.certificate
+    assert moved.bundle == made.bundle
+    assert moved.logins == made.logins
+    assert renewed(moved, moved.names, NOW + timedelta(days=300)) == moved
+    assert renewed(moved, moved.names, NOW + timedelta(days=340)).certificate != moved.certificate
+
+
+def test_no_secret_is_in_its_text() -> None:
+    for secret in (FIRST.key, FIRST.authorities[0].key, FIRST.login.password):
+        assert secret.get_secret_value() not in repr(FIRST)
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"authorities": []}'])
+def test_a_file_that_is_none_of_ours_is_told_and_kept(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "registry.json"
+    path.write_text(content)
+    with pytest.raises(PaiError, match=r"registry\.json cannot be used"):
+        open_identity(path, NAMES, NOW)
+    assert path.read_text() == content
+
+
+def test_a_serving_authority_that_no_machine_trusts_is_refused() -> None:
+    with pytest.raises(ValidationError):
+        Identity.model_validate({**dict(FIRST), "serving_ca": 2})
+    with pytest.raises(ValueError, match="not among the trusted"):
+        serve_from(FIRST, 2, NOW)
+
+
+def test_a_saved_one_is_read_back_as_it_was(tmp_path: Path) -> None:
+    rotated = with_new_login(with_new_authority(FIRST, NOW))
+    save(tmp_path / "registry.json", rotated)
+    assert open_identity(tmp_path / "registry.json", NAMES, NOW) == rotated
+
+
+Transition = Callable[[Identity], Identity]
+TRANSITIONS: dict[str, Transition] = {
+    "new authority": lambda identity: with_new_authority(identity, NOW),
+    "serve newest": lambda identity: serve_from(identity, identity.authorities[-1].generation, NOW),
+    "drop authorities": without_old_authorities,
+    "new login": with_new_login,
+    "drop logins": without_old_logins,
+    "renew": lambda identity: renewed(identity, (*NAMES, "other"), NOW),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(TRANSITIONS)), max_size=8))
+def test_whatever_happens_the_serving_authority_is_trusted_and_the_login_accepted(names: list[str]) -> None:
+    identity = FIRST
+    for name in names:
+        before, identity = identity, TRANSITIONS[name](identity)
+        signed_by(identity, identity.serving_authority.certificate)
+        assert identity.serving_authority.certificate in identity.bundle
+        assert identity.login in identity.logins
+        assert identity.login.generation >= before.login.generation
+        assert identity.authorities[-1].generation >= before.authorities[-1].generation
+
+
+@dataclass(frozen=True)
+class World:
+    """A cache and two machines, each as the last run left it."""
+
+    file: Identity
+    cache: Identity
+    machines: tuple[Identity, Identity]
+
+    def works(self) -> bool:
+        """Whether every machine trusts what the cache shows, and the cache accepts each machine's login."""
+        return all(
+            self.cache.serving_authority in machine.authorities and machine.login in self.cache.logins
+            for machine in self.machines
+        )
+
+
+def step(world: World, name: str) -> World:
+    """One step of a rotation: an edit of the file, or a machine brought to it."""
+    if name == "cache":
+        return replace(world, cache=world.file)
+    if name == "machines":
+        return replace(world, machines=(world.file, world.file))
+    return replace(world, file=TRANSITIONS[name](world.file))
+
+
+CREDENTIALS = ("new login", "cache", "machines", "drop logins", "cache")
+AUTHORITY = ("new authority", "machines", "serve newest", "cache", "drop authorities", "machines")
+
+
+@given(st.sampled_from((CREDENTIALS, AUTHORITY)), st.lists(st.integers(0, 6), max_size=3))
+def test_a_rotation_that_stops_anywhere_and_begins_again_locks_no_machine_out(
+    steps: tuple[str, ...], stops: list[int]
+) -> None:
+    world = World(FIRST, FIRST, (FIRST, FIRST))
+    for length in (*stops, len(steps)):
+        for name in steps[:length]:
+            world = step(world, name)
+            assert world.works(), name
+    assert len(world.cache.logins) == 1
+    assert len(world.file.authorities) == 1
