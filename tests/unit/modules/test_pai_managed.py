@@ -6,15 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-plain = st.recursive(
-    st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
-    max_leaves=8,
-)
-objects = st.dictionaries(st.sampled_from("abcd"), plain, max_size=4)
 
 
 def test_file_that_is_as_recorded_has_not_drifted(managed: Any, tmp_path: Path) -> None:
@@ -82,37 +73,6 @@ def test_missing_unit_and_package_are_named(managed: Any) -> None:
     )
     assert found[0].startswith("pai-no-such.service is ")
     assert found[1] == "package pai-no-such-package is not installed"
-
-
-def test_lists_are_united_and_name_value_words_replaced(managed: Any) -> None:
-    admin = {"exec-opts": ["native.cgroupdriver=cgroupfs", "isolation=x"], "dns": ["10.0.0.2"], "debug": True}
-    merged = managed.merge(admin, {"exec-opts": ["native.cgroupdriver=systemd"], "dns": ["10.0.0.3"]})
-    assert merged == {
-        "exec-opts": ["isolation=x", "native.cgroupdriver=systemd"],
-        "dns": ["10.0.0.2", "10.0.0.3"],
-        "debug": True,
-    }
-
-
-def test_merging_what_is_there_keeps_the_admins_order(managed: Any) -> None:
-    admin = {"dns": ["b", "a"]}
-    assert managed.merge(admin, {"dns": ["a"]}) == admin
-
-
-@given(base=objects, patch=objects)
-def test_merging_twice_is_merging_once(base: dict[str, Any], patch: dict[str, Any], managed: Any) -> None:
-    once = managed.merge(base, patch)
-    assert managed.merge(once, patch) == once
-
-
-@given(base=objects, patch=objects)
-def test_what_was_merged_is_there_and_can_be_taken_out(
-    base: dict[str, Any], patch: dict[str, Any], managed: Any
-) -> None:
-    disjoint = {key: value for key, value in base.items() if key not in patch}
-    merged = managed.merge(disjoint, patch)
-    assert all(merged[key] == value for key, value in patch.items())
-    assert managed.subtract(merged, patch) == disjoint
 
 
 def test_sysctl_names_with_interfaces(managed: Any) -> None:

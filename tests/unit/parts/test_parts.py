@@ -100,20 +100,9 @@ def test_groups(inventory: Inventory) -> None:
     }
 
 
-RUNTIME_REGISTRIES = ("docker_mirrors", "registry_hosts", "insecure_registries")
-
-
-def test_mirrors_reach_docker_and_containerd(make_site: Callable[..., Site], components: ComponentSet) -> None:
-    text = (
-        "openpai_docker_registry_mirrors: [https://m.example]\nopenpai_docker_insecure_registries: [r.example:5000]\n"
-    )
-    site = make_site(config=CONFIG + text)
-    inventory = build_inventory(make_context(site, components, Path("/s")), {})
-    runtime = {name: value(inventory, "worker1", f"container_runtime_{name}") for name in RUNTIME_REGISTRIES}
-    assert runtime["docker_mirrors"] == ["https://m.example"]
-    assert runtime["registry_hosts"]["docker.io"] == ["https://m.example"]
-    assert runtime["registry_hosts"]["r.example:5000"] == ["http://r.example:5000"]
-    assert runtime["insecure_registries"] == ["r.example:5000", "registry.pai.internal:5080"]
+def test_the_stores_registry_is_the_runtimes(inventory: Inventory) -> None:
+    assert value(inventory, "worker1", "container_runtime_insecure_registries") == ["registry.pai.internal:5080"]
+    assert list(value(inventory, "worker1", "container_runtime_registry_hosts")) == ["registry.pai.internal"]
 
 
 def test_proxy_spares_the_cluster_itself(make_site: Callable[..., Site], components: ComponentSet) -> None:

@@ -58,7 +58,7 @@ READERS = ("containerd.service", "docker.service")
     [
         (("log_max_size",), ("restarts docker.service",)),
         (("registry_hosts",), ()),
-        (("registry_hosts", "insecure_registries"), ("restarts docker.service",)),
+        (("registry_hosts", "insecure_registries"), ()),
         (("sandbox_image",), ("restarts containerd.service",)),
         (("proxy",), ("restarts containerd.service", "restarts docker.service")),
         (("log_max_size", "artifacts"), ("restarts docker.service", "may restart containerd.service")),
