@@ -42,6 +42,8 @@ from ansible.module_utils.pai_ownership import not_roots, open_folder
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
+# kinds of objects whose pods are replaced when the object changes
+ROLLED_OUT = ("daemonset", "deployment", "statefulset")
 QUESTION_S = 60
 
 
@@ -115,17 +117,25 @@ def drifted(expectations: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any]
 
 
 def readers(expectations: Iterable[dict[str, Any]], paths: set[str] | None = None) -> list[str]:
-    """The units that read one of the files when they start; without `paths`, all that read any."""
-    # also one that did not have to run yet when it was recorded, as the kubelet before its machine joined
-    units = [item for item in expectations if item["kind"] == "unit" and item.get("reads")]
-    return [item["name"] for item in units if paths is None or paths.intersection(item["reads"])]
+    """What restarts when one of the files changes: units, static pods; without `paths`, also pods of the objects."""
+    found = [name for item in expectations for name in _readers_of(item, paths)]
+    return list(dict.fromkeys(found))
+
+
+def _readers_of(item: dict[str, Any], paths: set[str] | None) -> list[str]:
+    if item["kind"] == "unit":
+        # also one that did not have to run yet when it was recorded, as the kubelet before its machine joined
+        reads = item.get("reads")
+        return [item["name"]] if reads and (paths is None or paths.intersection(reads)) else []
+    if item.get("restarts"):
+        return [item["restarts"]] if paths is None or item["path"] in paths else []
+    has_pods = item["kind"] == "object" and item["name"].partition("/")[0] in ROLLED_OUT
+    return [f"the pods of {item['name']}"] if has_pods and paths is None else []
 
 
 def restarts(expectations: Iterable[dict[str, Any]], lost: Iterable[dict[str, Any]]) -> list[str]:
     """What restarts when the lost ones of the expectations are repaired: units, static pods."""
-    gone = list(lost)
-    found = readers(expectations, {item["path"] for item in gone if "path" in item})
-    return list(dict.fromkeys([*found, *(item["restarts"] for item in gone if item.get("restarts"))]))
+    return readers(expectations, {item["path"] for item in lost if "path" in item})
 
 
 def _read(path: str) -> str | None:

@@ -101,6 +101,21 @@ def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
     assert [item for item, _problem in managed.drifted(expected[:1])] == expected[:1]
 
 
+def test_readers_are_also_what_no_unit_of_the_role_stands_for(managed: Any) -> None:
+    """Another version of the role may write any of its files and objects: their readers are named before it does."""
+    expected = [
+        {"kind": "file", "path": "/etc/kubernetes/manifests/etcd.yaml", "restarts": "the static pod etcd"},
+        {"kind": "file", "path": "/var/lib/kubelet/config.yaml", "restarts": "kubelet.service"},
+        {"kind": "file", "path": "/var/lib/kubelet/kubeadm-flags.env", "restarts": "kubelet.service"},
+        {"kind": "object", "namespace": "kube-flannel", "name": "daemonset/kube-flannel", "version": "1"},
+        {"kind": "object", "namespace": "kube-flannel", "name": "configmap/kube-flannel", "version": "1"},
+        {"kind": "object", "namespace": "kube-system", "name": "deployment/metrics-server", "version": "1"},
+    ]
+    pods = ["the pods of daemonset/kube-flannel", "the pods of deployment/metrics-server"]
+    assert managed.readers(expected) == ["the static pod etcd", "kubelet.service", *pods]
+    assert managed.readers(expected, {"/var/lib/kubelet/config.yaml"}) == ["kubelet.service"]
+
+
 def test_what_must_be_there_may_also_have_to_hold_something(managed: Any, tmp_path: Path) -> None:
     path = tmp_path / "scheduler.conf"
     expected = [{"kind": "present", "path": str(path), "filled": True}, {"kind": "present", "path": str(path)}]
