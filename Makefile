@@ -59,9 +59,10 @@ test: lint ## everything: linters, then all tests with the lab's end-to-end runs
 molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
 	pytest -v tests/molecule $(if $(ROLE),-k "[$(ROLE)]")
 
-soak: venv ## long runs: three control planes, machines lost and found, 10,000 mutated sites and old sites, 100,000 answers of machines (root)
+soak: venv ## long runs: three control planes, machines lost and found, 30,000 mutated sites and old sites, 100,000 answers of machines (root)
 	pytest -v tests -m soak
-	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/site/test_fuzz.py tests/unit/site/test_migrate_account.py
+	PAI_FUZZ_EXAMPLES=30000 pytest -v tests/unit/site/test_fuzz.py
+	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/site/test_migrate_account.py
 
 bench: venv ## measurements as JSON, on a lab of its own (root); PAI_BENCH_SITE=DIR: on a cluster that runs
 	@python -m tests.perf.bench

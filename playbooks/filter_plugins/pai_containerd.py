@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import tomlkit
@@ -82,18 +82,6 @@ def _merge_table(table: Any, patch: Mapping[str, Any]) -> None:
             table[key] = value
 
 
-def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """The hosts.toml files of containerd, for pai_files: registry host -> URLs to ask in its place, in order."""
-    files = []
-    for host, urls in hosts.items():
-        document: dict[str, Any] = {"host": {url: {"capabilities": ["pull", "resolve"]} for url in urls}}
-        path = f"/etc/containerd/certs.d/{host}/hosts.toml"
-        # containerd reads it again for every pull
-        mode = "0600" if any("@" in url for url in urls) else "0644"  # a URL may hold a login
-        files.append({"path": path, "content": tomlkit.dumps(document), "mode": mode, "live": True})
-    return files
-
-
 def toolkit_config(text: str, *, everyone: bool) -> str:
     """The NVIDIA toolkit's whole configuration: what is there, with who gets GPUs in it.
 
@@ -121,6 +109,5 @@ class FilterModule:
         return {
             "containerd_config": containerd_config,
             "containerd_patch": containerd_patch,
-            "pai_registry_hosts": registry_hosts,
             "toolkit_config": toolkit_config,
         }

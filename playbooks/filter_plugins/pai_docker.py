@@ -9,8 +9,8 @@ from typing import Any
 def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """What Docker's daemon.json must contain.
 
-    settings: data_root, log_max_size, log_max_file, live_restore, mirrors, insecure_registries, nvidia_path,
-    default_runtime. facts: `ansible_facts.pai` of the machine.
+    settings: data_root, log_max_size, log_max_file, live_restore, insecure_registries, nvidia_path, default_runtime.
+    facts: `ansible_facts.pai` of the machine.
     A log driver that the admin chose stays, with its options: ours would be refused by it.
     """
     patch: dict[str, Any] = {
@@ -21,8 +21,6 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     if facts.get("docker", {}).get("log_driver", "json-file") == "json-file":
         patch["log-driver"] = "json-file"
         patch["log-opts"] = {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])}
-    if settings["mirrors"]:
-        patch["registry-mirrors"] = list(settings["mirrors"])
     if settings["insecure_registries"]:
         patch["insecure-registries"] = list(settings["insecure_registries"])
     if facts["sys_resource"]:

@@ -31,7 +31,8 @@ options:
         description:
           - What a JSON object must contain; everything else in it is the admin's and stays.
           - Objects are merged, lists united (of two C(name=value) words the new one counts), other values replaced.
-          - What an earlier run merged and this one no longer names is taken out again.
+          - What an earlier run for the same I(owner) merged and this one no longer names is taken out again.
+          - An empty list or object puts no key there, and leaves one empty that the last of our words is taken out of.
         type: dict
       state: {description: Whether the file is there., type: str, choices: [present, absent], default: present}
       if_there:
@@ -45,13 +46,29 @@ options:
         type: str
       secret: {description: Show no content in diffs., type: bool, default: false}
       live:
-        description: Whether programs notice a change by themselves; the file is left out of the returned I(paths).
+        description:
+          - Whether programs notice a change by themselves; the file is left out of the returned I(paths).
+          - With I(merge_json), nothing in the file but what was merged is looked for later.
         type: bool
         default: false
+      live_keys:
+        description:
+          - With I(merge_json), keys that the program takes by a reload, and that others write into, too.
+          - A change of these alone keeps the file's time of modification, so that no unit restarts for it. Of their
+            content nothing but what was merged is looked for later.
+        type: list
+        elements: str
+        default: []
   directory_mode:
     description: Mode of folders that the module creates.
     type: str
     default: "0755"
+  owner:
+    description:
+      - Whose files these are, where several write into one; each takes out only what it merged itself.
+      - Whole files that an earlier call for the same owner wrote, and this one no longer names, are removed.
+    type: str
+    default: ""
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -85,9 +102,10 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import STATE_DIR, markers, merge, read_block, sha256, subtract
+from ansible.module_utils.pai_managed import STATE_DIR, markers, read_block, sha256
+from ansible.module_utils.pai_merging import digest_of_rest, keep_patch, merged_text, read_object
 
-MERGED_DIR = STATE_DIR + "/merged"
+FILES_DIR = STATE_DIR + "/files"
 
 
 def with_block(text: str, block: str, marker: str) -> str:
@@ -103,54 +121,12 @@ def with_block(text: str, block: str, marker: str) -> str:
     return f"{text}{wanted}\n"
 
 
-def patch_path(path: str) -> str:
-    """Where the patch that was last merged into a file is kept."""
-    return os.path.join(MERGED_DIR, sha256(path.encode())[:16] + ".json")
-
-
-def merged_json(path: str, old: str | None, patch: dict[str, Any]) -> str:
-    """The file's text with `patch` in it; the same text when it already holds all of it.
-
-    Raises ValueError when the file is not a JSON object.
-    """
-    current = json.loads(old) if old and old.strip() else {}
-    if not isinstance(current, dict):
-        raise ValueError("it is not a JSON object")
-    try:
-        with open(patch_path(path), encoding="utf-8") as handle:
-            previous = json.load(handle)
-    except (OSError, ValueError):
-        previous = {}
-    wanted = merge(subtract(current, subtract(previous, patch)), patch)
-    if old and wanted == current:
-        return old
-    # a diff shows what changes, and no line that only moved or was indented in another way
-    text = json.dumps(in_order_of(current, wanted), indent=indentation(old or ""), ensure_ascii=False)
-    return text + "\n"
-
-
-def in_order_of(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
-    """`value` with the keys that `model` has in its order, and the others after them."""
-    keys = [*(key for key in model if key in value), *(key for key in value if key not in model)]
-    pairs = ((key, value[key], model.get(key)) for key in keys)
-    return {
-        key: in_order_of(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
-        for key, new, old in pairs
-    }
-
-
-def indentation(text: str) -> str:
-    """The space before the first key of a JSON text; four blanks where it has no line of its own."""
-    found = re.search(r'^([ \t]+)"', text, re.MULTILINE)
-    return found.group(1) if found else "    "
-
-
-def wanted_text(item: dict[str, Any], old: str | None) -> str:
+def wanted_text(item: dict[str, Any], owner: str, old: str | None) -> str:
     """The content a file should have, from what it has."""
     if item["content"] is not None:
         return str(item["content"])
     if item["merge_json"] is not None:
-        return merged_json(item["path"], old, item["merge_json"])
+        return merged_text(item["path"], owner, old, item["merge_json"])
     text = old or ""
     for rule in item["replace"] or ():
         text = re.sub(rule["regexp"], rule["replacement"], text, flags=re.MULTILINE)
@@ -159,11 +135,30 @@ def wanted_text(item: dict[str, Any], old: str | None) -> str:
     return text
 
 
-def expectations(item: dict[str, Any], text: str, mode: str) -> list[dict[str, Any]]:
+def shared(item: dict[str, Any]) -> bool:
+    """Whether others write into the file, too, and their changes are no drift."""
+    return item["merge_json"] is not None and bool(item["live"] or item["live_keys"])
+
+
+def stays_live(item: dict[str, Any], old: str | None, text: str) -> bool:
+    """Whether what changes in the file reaches its program by a reload, so that no restart is to come of it."""
+    if old is None or not shared(item):
+        return False
+    if item["live"]:
+        return True
+    before, after = (json.loads(content or "{}") for content in (old.strip(), text))
+    return digest_of_rest(before, item["live_keys"]) == digest_of_rest(after, item["live_keys"])
+
+
+def expectations(item: dict[str, Any], owner: str, text: str, mode: str) -> list[dict[str, Any]]:
     """What to look for later to see that the file is still as wanted."""
     path = item["path"]
     if item["state"] == "absent":
         return [{"kind": "absent", "path": path}]
+    if shared(item):
+        rest = "" if item["live"] else digest_of_rest(json.loads(text), item["live_keys"])
+        words = {"path": path, "owner": owner, "live_keys": item["live_keys"], "sha256": rest, "mode": mode}
+        return [{"kind": "merged", **words}]
     if item["content"] is not None or item["merge_json"] is not None:
         data = text.encode(errors="surrogateescape")
         return [{"kind": "file", "path": path, "sha256": sha256(data), "size": len(data), "mode": mode}]
@@ -186,6 +181,7 @@ class Files:
 
     def __init__(self, module: AnsibleModule) -> None:
         self.module = module
+        self.owner: str = module.params["owner"]
         self.changed: list[str] = []
         self.backups: dict[str, str] = {}
         self.managed: list[dict[str, Any]] = []
@@ -203,7 +199,7 @@ class Files:
 
     def remove(self, item: dict[str, Any], old: str | None) -> None:
         """Takes the file away."""
-        self.managed += expectations(item, "", "")
+        self.managed += expectations(item, self.owner, "", "")
         if old is None and not os.path.lexists(item["path"]):
             return
         self.note(item, old or "", "")
@@ -215,21 +211,21 @@ class Files:
         """Gives the file its content and mode."""
         path = item["path"]
         try:
-            text = wanted_text(item, old)
+            text = wanted_text(item, self.owner, old)
         except ValueError as error:
             self.module.fail_json(msg=f"{path} was not changed: {error}", path=path)
         mode = self.mode(item, old)
-        self.managed += expectations(item, text, mode)
+        self.managed += expectations(item, self.owner, text, mode)
         if old != text:
             self.note(item, old or "", text)
             if not self.module.check_mode:
-                self.replace(item, text, mode)
+                self.replace(item, text, mode, keep_time=stays_live(item, old, text))
         elif self.current_mode(path) != mode:
             self.changed.append(path)
             if not self.module.check_mode:
                 os.chmod(path, int(mode, 8))
         if item["merge_json"] is not None and not self.module.check_mode:
-            self.keep_patch(path, item["merge_json"])
+            keep_patch(path, self.owner, item["merge_json"])
 
     def read(self, path: str) -> str | None:
         """The file's text, bytes that are not UTF-8 kept; None when there is no such file."""
@@ -272,16 +268,31 @@ class Files:
             self.module.preserved_copy(path, copy)
             self.backups[path] = copy
 
-    def keep_patch(self, path: str, patch: dict[str, Any]) -> None:
-        """Remembers what was merged, so that a later run can take it out again."""
-        os.makedirs(MERGED_DIR, mode=0o700, exist_ok=True)
-        temporary = patch_path(path) + ".new"
-        with open(temporary, "w", encoding="utf-8") as handle:
-            json.dump(patch, handle)
-        os.replace(temporary, patch_path(path))
+    def forget(self) -> None:
+        """Removes the whole files that an earlier call for the same owner wrote and this one does not name."""
+        if not self.owner:
+            return
+        kept = os.path.join(FILES_DIR, f"{self.owner}.json")
+        items = self.module.params["files"]
+        named = {item["path"] for item in items}
+        for path in (read_object(kept) or {}).get("paths", []):
+            if path not in named and os.path.isfile(path):
+                self.changed.append(path)
+                if not self.module.check_mode:
+                    os.unlink(path)
+        if not self.module.check_mode:
+            written = [item["path"] for item in items if item["content"] is not None and item["state"] == "present"]
+            os.makedirs(FILES_DIR, mode=0o700, exist_ok=True)
+            with open(kept + ".new", "w", encoding="utf-8") as handle:
+                json.dump({"paths": written}, handle)
+            os.replace(kept + ".new", kept)
 
-    def replace(self, item: dict[str, Any], text: str, mode: str) -> None:
-        """Writes beside the file, lets the checker look, then takes its place."""
+    def replace(self, item: dict[str, Any], text: str, mode: str, *, keep_time: bool) -> None:
+        """Writes beside the file, lets the checker look, then takes its place.
+
+        keep_time: of modification. A unit restarts for a file younger than its start: what a reload applies must not
+        cause that later, and a restart that is pending for an earlier change stays pending.
+        """
         path = item["path"]
         folder = os.path.dirname(path)
         if not os.path.isdir(folder):
@@ -293,6 +304,9 @@ class Files:
                 handle.flush()
                 os.fsync(handle.fileno())
             os.chmod(temporary, int(mode, 8))
+            if keep_time:
+                info = os.stat(path)
+                os.utime(temporary, ns=(info.st_atime_ns, info.st_mtime_ns))
             self.validate(item, temporary)
             self.keep_backup(item)
             os.replace(temporary, path)
@@ -331,6 +345,7 @@ def main() -> None:
         "secret": {"type": "bool", "default": False},
         "if_there": {"type": "bool", "default": False},
         "live": {"type": "bool", "default": False},
+        "live_keys": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(
         argument_spec={
@@ -345,12 +360,14 @@ def main() -> None:
                 ],
             },
             "directory_mode": {"type": "str", "default": "0755"},
+            "owner": {"type": "str", "default": ""},
         },
         supports_check_mode=True,
     )
     files = Files(module)
     for entry in module.params["files"]:
         files.apply(entry)
+    files.forget()
     module.exit_json(
         changed=bool(files.changed),
         changed_paths=files.changed,

@@ -47,6 +47,8 @@ import re
 import shutil
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -62,6 +64,7 @@ from ansible.module_utils.pai_kubeadm_files import (
     keep_times,
     kubeconfigs_of,
     mode_problems,
+    other_than,
     rendered_files,
     written_at,
 )
@@ -80,6 +83,7 @@ KUBEADM = "/usr/local/bin/kubeadm"
 ETCD_DATA = "/var/lib/etcd/member"
 ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
+KUBELET_DIR = "/var/lib/kubelet"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 # seconds until etcd must be healthy again after a change of another control plane
 READY_TIMEOUT_S = 90
@@ -237,7 +241,7 @@ class Member:
             self.refresh_manifests(state)
         bring_back(state)
         if state == "init":
-            self.kubeadm("init", "phase", "kubelet-start", "--config", self.config)
+            self.start_kubelet(stale=stale)
         if state != "join":
             self.wait_for_api()
         if self.module.params["state"] == "init":
@@ -279,15 +283,8 @@ class Member:
     def refresh_manifests(self, state: str) -> None:
         """Renders the static pods again where that makes a difference; first makes sure that etcd survives it."""
         phases = [("control-plane", "all"), ("etcd", "local")] if state == "init" else [("control-plane", "all")]
-        folder = tempfile.mkdtemp(prefix="pai-rendered-")
-        try:
-            self.module.run_command_environ_update = {"KUBEADM_INIT_DRYRUN_DIR": folder}
-            for phase in phases:
-                self.kubeadm("init", "phase", *phase, "--config", self.config, "--dry-run")
+        with self.rendered(*phases) as folder:
             changing = differing(state, folder)
-        finally:
-            self.module.run_command_environ_update = {}
-            shutil.rmtree(folder, ignore_errors=True)
         if not changing:
             return
         self.require_quorum(changing)
@@ -296,6 +293,28 @@ class Member:
             self.kubeadm("init", "phase", *phase, "--config", self.config)
         bring_back(state)
         wait_for_restart(changing, began)
+
+    @contextmanager
+    def rendered(self, *phases: tuple[str, ...]) -> Iterator[str]:
+        """A folder, for as long as it is looked at, with what kubeadm would write in these phases of init."""
+        folder = tempfile.mkdtemp(prefix="pai-rendered-")
+        try:
+            self.module.run_command_environ_update = {"KUBEADM_INIT_DRYRUN_DIR": folder}
+            for phase in phases:
+                self.kubeadm("init", "phase", *phase, "--config", self.config, "--dry-run")
+            self.module.run_command_environ_update = {}
+            yield folder
+        finally:
+            self.module.run_command_environ_update = {}
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def start_kubelet(self, *, stale: bool) -> None:
+        """Renders the first control plane's kubelet settings where that makes a difference: kubeadm restarts it."""
+        with self.rendered(("kubelet-start",)) as folder:
+            changing = other_than(KUBELET_DIR, folder)
+        if changing or stale or unit_state("kubelet.service").get("ActiveState") != "active":
+            self.kubeadm("init", "phase", "kubelet-start", "--config", self.config)
+            self.actions.append("restarted the kubelet")
 
     def give_root_kubectl(self) -> None:
         """Lets root's kubectl find the cluster, where root has no kubeconfig of its own."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_service
-short_description: Enable, start, restart or reload units, and roll back files when one does not come up
+short_description: Enable, start or restart units, and roll back files when one does not come up
 description:
   - Reloads systemd when a unit file is newer than what systemd knows, or stands before the one it knows.
   - After a start or restart the unit must be active and its check must pass; otherwise the files named in
@@ -29,16 +29,6 @@ options:
         type: list
         elements: path
         default: []
-      reload_only:
-        description:
-          - Whether to reload it, and never restart it, where it runs and a file of I(restart_if_newer) is younger than
-            its start.
-          - For settings that have to hold before a later task restarts it, or something that it depends on.
-          - When I(reload_check) never passes, the task fails.
-        type: bool
-        default: false
-      reload_check: {description: Command that succeeds once the reload has taken effect., type: str}
-      reload_output: {description: Regular expression that its output must match., type: str, default: ""}
       check: {description: Command that succeeds once the service answers., type: str}
       check_output: {description: Regular expression that the command's output must match., type: str, default: ""}
   stopped: {description: Units to stop and disable where they exist., type: list, elements: str, default: []}
@@ -59,13 +49,13 @@ managed: {description: Expectations for pai_record., type: list, elements: dict,
 
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import newer_than_start, unit_state
+from ansible.module_utils.pai_rollback import last_log_lines, roll_back
 
 ADMIN_UNITS = "/etc/systemd/system"
 ENABLED = ("enabled", "enabled-runtime", "static", "alias", "generated", "indirect")
@@ -130,24 +120,6 @@ class Services:
         if self.act(f"restarted {name}"):
             self.up(unit, "restart")
 
-    def reload_running(self, unit: dict[str, Any]) -> None:
-        """Reloads a unit that runs with older settings."""
-        state = unit_state(unit["name"])
-        stale = state.get("ActiveState") == "active" and newer_than_start(unit["restart_if_newer"], state)
-        if stale and self.act(f"reloaded {unit['name']}"):
-            self.reload(unit)
-
-    def reload(self, unit: dict[str, Any]) -> None:
-        """Reloads a unit and waits until that has taken effect; fails the task, the unit untouched, when it has not."""
-        status, said = self.systemctl("reload", unit["name"])
-        if status != 0 or not self.comes_true(lambda: self.passes(unit["reload_check"], unit["reload_output"])):
-            restored = self.roll_back()
-            words = f"; restored {', '.join(restored)}" if restored else ""
-            self.module.fail_json(
-                msg=f"{unit['name']} did not apply its new settings on reload, and was not restarted{words}",
-                evidence={"systemctl": said.splitlines(), unit["name"]: self.log(unit["name"])},
-            )
-
     def must(self, *words: str) -> None:
         """Runs systemctl; fails the task when it fails."""
         status, said = self.systemctl(*words)
@@ -190,8 +162,8 @@ class Services:
     def fail(self, unit: dict[str, Any], said: str) -> None:
         """Takes the log lines, brings the old files back, fails the task."""
         name = unit["name"]
-        log = self.log(name)
-        restored = self.roll_back()
+        log = last_log_lines(self.module, name)
+        restored = roll_back(self.module.params["rollback"])
         if restored:
             self.systemctl("daemon-reload")
             self.systemctl("reset-failed", name)
@@ -202,20 +174,6 @@ class Services:
         evidence = {"systemctl": said.splitlines(), name: log}
         self.module.fail_json(msg=f"{name} did not come up{restored_words}", evidence=evidence)
 
-    def log(self, name: str) -> list[str]:
-        """The unit's last log lines."""
-        words = ["journalctl", "--unit", name, "--no-pager", "--lines", "25", "--output", "cat"]
-        return self.module.run_command(words)[1].splitlines()[-25:]
-
-    def roll_back(self) -> list[str]:
-        """Restores the old files; their paths."""
-        for path, copy in self.module.params["rollback"].items():
-            if copy:
-                shutil.copy2(copy, path)
-            elif os.path.exists(path):
-                os.unlink(path)
-        return sorted(self.module.params["rollback"])
-
 
 def main() -> None:
     """Runs the module."""
@@ -225,9 +183,6 @@ def main() -> None:
         "started": {"type": "bool", "default": True},
         "restart": {"type": "bool", "default": False},
         "restart_if_newer": {"type": "list", "elements": "path", "default": []},
-        "reload_only": {"type": "bool", "default": False},
-        "reload_check": {"type": "str"},
-        "reload_output": {"type": "str", "default": ""},
         "check": {"type": "str"},
         "check_output": {"type": "str", "default": ""},
     }
@@ -244,7 +199,7 @@ def main() -> None:
     for name in module.params["stopped"]:
         services.stop(name)
     for entry in module.params["units"]:
-        (services.reload_running if entry["reload_only"] else services.apply)(entry)
+        services.apply(entry)
     managed = [
         {
             "kind": "unit",
@@ -254,7 +209,6 @@ def main() -> None:
             "reads": entry["restart_if_newer"],
         }
         for entry in module.params["units"]
-        if not entry["reload_only"]
     ]
     module.exit_json(changed=bool(services.actions), actions=services.actions, managed=managed)
 

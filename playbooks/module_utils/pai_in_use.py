@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import json
 import os
 import re
 
@@ -74,6 +75,15 @@ def dropping_chains(text: str) -> list[str]:
 
 
 def cni_files() -> list[str]:
-    """Configurations of pod networks in the distribution's folder: of others, or of an earlier cluster."""
-    names = [os.path.basename(path) for path in glob.glob(CNI_FOLDER + "/*")]
+    """Configurations of pod networks in the distribution's folder: of others, or of a cluster that others made."""
+    names = [os.path.basename(path) for path in glob.glob(CNI_FOLDER + "/*") if not _ours(path)]
     return sorted(name for name in names if name.endswith((".conf", ".conflist", ".json")))
+
+
+def _ours(path: str) -> bool:
+    """Whether containerd wrote the file from the template that versions before /etc/pai-install/cni gave it."""
+    try:
+        found = json.loads(read(path))
+        return bool(found["name"] == "pods" and found["plugins"][0]["bridge"] == "cni0")
+    except (ValueError, KeyError, IndexError, TypeError):
+        return False

@@ -151,3 +151,9 @@ def differing(state: str, rendered: str) -> list[str]:
 def digest_or_none(path: str) -> str | None:
     """A file's digest; None when it is not there."""
     return file_sha256(path) if os.path.exists(path) else None
+
+
+def other_than(folder: str, rendered: str) -> list[str]:
+    """Names of files in the folder `rendered` that are not so in `folder`."""
+    names = sorted(os.path.basename(path) for path in glob.glob(rendered + "/*") if os.path.isfile(path))
+    return [name for name in names if digest_or_none(f"{folder}/{name}") != file_sha256(f"{rendered}/{name}")]

@@ -6,6 +6,7 @@ says where to look, never that all is well.
 
 An expectation is a dict with `kind` and what that kind needs:
   file:    path, sha256, mode          bytes, mode, owner root; `restarts`: what restarts with it, if not a unit here
+  merged:  path, owner, live_keys, sha256, mode  JSON in which what an owner merged stands (pai_merging)
   folder:  path                        owned by root, and not everybody may write
   private: path, mode                  owned by root, with no permission beyond mode
   block:   path, marker, sha256        the block between two marker lines
@@ -36,10 +37,13 @@ from typing import Any
 from ansible.module_utils.pai_images import image_problems
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import command
+from ansible.module_utils.pai_merging import merged_problem
 from ansible.module_utils.pai_ownership import not_roots, open_folder
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
+# kinds of objects whose pods are replaced when the object changes
+ROLLED_OUT = ("daemonset", "deployment", "statefulset")
 QUESTION_S = 60
 
 
@@ -69,42 +73,6 @@ def read_block(text: str, marker: str) -> str | None:
     return found.group(1) if found else None
 
 
-def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """`base` with `patch` in it: objects merged, lists united, other values replaced."""
-    merged = dict(base)
-    for key, value in patch.items():
-        old = merged.get(key)
-        if isinstance(old, dict) and isinstance(value, dict):
-            merged[key] = merge(old, value)
-        elif isinstance(old, list) and isinstance(value, list):
-            named = {_name(word) for word in value} - {None}
-            merged[key] = [word for word in old if word not in value and _name(word) not in named] + value
-            if all(word in old for word in value) and len(merged[key]) == len(old):
-                merged[key] = old  # the same words: the admin's order stays
-        else:
-            merged[key] = value
-    return merged
-
-
-def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """`base` without what `patch` put there; a value that was changed since stays."""
-    left = {}
-    for key, value in base.items():
-        if key not in patch:
-            left[key] = value
-        elif isinstance(value, dict) and isinstance(patch[key], dict):
-            rest = subtract(value, patch[key])
-            if rest:
-                left[key] = rest
-        elif isinstance(value, list) and isinstance(patch[key], list):
-            rest_words = [word for word in value if word not in patch[key]]
-            if rest_words:
-                left[key] = rest_words
-        elif value != patch[key]:
-            left[key] = value
-    return left
-
-
 def write_record(name: str, settings: dict[str, Any], expected: list[dict[str, Any]]) -> str:
     """Keeps a record on the machine, whole or not at all; gives its path.
 
@@ -120,11 +88,6 @@ def write_record(name: str, settings: dict[str, Any], expected: list[dict[str, A
     os.chmod(temporary, 0o600)
     os.replace(temporary, path)
     return path
-
-
-def _name(word: Any) -> Any:
-    """The name in a `name=value` word, else None."""
-    return word.split("=", 1)[0] if isinstance(word, str) and "=" in word else None
 
 
 def drift(expectations: Iterable[dict[str, Any]]) -> list[str]:
@@ -154,17 +117,25 @@ def drifted(expectations: Iterable[dict[str, Any]]) -> list[tuple[dict[str, Any]
 
 
 def readers(expectations: Iterable[dict[str, Any]], paths: set[str] | None = None) -> list[str]:
-    """The units that read one of the files when they start; without `paths`, all that read any."""
-    # also one that did not have to run yet when it was recorded, as the kubelet before its machine joined
-    units = [item for item in expectations if item["kind"] == "unit" and item.get("reads")]
-    return [item["name"] for item in units if paths is None or paths.intersection(item["reads"])]
+    """What restarts when one of the files changes: units, static pods; without `paths`, also pods of the objects."""
+    found = [name for item in expectations for name in _readers_of(item, paths)]
+    return list(dict.fromkeys(found))
+
+
+def _readers_of(item: dict[str, Any], paths: set[str] | None) -> list[str]:
+    if item["kind"] == "unit":
+        # also one that did not have to run yet when it was recorded, as the kubelet before its machine joined
+        reads = item.get("reads")
+        return [item["name"]] if reads and (paths is None or paths.intersection(reads)) else []
+    if item.get("restarts"):
+        return [item["restarts"]] if paths is None or item["path"] in paths else []
+    has_pods = item["kind"] == "object" and item["name"].partition("/")[0] in ROLLED_OUT
+    return [f"the pods of {item['name']}"] if has_pods and paths is None else []
 
 
 def restarts(expectations: Iterable[dict[str, Any]], lost: Iterable[dict[str, Any]]) -> list[str]:
     """What restarts when the lost ones of the expectations are repaired: units, static pods."""
-    gone = list(lost)
-    found = readers(expectations, {item["path"] for item in gone if "path" in item})
-    return list(dict.fromkeys([*found, *(item["restarts"] for item in gone if item.get("restarts"))]))
+    return readers(expectations, {item["path"] for item in lost if "path" in item})
 
 
 def _read(path: str) -> str | None:
@@ -186,8 +157,21 @@ def _check_file(item: dict[str, Any]) -> str:
     # A size that differs saves reading a large file.
     if info.st_size != item.get("size", info.st_size) or file_sha256(path) != item["sha256"]:
         return f"{path} was changed by hand"
+    return _other_mode(path, info, item["mode"])
+
+
+def _check_merged(item: dict[str, Any]) -> str:
+    path = item["path"]
+    try:
+        info = os.stat(path)
+    except OSError:
+        return f"{path} is missing"
+    return merged_problem(item) or _other_mode(path, info, item["mode"])
+
+
+def _other_mode(path: str, info: os.stat_result, wanted: str) -> str:
     mode = f"{stat.S_IMODE(info.st_mode):04o}"
-    return not_roots(path) if mode == item["mode"] else f"{path} has mode {mode} instead of {item['mode']}"
+    return not_roots(path) if mode == wanted else f"{path} has mode {mode} instead of {wanted}"
 
 
 def too_open(path: str, mode: str) -> str:
@@ -266,6 +250,7 @@ def taint_words(taints: list[dict[str, str]]) -> list[str]:
 
 _CHECKS = {
     "file": _check_file,
+    "merged": _check_merged,
     "private": _check_private,
     "folder": lambda item: open_folder(item["path"]),
     "block": _check_block,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 OTHERS_MAY_WRITE = 0o002
+FILES = ("file", "merged")  # kinds of expectations on files that are root's
 
 
 def not_roots(path: str) -> str:
@@ -37,7 +38,7 @@ def open_folder(path: str) -> str:
 
 def folders(expectations: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Expectations on the folders of all files in the expectations."""
-    paths = {os.path.dirname(item["path"]) for item in expectations if item["kind"] == "file"}
+    paths = {os.path.dirname(item["path"]) for item in expectations if item["kind"] in FILES}
     return [{"kind": "folder", "path": path} for path in sorted(paths)]
 
 
@@ -46,7 +47,7 @@ def give_back(expectations: Iterable[dict[str, Any]], *, check: bool) -> list[st
     changed = []
     for item in expectations:
         path = item.get("path", "")
-        if item["kind"] == "file" and not_roots(path):
+        if item["kind"] in FILES and not_roots(path):
             changed.append(path)
             if not check:
                 os.chown(path, *_root())

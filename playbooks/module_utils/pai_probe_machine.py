@@ -20,7 +20,7 @@ try:
 except ImportError:  # Python before 3.11
     tomllib = None  # type: ignore[assignment]
 
-from ansible.module_utils.pai_in_use import gpu_containers
+from ansible.module_utils.pai_in_use import cni_files, gpu_containers
 from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, command, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
 from ansible.module_utils.pai_probe import active_units, found_program, names_in, number
@@ -292,7 +292,7 @@ def kubernetes() -> dict[str, Any]:
         "files": [path for pattern in KUBERNETES_FILES for path in sorted(glob.glob(pattern))],
         "authority": hashlib.sha256(authority.encode()).hexdigest()[:16] if authority else "",
         "etcd_entries": len(names_in("/var/lib/etcd")),
-        "cni": [name for name in names_in("/etc/cni/net.d") if name.endswith((".conf", ".conflist", ".json"))],
+        "cni": cni_files(),
         "other": [path for path in OTHER_DISTRIBUTIONS if os.path.isdir(path)],
         "kubelet_running": bool(active_units(["kubelet"])),
     }

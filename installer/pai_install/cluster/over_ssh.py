@@ -124,7 +124,8 @@ class SshTransport:
 
     def _command(self, machine: Machine) -> tuple[list[str], dict[str, str], str]:
         """ssh with the program to run there, its environment, and what its input begins with."""
-        program = shlex.join(["python3", "-c", Path(remote.__file__).read_text()])
+        # -I: it starts in the login user's home, where Python would look for modules first
+        program = shlex.join(["python3", "-I", "-c", Path(remote.__file__).read_text()])
         sudo, prefix = sudo_words(machine)
         argv = ["ssh", *self.options(machine), machine.hostip, "--", f"{shlex.join(sudo)} {program}".strip()]
         return argv, self.environment(machine), prefix

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Mapping
 
 from pai_install.parts.context import API_NAME, REGISTRY_HOST, Context
 from pai_install.parts.part import Part, RoleVariables, Space
+from pai_install.registry.compile import wants_cache
+from pai_install.registry.model import CACHE_HOST
 from pai_install.site import Machine, Site
 
 _SYSCTL: Mapping[str, int | str] = {
@@ -70,7 +72,7 @@ def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
 
 
 def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Address -> names that a machine must know: the API's, the store's, the control planes', its own.
+    """Address -> names that a machine must know: the API's, the store's, the cache's, the control planes', its own.
 
     No machine knows the name of another worker: one more worker changes no other machine (docs/decisions).
     """
@@ -78,5 +80,6 @@ def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:
         return {}
     named = {master.hostip: (master.hostname,) for master in context.site.control_planes}
     named[machine.hostip] = (machine.hostname,)
-    store = context.leader.hostip
-    return {"127.0.0.1": (API_NAME,), **named, store: (*named[store], REGISTRY_HOST)}
+    leader = context.leader.hostip
+    served = (REGISTRY_HOST, CACHE_HOST) if wants_cache(context.site) else (REGISTRY_HOST,)
+    return {"127.0.0.1": (API_NAME,), **named, leader: (*named[leader], *served)}

@@ -29,9 +29,9 @@ class ContainerRuntimeVariables(RoleVariables):
     log_max_size: Annotated[str, _DOCKER]
     log_max_file: Annotated[int, _DOCKER]
     live_restore: Annotated[bool, _DOCKER]
-    docker_mirrors: Annotated[tuple[str, ...], _DOCKER]
-    insecure_registries: Annotated[tuple[str, ...], _DOCKER]
-    # containerd reads its hosts.toml files for every pull
+    # the component store's alone, the others are registry_client's; Docker is reloaded, and containerd reads its
+    # hosts.toml files for every pull
+    insecure_registries: Annotated[tuple[str, ...], restarts()]
     registry_hosts: Annotated[dict[str, tuple[str, ...]], restarts()]
     sandbox_image: Annotated[str, _CONTAINERD]
     nvidia: Annotated[bool, _BOTH]
@@ -63,9 +63,8 @@ class ContainerRuntime(Part):
             log_max_size=settings.docker_log_max_size,
             log_max_file=settings.docker_log_max_file,
             live_restore=settings.docker_live_restore,
-            docker_mirrors=settings.openpai_docker_registry_mirrors,
-            insecure_registries=(*settings.openpai_docker_insecure_registries, context.store_address),
-            registry_hosts=_registry_hosts(context),
+            insecure_registries=(context.store_address,),
+            registry_hosts={REGISTRY_HOST: (f"http://{context.store_address}",)},
             sandbox_image=context.tagged("pause"),
             nvidia=nvidia,
             default=default if nvidia else "runc",
@@ -92,16 +91,6 @@ class ContainerRuntime(Part):
         """Images and containers of both."""
         del machine
         return {"/var/lib/containerd": Space(5, 40), str(site.settings.docker_data_root): Space(2, 20)}
-
-
-def _registry_hosts(context: Context) -> dict[str, tuple[str, ...]]:
-    settings = context.site.settings
-    hosts: dict[str, tuple[str, ...]] = {REGISTRY_HOST: (f"http://{context.store_address}",)}
-    for registry in settings.openpai_docker_insecure_registries:
-        hosts[registry] = (f"http://{registry}",)
-    if settings.openpai_docker_registry_mirrors:
-        hosts["docker.io"] = settings.openpai_docker_registry_mirrors
-    return hosts
 
 
 def proxy_of(site: Site) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pai_install.plan.observed import Observed
 
 _PARTS: Mapping[str, Part] = {part.name: part for part in PARTS}
 DOCKER = "docker.service"
+_BY_ENVIRONMENT = "container_runtime_gpu_visible_to_all"
 
 
 def effects(roles: tuple[str, ...], wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
@@ -42,7 +43,7 @@ def impact(
     roles: tuple[str, ...], found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed
 ) -> tuple[str, ...]:
     """What that means for what is in use on the machine; found: the effects, variables: those of the roles there."""
-    return (*_on_containers(found, variables, seen), *_on_networks(roles, seen))
+    return (*_on_containers(found, variables, seen), *_on_gpu_pods(roles, variables, seen), *_on_networks(roles, seen))
 
 
 def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
@@ -55,11 +56,21 @@ def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: O
                 yield "Docker's unit stops while containerd restarts, and starts again with it"
         else:
             yield f"{them} of Docker will stop: the site says docker_live_restore: false"
-    if gpus and found:
+    if gpus and any(word.endswith(".service") for word in found):
         them = "1 container has" if gpus == 1 else f"{gpus} containers have"
         yield f"{them} an NVIDIA device open: systemd reloads its units, which may take the device away"
-        if variables.get("container_runtime_gpu_visible_to_all") is False:
+        if variables.get(_BY_ENVIRONMENT) is False:
             yield "started again by docker run --gpus, it gets no GPU unless gpu_visible_to_all_containers is true"
+
+
+def _on_gpu_pods(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    """Versions before this setting gave pods their GPUs by NVIDIA_VISIBLE_DEVICES, which the runtime ignores now."""
+    record = seen.roles.get("container_runtime")
+    if record is None or "container_runtime" not in roles or not variables.get("container_runtime_nvidia"):
+        return
+    if variables.get(_BY_ENVIRONMENT) is False and _BY_ENVIRONMENT not in record.settings:
+        yield "pods with GPUs keep them until a container of theirs starts again: recreate them when this run has ended"
+        yield "pods that start before the add-ons are applied get no GPUs"
 
 
 def _on_networks(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:

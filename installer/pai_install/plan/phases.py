@@ -22,6 +22,7 @@ TITLES: Mapping[str, str] = {
     "workers": "Join the workers",
     "labels": "Label the nodes",
     "addons": "Apply the add-ons",
+    "registries": "Point the machines at their registries",
     "verify": "Verify the cluster",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pai_install.parts.addon import RECORD_PREFIX
 from pai_install.plan.effects import effects, impact
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
@@ -137,17 +138,17 @@ def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observe
         if record.settings and role not in wanted:
             found.append(f"the site no longer asks for {role}")
             continue
-        found += changed_settings(wanted.get(role, {}), record.settings)
+        found += changed_settings(wanted.get(role, {}), record.settings, role if role.startswith(RECORD_PREFIX) else "")
         found += record.drift
     if "worker" in phase.roles and not seen.kubernetes.node and not found:
         found.append("the machine is not a member of the cluster")
     return tuple(dict.fromkeys(found))
 
 
-def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str]) -> list[str]:
-    """The differences between a role's settings and those of its last run."""
+def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str], addon: str = "") -> list[str]:
+    """The differences between a role's settings and those of its last run. addon: whose they are, if an add-on's."""
     names = [name for name in sorted(wanted) if wanted[name] != ran_with.get(name)]
     found = [name for name in names if name != "role"]
     if found:
-        return [f"settings changed: {', '.join(found)}"]
-    return ["the role is different in this version of pai-install"] if names else []
+        return [f"settings{f' of {addon}' if addon else ''} changed: {', '.join(found)}"]
+    return [f"{addon or 'the role'} is different in this version of pai-install"] if names else []

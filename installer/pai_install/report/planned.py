@@ -139,7 +139,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield f"{number}. {step.title} ({step.name})"
         for (reasons, effects, impact), hosts in _alike(step.hosts).items():
             yield f"   {_names(hosts)}: {'; '.join(reasons) or 'always'}"
-            if effects:
+            if effects or impact:
                 yield f"      {'; '.join((*effects, *impact))}"
         if command := step.undo_command(step.names):
             yield f"   undo: {command}"

@@ -46,6 +46,9 @@ Url = Annotated[str, BeforeValidator(names.read_url), WithJsonSchema({"type": "s
 AbsolutePath = Annotated[
     str, BeforeValidator(names.read_absolute_path), WithJsonSchema({"type": "string", "pattern": "^/"})
 ]
+CacheFolder = Annotated[
+    str, BeforeValidator(names.read_cache_folder), WithJsonSchema({"type": "string", "pattern": "^/"})
+]
 DataRoot = Annotated[str, BeforeValidator(names.read_data_root), WithJsonSchema({"type": "string", "pattern": "^/"})]
 NoProxy = Annotated[str, BeforeValidator(names.read_no_proxy), WithJsonSchema({"type": "string"})]
 FlagValue = Annotated[str, BeforeValidator(names.read_flag_value), WithJsonSchema({"type": ["string", "number"]})]

@@ -18,7 +18,9 @@ from pai_install.site.model import Device, Machine, Site, Sku, Ssh
 from pai_install.site.network_checks import check_networks
 from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
+from pai_install.site.registry_checks import check_registry, check_registry_settings
 from pai_install.site.services import Services, read_services
+from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import check_login, check_settings
 from pai_install.site.validate import partly, validate
@@ -82,10 +84,12 @@ def _read_site(directory: Path) -> SiteReading:
         check_settings(config_source, usable)
         if config_source.root is not None:  # what could not be read may well hold a login
             check_login(layout_source, config_source, usable)
+        check_registry_settings(config_source, usable)
         check_networks(layout_source, config_source, usable)
     services = _services(directory, sources)
     if usable is not None and SERVICES in sources:
         check_contradictions(sources[SERVICES], services, usable)
+        check_registry(sources[SERVICES], services.registry or RegistrySection(), usable)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)

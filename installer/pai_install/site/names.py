@@ -137,9 +137,18 @@ def read_absolute_path(value: object) -> str:
 
 def read_data_root(value: object) -> str:
     """A folder that Docker may own: it changes the mode of the folder."""
+    return _own_folder(value, "give Docker a folder of its own, e.g. /mnt/docker")
+
+
+def read_cache_folder(value: object) -> str:
+    """A folder that the registry cache may own: it deletes in it what has become old."""
+    return _own_folder(value, "give the cache a folder of its own, e.g. /mnt/docker-cache")
+
+
+def _own_folder(value: object, remedy: str) -> str:
     path = read_absolute_path(value)
     if path in _SHARED_FOLDERS or path.startswith(_SYSTEM_FOLDERS) or f"{path}/" in _SYSTEM_FOLDERS:
-        raise invalid("path", f"{shown(path)} is the system's", "give Docker a folder of its own, e.g. /mnt/docker")
+        raise invalid("path", f"{shown(path)} is the system's", remedy)
     return path
 
 

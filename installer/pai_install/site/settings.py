@@ -87,10 +87,15 @@ _DOCKER = restarts("docker.service")
 _RUNTIMES = restarts("containerd.service", "docker.service")
 _GPUS = live("containers that start from then on")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
-_REGISTRIES = restarts("docker.service", note="containerd reads them with the next pull")
+_REGISTRIES = live("Docker is reloaded; containerd reads them with the next pull")
 _DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
+_CACHE_ON = live("machines are pointed at it, or away from it, without a restart of Docker or containerd")
+_CACHE = live("the cache alone restarts")
+_CACHE_FOLDER = live("the cache alone restarts; what is in the old folder stays there")
+_CACHE_LOGINS = live("the cache reads them without a restart")
+_REGISTRY_LOGIN = live("the next pull uses it")
 _KERNEL = live("one that is removed keeps its value until the machine restarts")
-_STORE_PORT = restarts("pai-component-store.service", "docker.service")
+_STORE_PORT = restarts("pai-component-store.service")
 _KUBELET_CONFIG = restarts("kubelet.service")
 _VERSION = fixed("an upgrade is not set up by this version, and a lower one is never possible")
 _NETWORK = fixed("it is built into every machine and every service; make a new cluster")
@@ -106,11 +111,6 @@ _KUBESPRAY = WithoutEffect("kubespray is not used; see the settings in docs/site
 _DAEMON_JSON = WithoutEffect("/etc/docker/daemon.json is the one file; what is in it is kept and merged")
 
 # what this version does not set up
-_CACHE = NotYet(
-    "the Docker cache (enable_docker_cache) is not set up by this version",
-    when=lambda settings: settings.enable_docker_cache,
-)
-_REGISTRY_LOGIN = NotYet("machines do not log in to the registry (docker_registry_username) in this version")
 _IPTABLES = NotYet("docker_iptables_enabled is left alone: Docker keeps its own setting")
 _HIVED = NotYet(
     "HiveD and OpenPAI's services are not set up by this version: the cluster has Kubernetes' own scheduler",
@@ -199,8 +199,8 @@ class Settings(f.FileModel):
     """Mirrors of Docker Hub."""
 
     # the registry cache
-    enable_docker_cache: Annotated[f.StrictBoolean, _CACHE] = False
-    """Run a pull-through cache of Docker Hub in the cluster."""
+    enable_docker_cache: Annotated[f.StrictBoolean, _CACHE_ON] = False
+    """Run a pull-through cache of Docker Hub on the first control plane; section `registry` adds other registries."""
     docker_cache_storage_backend: Annotated[Backend, _CACHE] = "azure"
     """Where the cache keeps its content: azure or filesystem."""
     docker_cache_azure_account_name: Annotated[f.Word | None, _CACHE] = None
@@ -209,13 +209,13 @@ class Settings(f.FileModel):
     """Key of that storage account."""
     docker_cache_azure_container_name: Annotated[f.Word, _CACHE] = "dockerregistry"
     """Container in that storage account."""
-    docker_cache_fs_mount_path: Annotated[f.AbsolutePath, _CACHE] = "/var/lib/registry"
-    """Folder of the cache on the filesystem backend."""
+    docker_cache_fs_mount_path: Annotated[f.CacheFolder, _CACHE_FOLDER] = "/var/lib/registry"
+    """Folder of the cache on the first control plane, with the filesystem backend."""
     docker_cache_remote_url: Annotated[f.Url, _CACHE] = "https://registry-1.docker.io"
-    """The registry that is cached."""
-    docker_cache_htpasswd: Annotated[Secret | None, _CACHE] = None
+    """Where the cache gets the images of docker.io."""
+    docker_cache_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
     """Base64 of an htpasswd file (bcrypt): who may use the cache."""
-    docker_cache_registry_htpasswd: Annotated[Secret | None, _CACHE] = None
+    docker_cache_registry_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
     """Another name of docker_cache_htpasswd: the one that OpenPAI really read."""
 
     # OpenPAI's scheduler and services
@@ -224,10 +224,11 @@ class Settings(f.FileModel):
     enable_marketplace: Annotated[f.Boolean, _SERVICES] = False
     docker_image_tag: Annotated[f.Word | None, _RUNTIMES] = None
     """Tag of OpenPAI's service images; marks a site as OpenPAI's."""
-    docker_registry_domain: Annotated[f.Word, _SERVICES] = "docker.io"
+    docker_registry_domain: Annotated[f.Word, _REGISTRY_LOGIN] = "docker.io"
+    """The registry of docker_registry_username."""
     docker_registry_namespace: Annotated[f.Word, _SERVICES] = "openpai"
     docker_registry_username: Annotated[f.Word | None, _REGISTRY_LOGIN] = None
-    """Account at the registry docker_registry_domain."""
+    """Account at the registry docker_registry_domain, for every machine."""
     docker_registry_password: Annotated[Secret | None, _REGISTRY_LOGIN] = None
     """Password of docker_registry_username."""
     qos_switch: Annotated[f.Boolean, _SERVICES] = Field(default=False, alias="qos-switch")

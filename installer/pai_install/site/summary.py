@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from pai_install.site.model import Machine, Site
 from pai_install.site.problem import printable
 from pai_install.site.quantity import format_bytes
+from pai_install.site.services.registries import DOCKER_HUB, RegistrySection
 from pai_install.site.settings import Settings
 from pai_install.system.words import plural
 
@@ -135,11 +136,12 @@ def meanings(site: Site) -> Iterator[Meaning]:
     yield says("container logs", logs, "docker_log_max_size", "docker_log_max_file")
     runtime = settings.container_default_runtime or "decided per machine"
     yield says("default runtime", runtime, "container_default_runtime")
-    cache = _cache(settings)
+    cache = _cache(site)
     section = site.services.docker_cache
     if section is not None and section.enabled and not settings.enable_docker_cache:
         cache += "; enable_docker_cache in config.yaml rules, not docker-cache in services-configuration.yaml"
     yield says("Docker cache", cache, "enable_docker_cache")
+    yield from _registries(site)
     yield from _lists(settings)
     yield says("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
     if site.openpai_style:
@@ -185,11 +187,32 @@ def _components(settings: Settings) -> str:
             return "upstream release addresses"
 
 
-def _cache(settings: Settings) -> str:
+def _registries(site: Site) -> Iterator[Meaning]:
+    """Mirrors of the site's own, and the registries that machines log in to."""
+    section = site.services.registry or RegistrySection()
+    mirrors = [f"{entry.name} at {entry.mirror}" for entry in section.upstreams if entry.mirror]
+    if mirrors:
+        yield Meaning("own mirrors", ", ".join(mirrors), default=False)
+    if section.air_gapped:
+        yield Meaning("air-gapped", "machines never ask an upstream themselves", default=False)
+    logins = [entry.registry for entry in section.logins]
+    if site.settings.docker_registry_username is not None:
+        logins.insert(0, site.settings.docker_registry_domain)
+    if logins:
+        yield Meaning("logged in at", ", ".join(dict.fromkeys(logins)), default=False)
+
+
+def _cache(site: Site) -> str:
+    settings, section = site.settings, site.services.registry or RegistrySection()
     if not settings.enable_docker_cache:
         return "off"
+    mirrored = {entry.name for entry in section.upstreams if entry.mirror}
+    named = dict.fromkeys((DOCKER_HUB, *(entry.name for entry in section.upstreams)))
+    served = [name for name in named if name not in mirrored]
+    if not served:
+        return "off: every registry has a mirror of the site's own"
     where = f"filesystem {settings.docker_cache_fs_mount_path}"
     if settings.docker_cache_storage_backend == "azure":
         account = settings.docker_cache_azure_account_name
         where = f"Azure account {account}, container {settings.docker_cache_azure_container_name}"
-    return f"{settings.docker_cache_remote_url} kept in {where}"
+    return f"{', '.join(served)} kept in {where}"

@@ -139,6 +139,17 @@ def test_calls_are_made_in_one_trip_and_in_order(transport: Make, programs: Path
     assert asked(programs) == ["one"]
 
 
+def test_nothing_of_the_login_users_home_is_run_by_root(
+    transport: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program starts there, as root: a home may lie on NFS, where other machines write and root may not read."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "json.py").write_text("raise SystemExit('of the home')")
+    monkeypatch.chdir(home)
+    assert transport(machine("one"), one="up").run([READ]).host == "one"
+
+
 def test_the_first_failure_ends_a_trip_unless_it_may_fail(transport: Make) -> None:
     door = transport(one="up")
     fails, may = Call(("fail",)), Call(("fail",), may_fail=True)

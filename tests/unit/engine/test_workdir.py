@@ -158,6 +158,11 @@ def test_environment_without_a_path_gets_one(tmp_path: Path) -> None:
     assert made_environment({}, tmp_path)["PATH"].endswith(":/usr/sbin:/usr/bin:/sbin:/bin")
 
 
+def test_arguments_of_modules_are_in_no_journal(tmp_path: Path) -> None:
+    assert made_environment({}, tmp_path)["ANSIBLE_NO_TARGET_SYSLOG"] == "True"
+    assert "no_target_syslog = True" in (Path(__file__).parents[3] / "ansible.cfg").read_text()
+
+
 @pytest.mark.parametrize(("accept_new", "word"), [(True, "accept-new"), (False, "yes")])
 def test_ssh_checks_host_keys_against_the_sites_list(tmp_path: Path, *, accept_new: bool, word: str) -> None:
     known_hosts = tmp_path / "a folder" / "known_hosts"

@@ -46,6 +46,12 @@ def managed() -> Any:
 
 
 @pytest.fixture(scope="session")
+def merging() -> Any:
+    """playbooks/module_utils/pai_merging.py."""
+    return module_util("pai_merging")
+
+
+@pytest.fixture(scope="session")
 def etcd() -> Any:
     """playbooks/module_utils/pai_etcd_members.py."""
     return module_util("pai_etcd_members")

@@ -17,7 +17,6 @@ DOCKER = {
     "log_max_size": "100m",
     "log_max_file": 5,
     "live_restore": True,
-    "mirrors": [],
     "insecure_registries": [],
     "nvidia_path": "",
     "default_runtime": "runc",
@@ -266,13 +265,6 @@ def test_toolkit_that_cannot_be_read_is_named(filters: Any) -> None:
         filters.toolkit_config("[", everyone=False)
 
 
-def test_registry_hosts_are_files(filters: Any) -> None:
-    files = filters.registry_hosts({"docker.io": ["https://mirror.example", "https://other.example"]})
-    assert files[0]["path"] == "/etc/containerd/certs.d/docker.io/hosts.toml"
-    assert list(tomllib.loads(files[0]["content"])["host"]) == ["https://mirror.example", "https://other.example"]
-    assert files[0]["live"], "containerd is not restarted for it"
-
-
 class Tagged(str):  # noqa: SLOT000 - as Ansible makes them
     """Ansible's values are subclasses of the plain types."""
 
@@ -291,8 +283,3 @@ def test_proxy_login_stands_in_a_file_and_nothing_in_it_is_expanded(filters: Any
         'HTTP_PROXY="http://bob:p\\"a\\$s%\\\\\\`w@proxy:3128"',
         'NO_PROXY="localhost,10.0.0.0/8"',
     ]
-
-
-def test_mirror_with_a_login_is_for_root_alone(filters: Any) -> None:
-    files = filters.registry_hosts({"a.example": ["https://bob:pass@mirror"], "b.example": ["https://mirror"]})
-    assert [file["mode"] for file in files] == ["0600", "0644"]

@@ -121,3 +121,9 @@ class TestGuardedFiles:
 def test_rendered_files_name_what_restarts_with_them(files: Any) -> None:
     assert files.reader(f"{files.MANIFESTS}/kube-apiserver.yaml") == "the static pod kube-apiserver"
     assert files.reader("/var/lib/kubelet/config.yaml") == "kubelet.service"
+
+
+def test_other_files_than_the_rendered_ones(files: Any, tmp_path: Path) -> None:
+    write(tmp_path, rendered_same="x", manifests_same="x", rendered_other="x", manifests_other="y", rendered_gone="x")
+    (tmp_path / "rendered" / "pki").mkdir()
+    assert files.other_than(str(tmp_path / "manifests"), str(tmp_path / "rendered")) == ["gone.yaml", "other.yaml"]

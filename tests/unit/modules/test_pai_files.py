@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,15 @@ from .conftest import ModuleFailedError, Run
 
 
 @pytest.fixture
-def files(run_module: Run, library: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def files(run_module: Run, library: Any, merging: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs pai_files with its memory below the test's folder."""
 
-    def run(*items: dict[str, Any], check: bool = False) -> dict[str, Any]:
+    def run(*items: dict[str, Any], check: bool = False, owner: str = "") -> dict[str, Any]:
         loaded = library("pai_files")
-        monkeypatch.setattr(loaded, "MERGED_DIR", str(tmp_path / "merged"))
+        monkeypatch.setattr(merging, "MERGED_DIR", str(tmp_path / "merged"))
+        monkeypatch.setattr(loaded, "FILES_DIR", str(tmp_path / "files"))
         monkeypatch.setattr("tests.unit.modules.conftest.load", lambda *_words: loaded)
-        return run_module("pai_files", files=list(items), check=check)
+        return run_module("pai_files", files=list(items), check=check, owner=owner)
 
     return run
 
@@ -220,3 +222,96 @@ def test_json_that_cannot_be_merged_is_left_and_named(files: Run, tmp_path: Path
         files({"path": str(path), "merge_json": {"a": 1}})
     assert stop.value.result["msg"].startswith(f"{path} was not changed")
     assert path.read_text() == text
+
+
+DAEMON = {"live-restore": True, "insecure-registries": ["store:5080"]}
+LIVE = {"live_keys": ["registry-mirrors", "insecure-registries"]}
+
+
+def an_hour_ago(path: Path) -> int:
+    """Makes the file older; its new time of modification in ns."""
+    then = path.stat().st_mtime_ns - 3600 * 10**9
+    os.utime(path, ns=(then, then))
+    return path.stat().st_mtime_ns
+
+
+def test_two_roles_share_a_file_and_neither_sees_drift_by_the_other(files: Run, managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    path.write_text('{"bip": "10.9.0.1/24", "registry-mirrors": ["https://own"]}')
+    runtime = {"path": str(path), "merge_json": DAEMON, "mode": "0644", **LIVE}
+    client = {
+        "path": str(path),
+        "merge_json": {"registry-mirrors": ["https://m"], "insecure-registries": ["r:5000", "store:5080"]},
+        "live": True,
+    }
+    first = files(runtime)["managed"]
+    then = an_hour_ago(path)
+    second = files(client, owner="client")["managed"]
+    assert json.loads(path.read_text()) == {
+        "bip": "10.9.0.1/24",
+        "registry-mirrors": ["https://own", "https://m"],
+        "live-restore": True,
+        "insecure-registries": ["r:5000", "store:5080"],
+    }
+    assert managed.drift([*first, *second]) == []
+    assert not files(runtime)["changed"]
+    assert not files(client, owner="client")["changed"]
+    assert path.stat().st_mtime_ns == then, "no unit restarts for what a reload applies"
+    files({**client, "merge_json": {"registry-mirrors": [], "insecure-registries": []}}, owner="client")
+    assert json.loads(path.read_text())["registry-mirrors"] == ["https://own"]
+    assert json.loads(path.read_text())["insecure-registries"] == ["store:5080"], "the other role names it, too"
+    assert managed.drift(first) == []
+
+
+def test_keys_that_move_to_another_role_restart_nothing(files: Run, tmp_path: Path) -> None:
+    """What one role merged before is merged by another one now."""
+    path = tmp_path / "daemon.json"
+    before = {**DAEMON, "registry-mirrors": ["https://m"], "insecure-registries": ["r:5000", "store:5080"]}
+    files({"path": str(path), "merge_json": before, "mode": "0644"})
+    then = an_hour_ago(path)
+    files({"path": str(path), "merge_json": DAEMON, "mode": "0644", **LIVE})
+    moved = {"registry-mirrors": ["https://m"], "insecure-registries": ["r:5000"]}
+    files({"path": str(path), "merge_json": moved, "live": True}, owner="client")
+    after = json.loads(path.read_text())
+    assert (after["registry-mirrors"], sorted(after["insecure-registries"])) == (
+        ["https://m"],
+        ["r:5000", "store:5080"],
+    )
+    assert path.stat().st_mtime_ns == then
+
+
+def test_other_keys_make_the_file_younger_and_a_pending_restart_stays_pending(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    files({"path": str(path), "merge_json": DAEMON, **LIVE})
+    then = an_hour_ago(path)
+    files({"path": str(path), "merge_json": {**DAEMON, "debug": True, "insecure-registries": ["x"]}, **LIVE})
+    pending = path.stat().st_mtime_ns
+    assert pending > then
+    files({"path": str(path), "merge_json": {"registry-mirrors": ["https://m"]}, "live": True}, owner="client")
+    assert path.stat().st_mtime_ns == pending
+
+
+def test_change_by_hand_of_a_shared_file_is_seen(files: Run, managed: Any, tmp_path: Path) -> None:
+    path = tmp_path / "daemon.json"
+    found = files({"path": str(path), "merge_json": DAEMON, "mode": "0644", **LIVE})["managed"]
+    path.write_text(path.read_text().replace("true", "false"))
+    assert managed.drift(found) == [f"{path} was changed by hand"]
+    path.unlink()
+    assert managed.drift(found) == [f"{path} is missing"]
+    files({"path": str(path), "merge_json": DAEMON, "mode": "0644", **LIVE})
+    path.chmod(0o640)
+    assert managed.drift(found) == [f"{path} has mode 0640 instead of 0644"]
+
+
+def test_files_that_an_owner_no_longer_names_are_removed(files: Run, tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("a", "b", "admins", "merged.json")]
+    paths[2].write_text("x")
+    items = [{"path": str(path), "content": "x"} for path in paths[:2]]
+    files(*items, {"path": str(paths[3]), "merge_json": {"a": 1}}, owner="client")
+    files(items[0], owner="another")
+    assert files(items[0], owner="client", check=True)["changed_paths"] == [str(paths[1])]
+    assert paths[1].exists()
+    result = files(items[0], owner="client")
+    assert (result["changed_paths"], [path.exists() for path in paths]) == ([str(paths[1])], [True, False, True, True])
+    assert not files(items[0], owner="client")["changed"]
+    assert files(owner="client")["changed_paths"] == [str(paths[0])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -89,3 +90,14 @@ def test_networks_of_others_are_found(in_use: Any, monkeypatch: pytest.MonkeyPat
         (tmp_path / name).touch()
     monkeypatch.setattr(in_use, "CNI_FOLDER", str(tmp_path))
     assert in_use.cni_files() == ["10-containerd-net.conflist", "87-podman-bridge.conflist"]
+
+
+@pytest.mark.parametrize(("name", "bridge", "others"), [("pods", "cni0", 0), ("pods", "old0", 1), ("old", "cni0", 1)])
+def test_what_containerd_wrote_for_an_earlier_version_is_no_network_of_others(
+    in_use: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, bridge: str, others: int
+) -> None:
+    """It stays in the folder that containerd no longer reads."""
+    written = {"name": name, "plugins": [{"type": "bridge", "bridge": bridge}, {"type": "portmap"}]}
+    (tmp_path / "10-containerd-net.conflist").write_text(json.dumps(written))
+    monkeypatch.setattr(in_use, "CNI_FOLDER", str(tmp_path))
+    assert len(in_use.cni_files()) == others

@@ -140,6 +140,42 @@ def test_an_api_is_ready_unready_or_silent(kubeadm: Any, answers: str) -> None:
     assert kubeadm.asked_whether_ready("http://127.0.0.1:1/readyz") == (False, "")
 
 
+@pytest.fixture
+def kubelet(kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The first control plane; its kubelet runs with settings "old", and `member.renders` is what kubeadm renders."""
+    monkeypatch.setattr(kubeadm, "KUBELET_DIR", str(tmp_path / "kubelet"))
+    (tmp_path / "kubelet").mkdir()
+    (tmp_path / "kubelet" / "config.yaml").write_text("old")
+    member: Any = kubeadm.Member(SimpleNamespace(run_command_environ_update={}))
+    member.active, member.renders, member.started = "active", "old", 0
+    monkeypatch.setattr(kubeadm, "unit_state", lambda _unit: {"ActiveState": member.active})
+
+    def run(*words: str) -> str:
+        dry = member.module.run_command_environ_update.get("KUBEADM_INIT_DRYRUN_DIR")
+        assert ("--dry-run" in words) is bool(dry)
+        (Path(dry or tmp_path / "kubelet") / "config.yaml").write_text(member.renders)
+        member.started += not dry
+        return ""
+
+    member.kubeadm = run
+    return member
+
+
+def test_the_kubelet_of_the_first_control_plane_is_left_alone_where_nothing_changes(kubelet: Any) -> None:
+    """kubeadm stops and starts it whenever it renders its settings."""
+    kubelet.start_kubelet(stale=False)
+    assert (kubelet.started, kubelet.actions) == (0, [])
+
+
+@pytest.mark.parametrize(
+    ("renders", "stale", "active"), [("new", False, "active"), ("old", True, "active"), ("old", False, "failed")]
+)
+def test_it_is_started_with_other_settings(kubelet: Any, renders: str, stale: bool, active: str) -> None:
+    kubelet.renders, kubelet.active = renders, active
+    kubelet.start_kubelet(stale=stale)
+    assert (kubelet.started, kubelet.actions) == (1, ["restarted the kubelet"])
+
+
 class Stopped(Exception):  # noqa: N818 - ends a module, is no error of the test's
     """fail_json was called."""
 

@@ -6,15 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-plain = st.recursive(
-    st.booleans() | st.integers() | st.text(max_size=4),
-    lambda inner: st.dictionaries(st.sampled_from("abcd"), inner, max_size=3),
-    max_leaves=8,
-)
-objects = st.dictionaries(st.sampled_from("abcd"), plain, max_size=4)
 
 
 def test_file_that_is_as_recorded_has_not_drifted(managed: Any, tmp_path: Path) -> None:
@@ -84,37 +75,6 @@ def test_missing_unit_and_package_are_named(managed: Any) -> None:
     assert found[1] == "package pai-no-such-package is not installed"
 
 
-def test_lists_are_united_and_name_value_words_replaced(managed: Any) -> None:
-    admin = {"exec-opts": ["native.cgroupdriver=cgroupfs", "isolation=x"], "dns": ["10.0.0.2"], "debug": True}
-    merged = managed.merge(admin, {"exec-opts": ["native.cgroupdriver=systemd"], "dns": ["10.0.0.3"]})
-    assert merged == {
-        "exec-opts": ["isolation=x", "native.cgroupdriver=systemd"],
-        "dns": ["10.0.0.2", "10.0.0.3"],
-        "debug": True,
-    }
-
-
-def test_merging_what_is_there_keeps_the_admins_order(managed: Any) -> None:
-    admin = {"dns": ["b", "a"]}
-    assert managed.merge(admin, {"dns": ["a"]}) == admin
-
-
-@given(base=objects, patch=objects)
-def test_merging_twice_is_merging_once(base: dict[str, Any], patch: dict[str, Any], managed: Any) -> None:
-    once = managed.merge(base, patch)
-    assert managed.merge(once, patch) == once
-
-
-@given(base=objects, patch=objects)
-def test_what_was_merged_is_there_and_can_be_taken_out(
-    base: dict[str, Any], patch: dict[str, Any], managed: Any
-) -> None:
-    disjoint = {key: value for key, value in base.items() if key not in patch}
-    merged = managed.merge(disjoint, patch)
-    assert all(merged[key] == value for key, value in patch.items())
-    assert managed.subtract(merged, patch) == disjoint
-
-
 def test_sysctl_names_with_interfaces(managed: Any) -> None:
     assert managed.sysctl_path("net.ipv4.conf.eth0/100.rp_filter") == "/proc/sys/net/ipv4/conf/eth0.100/rp_filter"
 
@@ -139,6 +99,21 @@ def test_readers_of_what_has_drifted(managed: Any, tmp_path: Path) -> None:
     ]
     Path(path).write_text("{}")
     assert [item for item, _problem in managed.drifted(expected[:1])] == expected[:1]
+
+
+def test_readers_are_also_what_no_unit_of_the_role_stands_for(managed: Any) -> None:
+    """Another version of the role may write any of its files and objects: their readers are named before it does."""
+    expected = [
+        {"kind": "file", "path": "/etc/kubernetes/manifests/etcd.yaml", "restarts": "the static pod etcd"},
+        {"kind": "file", "path": "/var/lib/kubelet/config.yaml", "restarts": "kubelet.service"},
+        {"kind": "file", "path": "/var/lib/kubelet/kubeadm-flags.env", "restarts": "kubelet.service"},
+        {"kind": "object", "namespace": "kube-flannel", "name": "daemonset/kube-flannel", "version": "1"},
+        {"kind": "object", "namespace": "kube-flannel", "name": "configmap/kube-flannel", "version": "1"},
+        {"kind": "object", "namespace": "kube-system", "name": "deployment/metrics-server", "version": "1"},
+    ]
+    pods = ["the pods of daemonset/kube-flannel", "the pods of deployment/metrics-server"]
+    assert managed.readers(expected) == ["the static pod etcd", "kubelet.service", *pods]
+    assert managed.readers(expected, {"/var/lib/kubelet/config.yaml"}) == ["kubelet.service"]
 
 
 def test_what_must_be_there_may_also_have_to_hold_something(managed: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Units that are started, reloaded and restarted, with a stand-in systemctl that keeps its units in files."""
+"""Units that are started and restarted, with a stand-in systemctl that keeps its units in files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ModuleFailedError, Run
+from .conftest import Run
 
 STAND_IN_SYSTEMCTL = """#!/usr/bin/env python3
 import json, os, sys
@@ -83,7 +83,7 @@ def young(tmp_path: Path) -> str:
 
 
 def test_a_unit_that_is_as_it_should_be_is_left_alone(systemd: Systemd, run_module: Run) -> None:
-    assert not run_module("pai_service", units=[unit(), unit(reload_only=True)])["changed"]
+    assert not run_module("pai_service", units=[unit()])["changed"]
     assert systemd.calls == []
 
 
@@ -105,43 +105,9 @@ def test_systemd_reads_its_units_again_before_the_restart(systemd: Systemd, run_
     assert systemd.calls.index("daemon-reload") < systemd.calls.index("restart x.service")
 
 
-def test_a_reload_restarts_nothing_and_is_not_recorded(systemd: Systemd, run_module: Run, young: str) -> None:
-    words = unit(restart_if_newer=[young], reload_only=True, reload_check="echo true", reload_output="^true$")
-    result = run_module("pai_service", units=[words])
-    assert (result["actions"], result["managed"]) == (["reloaded x.service"], [])
-    assert [call for call in systemd.calls if "re" in call and "failed" not in call] == ["reload x.service"]
-
-
-def test_a_unit_that_does_not_run_is_not_reloaded(systemd: Systemd, run_module: Run, young: str) -> None:
-    systemd.has(ActiveState="inactive")
-    assert not run_module("pai_service", units=[unit(restart_if_newer=[young], reload_only=True)])["changed"]
-
-
-@pytest.mark.parametrize("fails", ["", "reload x.service"])
-def test_a_reload_that_does_not_take_effect_fails_the_task(
-    systemd: Systemd, run_module: Run, young: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
-) -> None:
-    """With Docker: containers would be stopped by a restart of it or of containerd before live-restore is on."""
-    monkeypatch.setenv("STAND_IN_FAILS", fails)
-    old = tmp_path / "old"
-    old.write_text("old")
-    words = unit(
-        restart_if_newer=[young],
-        reload_only=True,
-        reload_check="echo true" if fails else "echo false",
-        reload_output="^true$",
-    )
-    with pytest.raises(ModuleFailedError) as failed:
-        run_module("pai_service", units=[words], rollback={young: str(old)}, timeout=0)
-    assert "was not restarted; restored" in failed.value.result["msg"]
-    assert "restart x.service" not in systemd.calls
-    assert Path(young).read_text() == "old"
-
-
 def test_check_mode_says_it_and_does_nothing(systemd: Systemd, run_module: Run, young: str) -> None:
-    words = [unit(restart_if_newer=[young], reload_only=True), unit(restart_if_newer=[young])]
-    result = run_module("pai_service", check=True, units=words)
-    assert result["actions"] == ["reloaded x.service", "restarted x.service"]
+    result = run_module("pai_service", check=True, units=[unit(restart_if_newer=[young])])
+    assert result["actions"] == ["restarted x.service"]
     assert systemd.calls == []
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.model import ComponentSet
+from pai_install.parts.base import hosts
 from pai_install.parts.part import RoleVariables
 from pai_install.parts.registry import ADDONS, PARTS, make_context, needed_components, part_named
 from pai_install.plan.inventory import build_inventory
@@ -100,20 +101,9 @@ def test_groups(inventory: Inventory) -> None:
     }
 
 
-RUNTIME_REGISTRIES = ("docker_mirrors", "registry_hosts", "insecure_registries")
-
-
-def test_mirrors_reach_docker_and_containerd(make_site: Callable[..., Site], components: ComponentSet) -> None:
-    text = (
-        "openpai_docker_registry_mirrors: [https://m.example]\nopenpai_docker_insecure_registries: [r.example:5000]\n"
-    )
-    site = make_site(config=CONFIG + text)
-    inventory = build_inventory(make_context(site, components, Path("/s")), {})
-    runtime = {name: value(inventory, "worker1", f"container_runtime_{name}") for name in RUNTIME_REGISTRIES}
-    assert runtime["docker_mirrors"] == ["https://m.example"]
-    assert runtime["registry_hosts"]["docker.io"] == ["https://m.example"]
-    assert runtime["registry_hosts"]["r.example:5000"] == ["http://r.example:5000"]
-    assert runtime["insecure_registries"] == ["r.example:5000", "registry.pai.internal:5080"]
+def test_the_stores_registry_is_the_runtimes(inventory: Inventory) -> None:
+    assert value(inventory, "worker1", "container_runtime_insecure_registries") == ["registry.pai.internal:5080"]
+    assert list(value(inventory, "worker1", "container_runtime_registry_hosts")) == ["registry.pai.internal"]
 
 
 def test_proxy_spares_the_cluster_itself(make_site: Callable[..., Site], components: ComponentSet) -> None:
@@ -334,3 +324,17 @@ def test_without_the_device_plugin_its_label_and_its_role_are_gone(
         inventory = build_inventory(make_context(site, components, Path("/s")), {})
         parts = {name for host in inventory.host_vars for name in value(inventory, host, "pai_settings")}
         assert not parts & {"addon.device_plugin", "node_labels"}
+
+
+def test_machines_know_the_cache_by_name_where_there_is_one(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    cache = CONFIG + "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
+    context = make_context(make_site(config=cache), components, Path("/s"))
+    assert hosts(context, context.site.machine("worker1"))["10.0.0.1"] == (
+        "master",
+        "registry.pai.internal",
+        "docker-cache.pai.internal",
+    )
+    without = make_context(make_site(), components, Path("/s"))
+    assert hosts(without, without.site.machine("worker1"))["10.0.0.1"] == ("master", "registry.pai.internal")

@@ -58,7 +58,7 @@ READERS = ("containerd.service", "docker.service")
     [
         (("log_max_size",), ("restarts docker.service",)),
         (("registry_hosts",), ()),
-        (("registry_hosts", "insecure_registries"), ("restarts docker.service",)),
+        (("registry_hosts", "insecure_registries"), ()),
         (("sandbox_image",), ("restarts containerd.service",)),
         (("proxy",), ("restarts containerd.service", "restarts docker.service")),
         (("log_max_size", "artifacts"), ("restarts docker.service", "may restart containerd.service")),
@@ -101,6 +101,31 @@ def test_one_container_is_spoken_of_as_one() -> None:
 def test_no_remark_where_docker_is_left_alone() -> None:
     assert impact((), ("restarts chrony.service",), {}, BUSY) == ()
     assert impact((), ("restarts docker.service",), {}, Observed(hostname="one")) == ()
+
+
+def test_pods_that_had_gpus_before_they_were_given_by_mounts_are_remarked_on() -> None:
+    """They keep them as long as they run; a container that starts again asks in a way that the runtime ignores now."""
+    nvidia = {"container_runtime_nvidia": True, "container_runtime_gpu_visible_to_all": False}
+    words = (
+        "pods with GPUs keep them until a container of theirs starts again: recreate them when this run has ended",
+        "pods that start before the add-ons are applied get no GPUs",
+    )
+    old = record()
+    assert impact(("container_runtime",), (), nvidia, old) == words
+    assert impact(("container_runtime",), (), {**nvidia, "container_runtime_nvidia": False}, old) == ()
+    assert impact(("container_runtime",), (), {**nvidia, "container_runtime_gpu_visible_to_all": True}, old) == ()
+    assert impact(("base",), (), nvidia, old) == ()
+    told = {"container_runtime_gpu_visible_to_all": "1"}
+    for seen in (
+        Observed(hostname="new"),
+        record().model_copy(update={"roles": {"container_runtime": RoleRecord(settings=told)}}),
+    ):
+        assert impact(("container_runtime",), (), nvidia, seen) == ()
+
+
+def test_systemd_has_no_part_in_pods_of_an_add_on() -> None:
+    seen = Observed.model_validate({"hostname": "one", "in_use": {"gpu_containers": 1}})
+    assert impact((), ("may restart the pods of daemonset/kube-flannel",), {}, seen) == ()
 
 
 def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> None:

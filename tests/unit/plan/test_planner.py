@@ -34,7 +34,7 @@ def names(plan: Plan) -> list[str]:
 
 def test_bare_machines_get_every_phase_in_order(site: Site, inventory: Inventory) -> None:
     plan = make_plan(site, inventory, bare(site))
-    assert names(plan) == [phase.name for phase in PHASES]
+    assert names(plan) == [phase.name for phase in PHASES if phase.name != "registries"]  # the site names none
     hosts = {phase.name: [step.host for step in phase.hosts] for phase in plan.steps}
     assert hosts["base"] == ["master", "worker1", "worker2"]
     assert hosts["components"] == ["master"]
@@ -77,6 +77,29 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
         "addons": [("master", ("the site no longer asks for addon.device_plugin",))],
     }
     assert make_plan(site, off, converged(off)).empty
+
+
+def test_changed_settings_of_add_ons_say_whose_they_are(site: Site, inventory: Inventory) -> None:
+    """Several of them have an image, and all are applied on one machine."""
+    seen = converged(inventory)
+    roles = dict(seen["master"].roles)
+    for name in ("addon.device_plugin", "addon.metrics_server"):
+        reads = (f"the pods of {name}",)
+        roles[name] = roles[name].model_copy(
+            update={"settings": {**roles[name].settings, "image": "0"}, "readers": reads}
+        )
+    seen["master"] = seen["master"].model_copy(update={"roles": roles})
+    (step,) = [
+        step for phase in make_plan(site, inventory, seen).steps if phase.name == "addons" for step in phase.hosts
+    ]
+    assert set(step.reasons) == {
+        "settings of addon.device_plugin changed: image",
+        "settings of addon.metrics_server changed: image",
+    }
+    assert set(step.effects) == {
+        "may restart the pods of addon.device_plugin",
+        "may restart the pods of addon.metrics_server",
+    }
 
 
 def test_newcomers_are_the_machines_where_no_role_was(site: Site, inventory: Inventory) -> None:

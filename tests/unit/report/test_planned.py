@@ -34,6 +34,12 @@ def test_text_names_restarts_below_the_reasons(kit: Any) -> None:
     )  # fmt: skip
 
 
+def test_what_is_said_of_a_machine_is_shown_where_nothing_restarts(kit: Any) -> None:
+    step = HostStep("a", ("new",), (), ("recreate pods with GPUs",))
+    plan = kit.plan(Step("runtime", "Install", (step,), Playbook("runtime.yml")))
+    assert plan_text(plan).endswith("   a: new\n      recreate pods with GPUs\n")
+
+
 def test_a_restart_that_the_saved_plan_did_not_name_is_a_move(kit: Any) -> None:
     saved = plan_data(kit.plan(kit.phase("base", "one")))
     step = HostStep("one", ("never installed",), ("restarts docker.service",), ("3 running containers",))

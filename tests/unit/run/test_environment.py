@@ -84,3 +84,24 @@ def test_without_components_it_is_said_what_is_known(site: Any, monkeypatch: pyt
     with pytest.raises(PaiError) as caught:
         environment.site_components(site, print)
     assert caught.value.details.startswith("timed out\nthe site itself is valid: 1 control plane")
+
+
+def test_the_cache_keeps_its_identity_from_run_to_run_and_only_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[object] = []
+    monkeypatch.setattr(environment, "site_components", lambda _site, _say: ComponentSet((), (), "1.36.3"))
+    monkeypatch.setattr("pai_install.parts.registry.make_context", lambda *values: given.append(values[3]))
+    monkeypatch.setattr("pai_install.plan.inventory.build_inventory", lambda *_: None)
+    folder = write_site(tmp_path / "cached")
+    state = state_of(folder)
+    ProductEnvironment().inventory(load_site(folder).site, state, print)
+    assert given == [None]
+    assert not state.registry.exists()
+    cache = "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
+    (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + cache)
+    for _ in range(2):
+        ProductEnvironment().inventory(load_site(folder).site, state, print)
+    assert given[1] is not None
+    assert given[1] == given[2]
+    assert state.registry.stat().st_mode & 0o777 == 0o600

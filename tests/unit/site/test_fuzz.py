@@ -9,9 +9,11 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,7 +21,9 @@ from pai_install.errors import PaiError
 from pai_install.site.annotate import annotate
 from pai_install.site.load import SiteReading, read_site
 from pai_install.site.migrate import migrate
-from pai_install.site.problem import text_lines
+from pai_install.site.migrate.account import AccountLine
+from pai_install.site.problem import YamlPath, dotted, text_lines
+from pai_install.site.reader import read_document
 from pai_install.site.summary import headline, machine_table, meanings, site_json
 from tests.unit.site.sites import CONFIG, LAYOUT, write_site
 
@@ -144,11 +148,38 @@ def test_a_wrong_value_of_a_section_is_told_at_its_own_line(leaf: int, value: st
     assert all(abs(problem.line - 1 - leaf) <= 4 for problem in problems), problems
 
 
+Files = dict[str, bytes]
 OLD = REPOSITORY / "tests" / "golden" / "site" / "migrate"
-OLD_SEEDS = {
-    name: [path.read_bytes() for path in sorted(OLD.glob(f"*/old/{name}"))]
-    for name in ("layout.yaml", "cluster-configuration.yaml", "master.csv", "worker.csv", "config")
-}
+OLD_SITES: list[Files] = [
+    *({path.name: path.read_bytes() for path in sorted(folder.iterdir())} for folder in sorted(OLD.glob("*/old"))),
+    {"quick-start.yaml": b"machines:\n  - 10.0.0.1\n  - 10.0.0.2\nssh-username: pai\nssh-password: pw\n"},
+]
+# what may lie beside an old site: files of other versions, of the current form, and those under wrong names
+STRAYS = [
+    *(item for site in OLD_SITES for item in site.items()),
+    *((name, seed) for name, seeds in SEEDS.items() for seed in seeds),
+    ("layout.yml", OLD_SITES[0]["layout.yaml"]),
+    ("services-configuration.yml", b"grafana: {port: 1}\n"),
+    ("k8s-role-definition.yaml", b"x"),
+    ("x.template", b"\xff"),
+]
+
+
+def _old_site(site: Files, strays: list[tuple[str, bytes]], changes: list[tuple[int, Mutation]]) -> Files:
+    files = {**dict(strays), **site}
+    names = sorted(files)
+    for number, change in changes:
+        name = names[number % len(names)]
+        files[name] = change(files[name])
+    return files
+
+
+old_sites = st.builds(
+    _old_site,
+    st.sampled_from(OLD_SITES),
+    st.lists(st.sampled_from(STRAYS), max_size=2),
+    st.lists(st.tuples(st.integers(0, 9), mutations), max_size=4),
+)
 
 
 @settings(
@@ -157,24 +188,42 @@ OLD_SEEDS = {
     suppress_health_check=list(HealthCheck),
     database=None,
 )
-@given(data=st.data())
-def test_any_old_site_is_migrated_or_refused(data: st.DataObject) -> None:
-    kinds = [["layout.yaml"], ["cluster-configuration.yaml"], ["master.csv", "worker.csv", "config"]]
-    names = data.draw(st.sampled_from(kinds))
+@given(files=old_sites)
+def test_any_old_site_is_migrated_or_refused(files: Files) -> None:
     with tempfile.TemporaryDirectory() as folder:
         old, new = Path(folder) / "old", Path(folder) / "new"
         old.mkdir()
-        for name in names:
-            seed = data.draw(st.sampled_from(OLD_SEEDS[name]))
-            for change in data.draw(st.lists(mutations, max_size=4)):
-                seed = change(seed)
-            (old / name).write_bytes(seed)
+        for name, content in files.items():
+            (old / name).write_bytes(content)
         try:
-            migrate(old, new)
+            done = migrate(old, new)
         except PaiError:
             assert not new.exists()
-        else:
-            _check(new)
+            return
+        _check(new)
+        _accounts_for_all(old, files, done.account)
+
+
+def _accounts_for_all(old: Path, files: Files, account: Iterable[AccountLine]) -> None:
+    """Every file is in the account, and of a YAML file that has no problem every leaf once, as PyYAML finds them."""
+    told = Counter((entry.file, entry.path) for entry in account)
+    for name, content in files.items():
+        assert told[name, ""] == 1
+        own = Counter({path: count for (file, path), count in told.items() if file == name and path})
+        if own and not name.endswith(".csv") and not read_document(old / name).problems:
+            node = yaml.compose(content.decode("utf-8-sig"), Loader=yaml.SafeLoader)
+            assert node is not None
+            assert own == Counter(dotted(leaf) for leaf in _leaves(node))
+
+
+def _leaves(node: yaml.Node, path: YamlPath = ()) -> list[YamlPath]:
+    inner: list[tuple[str | int, yaml.Node]] = []
+    if isinstance(node, yaml.MappingNode):
+        inner = [(key.value, value) for key, value in node.value]
+    elif isinstance(node, yaml.SequenceNode):
+        inner = list(enumerate(node.value))
+    below = [leaf for key, value in inner for leaf in _leaves(value, (*path, key))]
+    return below or ([path] if path else [])
 
 
 def _check(directory: Path) -> SiteReading:

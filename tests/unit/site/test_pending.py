@@ -30,8 +30,6 @@ def test_plain_site_is_done_in_full(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("config", "entry", "words"),
     [
-        ("enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n", "", "the Docker cache"),
-        ("docker_registry_username: x\ndocker_registry_password: y\n", "", "docker_registry_username"),
         ("docker_iptables_enabled: false\n", "", "docker_iptables_enabled"),
         ("docker_image_tag: v1.8.0\n", "", "HiveD"),
     ],

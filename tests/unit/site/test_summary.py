@@ -36,7 +36,7 @@ def said(directory: Path, config: str = "", layout: str = LAYOUT) -> dict[str, t
         (
             "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n",
             "Docker cache",
-            "https://registry-1.docker.io kept in filesystem /var/lib/registry",
+            "docker.io kept in filesystem /var/lib/registry",
         ),
         ("openpai_docker_registry_mirrors: [https://a]\n", "registry mirrors", "https://a"),
         ("docker_image_tag: v1.8.0\n", "OpenPAI site", "v1.8.0"),
@@ -74,3 +74,21 @@ def test_the_json_form_holds_no_secret(tmp_path: Path) -> None:
     assert "pl4nted" not in text
     assert site_json(site)["settings"]["http_proxy"]["value"] == "http://********@proxy:3128"
     assert site_json(site)["machines"][0]["ssh"]["password"] is True
+
+
+def test_registries_of_the_section_are_said(tmp_path: Path) -> None:
+    services = """\
+registry:
+  air-gapped: true
+  upstreams:
+    - {name: quay.io}
+    - {name: ghcr.io, mirror: "https://harbor.example.com"}
+  logins: [{registry: nvcr.io, username: a, password: {env: PAI_NOT_SET}}]
+"""
+    config = CONFIG + "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
+    site = load_site(write_site(tmp_path, config=config, services=services)).site
+    found = {meaning.topic: meaning.value for meaning in meanings(site)}
+    assert found["Docker cache"] == "docker.io, quay.io kept in filesystem /var/lib/registry"
+    assert found["own mirrors"] == "ghcr.io at https://harbor.example.com"
+    assert found["logged in at"] == "nvcr.io"
+    assert "air-gapped" in found

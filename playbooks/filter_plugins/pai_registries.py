@@ -1,0 +1,119 @@
+"""Filters for the clients of registries: files for pai_files, made of data, so that no text is pasted together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import tomlkit
+
+HOSTS_FOLDER = "/etc/containerd/certs.d"
+AUTHORITIES = "/etc/pai-install/registry"
+BUNDLE = f"{AUTHORITIES}/ca.pem"
+# containerd's own time limit is 30 s, for each layer of an image again
+DIAL_TIMEOUT = "5s"
+# The kubelet looks into its own folder first, and keeps what it read for up to five minutes; Docker's client reads its
+# file for every pull. Neither is restarted.
+LOGIN_FILES = ("/var/lib/kubelet/config.json", "/root/.docker/config.json")
+# the name under which Docker's client and the kubelet look for a login at Docker Hub
+DOCKER_HUB = {"docker.io": "https://index.docker.io/v1/"}
+
+
+def registry_files(upstreams: Sequence[Mapping[str, Any]], bundle: str) -> list[dict[str, Any]]:
+    """hosts.toml of each registry, and the authorities (PEM) that they name. All of it is read for every pull.
+
+    upstreams: as in the role's variable of that name. bundle: PEM of the cache's authorities.
+    """
+    own = dict.fromkeys(text for upstream in upstreams for text in _authorities(upstream))
+    files = {BUNDLE: bundle} if bundle else {}
+    files |= {authority_path(text): text for text in own if text != "bundle"}
+    authorities = [{"path": path, "content": text, "mode": "0644", "live": True} for path, text in files.items()]
+    return [*authorities, *map(hosts_file, upstreams)]
+
+
+def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
+    """The files of registries that need nothing but addresses: registry -> URLs to ask in its place, in order."""
+    asked = {name: [{"endpoint": url} for url in urls] for name, urls in hosts.items()}
+    return [hosts_file({"name": name, "endpoints": endpoints}) for name, endpoints in asked.items()]
+
+
+def _authorities(upstream: Mapping[str, Any]) -> Iterator[str]:
+    words = [upstream.get("ca"), *(endpoint.get("ca") for endpoint in upstream.get("endpoints", ()))]
+    yield from (str(word) for word in words if word)
+
+
+def authority_path(text: str) -> str:
+    """Where an authority is on a machine; text: "bundle" or PEM."""
+    if text == "bundle":
+        return BUNDLE
+    return f"{AUTHORITIES}/ca-{hashlib.sha256(text.encode()).hexdigest()[:16]}.pem"
+
+
+def hosts_file(upstream: Mapping[str, Any]) -> dict[str, Any]:
+    """The file of one registry. One that may hold a login is for root alone."""
+    endpoints = upstream.get("endpoints", ())
+    secret = any(endpoint.get("auth_token") for endpoint in endpoints)
+    return {
+        "path": f"{HOSTS_FOLDER}/{upstream['name']}/hosts.toml",
+        "content": hosts_toml(upstream),
+        "mode": "0600" if secret else "0644",
+        "secret": secret,
+        "backup": True,
+        "live": True,
+    }
+
+
+def hosts_toml(upstream: Mapping[str, Any]) -> str:
+    """What containerd asks for images of a registry: each `host` in order, then `server`, which the keys of the file
+    itself describe; without `server` it would be the registry of that name.
+
+    So where the registry itself must not be asked, the last endpoint is the server.
+    """
+    endpoints = list(upstream.get("endpoints", ()))
+    document: dict[str, Any] = {}
+    if upstream.get("server") and (upstream.get("fallback", True) or not endpoints):
+        own = {"ca": [authority_path(upstream["ca"])]} if upstream.get("ca") else {}
+        document = {"server": upstream["server"], **own}
+    elif endpoints and not upstream.get("fallback", True):
+        last = endpoints.pop()
+        document = {"server": last["endpoint"], **_host(last)}
+    wait = {"dial_timeout": DIAL_TIMEOUT} if document else {}
+    hosts = {entry["endpoint"]: {**_host(entry), **wait} for entry in endpoints}
+    return tomlkit.dumps({**document, **({"host": hosts} if hosts else {})})
+
+
+def _host(endpoint: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of one host. One that needs a path below /v2/, as Harbor's projects, names the whole of it."""
+    found: dict[str, Any] = {"capabilities": ["pull", "resolve"]}
+    if endpoint.get("ca"):
+        found["ca"] = [authority_path(endpoint["ca"])]
+    if "/v2/" in urlsplit(endpoint["endpoint"]).path.rstrip("/"):
+        found["override_path"] = True
+    if endpoint.get("auth_token"):
+        # containerd passes over a login in the URL
+        found["header"] = {"Authorization": f"Basic {endpoint['auth_token']}"}
+    return found
+
+
+def registry_logins(logins: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """The files with logins, merged: what people or other programs wrote there stays.
+
+    logins: registry, auth_token of each. Where there are none, those of before are taken out of files that are there.
+    """
+    auths = {DOCKER_HUB.get(login["registry"], login["registry"]): {"auth": login["auth_token"]} for login in logins}
+    shape = {"merge_json": {"auths": auths}, "secret": True, "live": True, "if_there": not auths}
+    return [{"path": path, **shape, "mode": "0600" if auths else ""} for path in LOGIN_FILES]
+
+
+class FilterModule:
+    """What Ansible asks for."""
+
+    def filters(self) -> dict[str, Any]:
+        """Filter name -> function."""
+        return {
+            "registry_files": registry_files,
+            "registry_hosts": registry_hosts,
+            "registry_logins": registry_logins,
+        }

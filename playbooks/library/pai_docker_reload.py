@@ -1,0 +1,155 @@
+#!/usr/bin/python
+"""Ansible module: a running dockerd uses what its configuration says, by a reload and never by a restart."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_docker_reload
+short_description: Reload Docker where it does not use what daemon.json says
+description:
+  - Compares live-restore, the mirrors and the insecure registries of a running dockerd (C(docker info)) with
+    C(/etc/docker/daemon.json), reloads the unit where they differ, and waits until they are the same.
+  - When they do not become the same, the task fails with the evidence; the files named in I(rollback) are restored.
+  - A Docker that does not run is left alone; so is a key that the file does not have.
+options:
+  exact:
+    description:
+      - Whether mirrors and insecure registries that the file does not name are a difference, too.
+      - Without it, only what is missing counts.
+    type: bool
+    default: true
+  rollback: {description: "File -> its old copy; an empty copy means the file was not there.", type: dict, default: {}}
+  timeout: {description: Seconds until the settings must be in use., type: int, default: 30}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Reload Docker
+  pai_docker_reload:
+    rollback: "{{ __files.backups }}"
+"""
+RETURN = r"""
+different: {description: What differed before., type: list, elements: str, returned: always}
+"""
+
+import ipaddress
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_machine import command
+from ansible.module_utils.pai_managed import unit_state
+from ansible.module_utils.pai_rollback import last_log_lines, roll_back
+from ansible.module_utils.pai_running import daemon_settings
+
+UNIT = "docker.service"
+INFO_S = 20.0
+# of the keys that SIGHUP applies (Daemon.Reload of moby, the same since Docker 1.12) those that we set. A reload that
+# fails is a line in dockerd's log: systemctl and the unit are none the wiser. Of a key that is not in the file it
+# keeps what it had, so such a key says nothing.
+LIVE_RESTORE, MIRRORS, INSECURE = "live-restore", "registry-mirrors", "insecure-registries"
+# dockerd adds these to any list
+LOOPBACK = frozenset({"::1/128", "127.0.0.0/8"})
+
+
+def registry(word: str) -> str:
+    """An insecure registry as dockerd keeps it: a network, or a host without scheme."""
+    word = word.split("://", 1)[-1]
+    try:
+        return str(ipaddress.ip_network(word, strict=False)) if "/" in word else word
+    except ValueError:
+        return word
+
+
+def mirror(word: str) -> str:
+    """A mirror as dockerd keeps it: it ends in a slash."""
+    return word.rstrip("/") + "/"
+
+
+def unlike(wanted: Sequence[str], used: Sequence[str], *, exact: bool) -> bool:
+    """Whether dockerd lacks a word, or, if exact, has others or another order."""
+    return list(wanted) != list(used) if exact else not set(wanted) <= set(used)
+
+
+def differences(file: Mapping[str, Any], info: Mapping[str, Any], *, exact: bool) -> list[str]:
+    """A sentence per setting that is another one in the daemon; file: daemon.json, info: `docker info`."""
+    registries = info.get("RegistryConfig") or {}
+    indexes = registries.get("IndexConfigs") or {}
+    found = []
+    if file.get(LIVE_RESTORE) and not info.get("LiveRestoreEnabled"):
+        found.append(f"{LIVE_RESTORE} is off")
+    if MIRRORS in file:
+        wanted, used = list(dict.fromkeys(map(mirror, file[MIRRORS]))), registries.get("Mirrors") or []
+        if unlike(wanted, used, exact=exact):
+            found.append(f"{MIRRORS} are {', '.join(used) or 'none'} instead of {', '.join(wanted) or 'none'}")
+    if INSECURE in file:
+        hosts = [name for name, index in indexes.items() if not index.get("Secure")]
+        seen = {*hosts, *(registries.get("InsecureRegistryCIDRs") or [])} - LOOPBACK
+        named = set(map(registry, file[INSECURE])) - LOOPBACK
+        if unlike(sorted(named), sorted(seen), exact=exact):
+            found.append(
+                f"{INSECURE} are {', '.join(sorted(seen)) or 'none'} instead of {', '.join(sorted(named)) or 'none'}"
+            )
+    return found
+
+
+class Docker:
+    """The daemon of this machine."""
+
+    def __init__(self, module: AnsibleModule) -> None:
+        self.module = module
+
+    def differences(self) -> list[str]:
+        """What it does not use of its file; one sentence where it does not answer."""
+        status, out = command(["docker", "info", "--format", "{{json .}}"], timeout_s=INFO_S)
+        try:
+            info = json.loads(out) if status == 0 else None
+        except ValueError:
+            info = None
+        if not isinstance(info, dict):
+            return [f"docker info does not answer: status {status}"]
+        return differences(daemon_settings(), info, exact=self.module.params["exact"])
+
+    def reload(self) -> None:
+        """Reloads it and waits; fails the task when something still differs once the time is up."""
+        status, out, err = self.module.run_command(["systemctl", "reload", UNIT])
+        left = self.left() if status == 0 else [(err or out).strip()]
+        if not left:
+            return
+        restored = roll_back(self.module.params["rollback"])
+        if restored:
+            self.module.run_command(["systemctl", "reload", UNIT])
+        words = f"; restored {', '.join(restored)}" if restored else ""
+        self.module.fail_json(
+            msg=f"{UNIT} did not apply its new settings on reload, and was not restarted{words}",
+            evidence={"docker info": left, UNIT: last_log_lines(self.module, UNIT)},
+        )
+
+    def left(self) -> list[str]:
+        """What still differs once the time is up, or nothing as soon as nothing does."""
+        deadline = time.monotonic() + self.module.params["timeout"]
+        while (left := self.differences()) and time.monotonic() < deadline:
+            time.sleep(0.3)
+        return left
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "exact": {"type": "bool", "default": True},
+            "rollback": {"type": "dict", "default": {}},
+            "timeout": {"type": "int", "default": 30},
+        },
+        supports_check_mode=True,
+    )
+    docker = Docker(module)
+    different = docker.differences() if unit_state(UNIT).get("ActiveState") == "active" else []
+    if different and not module.check_mode:
+        docker.reload()
+    module.exit_json(changed=bool(different), different=different)
+
+
+if __name__ == "__main__":
+    main()

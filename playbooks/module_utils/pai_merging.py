@@ -1,0 +1,163 @@
+"""JSON objects that several write into: the admin, programs, roles of ours.
+
+What an owner merged into a file is kept on the machine: so a later call takes that out again and nothing else, and
+drift is seen in what is ours alone.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterable
+from typing import Any
+
+# what was merged may be a login: for root alone
+MERGED_DIR = "/var/lib/pai-install/merged"
+EMPTY: tuple[Any, ...] = ([], {})
+
+
+def merge(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """`base` with `patch` in it: objects merged, lists united, other values replaced."""
+    merged = dict(base)
+    for key, value in patch.items():
+        old = merged.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            merged[key] = merge(old, value)
+        elif isinstance(old, list) and isinstance(value, list):
+            named = {_name(word) for word in value} - {None}
+            merged[key] = [word for word in old if word not in value and _name(word) not in named] + value
+            if all(word in old for word in value) and len(merged[key]) == len(old):
+                merged[key] = old  # the same words: the admin's order stays
+        else:
+            merged[key] = value
+    return merged
+
+
+def subtract(base: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """`base` without what `patch` put there; a value that was changed since stays."""
+    left = {}
+    for key, value in base.items():
+        if key not in patch:
+            left[key] = value
+        elif isinstance(value, dict) and isinstance(patch[key], dict):
+            rest = subtract(value, patch[key])
+            if rest:
+                left[key] = rest
+        elif isinstance(value, list) and isinstance(patch[key], list):
+            rest_words = [word for word in value if word not in patch[key]]
+            if rest_words:
+                left[key] = rest_words
+        elif value != patch[key]:
+            left[key] = value
+    return left
+
+
+def _name(word: Any) -> Any:
+    """The name in a `name=value` word, else None."""
+    return word.split("=", 1)[0] if isinstance(word, str) and "=" in word else None
+
+
+def merged(path: str, owner: str, current: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """`current`, the object in a file, with `patch` in it and without what the owner merged before and names no more.
+
+    What another owner names too stays. An empty list or object puts no key there; it keeps the key, empty, where the
+    last of the owner's words is taken out of it: a daemon that is reloaded keeps what it had of a key that is missing.
+    """
+    gone = subtract(kept_patch(path, owner), patch)
+    for other in _patches_of_others(path, owner):
+        gone = subtract(gone, other)
+    wanted = merge(subtract(current, gone), patch)
+    return {key: value for key, value in wanted.items() if value not in EMPTY or key in current}
+
+
+def merged_text(path: str, owner: str, old: str | None, patch: dict[str, Any]) -> str:
+    """The file's text with `patch` in it; the same text when it already holds all of it.
+
+    Raises ValueError when the file is not a JSON object.
+    """
+    current = json.loads(old) if old and old.strip() else {}
+    if not isinstance(current, dict):
+        raise ValueError("it is not a JSON object")  # noqa: TRY004 - as for text that is no JSON
+    wanted = merged(path, owner, current, patch)
+    if old and wanted == current:
+        return old
+    # a diff shows what changes, and no line that only moved or was indented in another way
+    text = json.dumps(in_order_of(current, wanted), indent=indentation(old or ""), ensure_ascii=False)
+    return text + "\n"
+
+
+def in_order_of(model: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
+    """`value` with the keys that `model` has in its order, and the others after them."""
+    keys = [*(key for key in model if key in value), *(key for key in value if key not in model)]
+    pairs = ((key, value[key], model.get(key)) for key in keys)
+    return {
+        key: in_order_of(old, new) if isinstance(old, dict) and isinstance(new, dict) else new
+        for key, new, old in pairs
+    }
+
+
+def indentation(text: str) -> str:
+    """The space before the first key of a JSON text; four blanks where it has no line of its own."""
+    found = re.search(r'^([ \t]+)"', text, re.MULTILINE)
+    return found.group(1) if found else "    "
+
+
+def merged_problem(item: dict[str, Any]) -> str:
+    """A sentence where what an owner merged into a file is no longer there; empty where it is.
+
+    item: path, owner, sha256 (of the keys that are not live, see digest_of_rest; empty: they do not matter), live_keys.
+    """
+    current = read_object(item["path"])
+    if current is None:
+        return f"{item['path']} is no JSON object"
+    keys = item["live_keys"]
+    patch = kept_patch(item["path"], item["owner"])
+    wanted = {key: value for key, value in patch.items() if value not in EMPTY and (key in keys or not item["sha256"])}
+    same = not item["sha256"] or digest_of_rest(current, keys) == item["sha256"]
+    return "" if same and merge(current, wanted) == current else f"{item['path']} was changed by hand"
+
+
+def digest_of_rest(value: dict[str, Any], live_keys: Iterable[str]) -> str:
+    """A digest of an object without some of its keys; their order and the file's format make no difference."""
+    rest = {key: entry for key, entry in value.items() if key not in live_keys}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def read_object(path: str) -> dict[str, Any] | None:
+    """The JSON object in a file; None where there is no such thing."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as handle:
+            found = json.load(handle)
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def patch_path(path: str, owner: str = "") -> str:
+    """Where the patch that an owner last merged into a file is kept."""
+    name = hashlib.sha256(path.encode()).hexdigest()[:16]
+    return os.path.join(MERGED_DIR, f"{name}.{owner}.json" if owner else f"{name}.json")
+
+
+def kept_patch(path: str, owner: str) -> dict[str, Any]:
+    """What an owner last merged into a file; empty when that is not known."""
+    return read_object(patch_path(path, owner)) or {}
+
+
+def keep_patch(path: str, owner: str, patch: dict[str, Any]) -> None:
+    """Remembers what was merged, so that a later run can take it out again."""
+    os.makedirs(MERGED_DIR, mode=0o700, exist_ok=True)
+    temporary = patch_path(path, owner) + ".new"
+    with open(temporary, "w", encoding="utf-8") as handle:
+        json.dump(patch, handle)
+    os.chmod(temporary, 0o600)
+    os.replace(temporary, patch_path(path, owner))
+
+
+def _patches_of_others(path: str, owner: str) -> list[dict[str, Any]]:
+    own = patch_path(path, owner)
+    paths = glob.glob(glob.escape(patch_path(path)[: -len(".json")]) + "*.json")
+    return [read_object(found) or {} for found in sorted(paths) if found != own]

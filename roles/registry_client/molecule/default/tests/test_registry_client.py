@@ -1,0 +1,43 @@
+"""Registries of the site beside those of the admin, in use without a restart of anything."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from testinfra.host import Host
+
+MIRRORS = ["https://of-the-admin.example/", "https://mirror.example/"]
+
+
+def registries(host: Host) -> dict[str, Any]:
+    """What the daemon uses."""
+    found: dict[str, Any] = json.loads(host.check_output("docker info --format '{{json .RegistryConfig}}'"))
+    return found
+
+
+def test_docker_uses_both_mirrors_and_all_insecure_registries(host: Host) -> None:
+    used = registries(host)
+    assert used["Mirrors"] == MIRRORS
+    insecure = {name for name, index in used["IndexConfigs"].items() if not index["Secure"]}
+    assert insecure == {"plain.example:5000", "registry.pai.internal:5080"}
+
+
+def test_nothing_was_restarted_and_nothing_will_be(host: Host) -> None:
+    now = host.check_output("systemctl show --property=ActiveEnterTimestampMonotonic docker containerd")
+    assert now == host.file("/root/started").content_string.strip()
+    newer = 'find /etc/docker/daemon.json -newermt @$(date -d "$(systemctl show -P ActiveEnterTimestamp docker)" +%s)'
+    assert host.check_output(newer) == "", "a restart for it would come with the next change of Docker"
+
+
+def test_containerd_reads_its_files_and_the_admins_lies_beside_them(host: Host) -> None:
+    folder = "/etc/containerd/certs.d"
+    assert "https://mirror.example" in host.file(f"{folder}/docker.io/hosts.toml").content_string
+    assert 'server = "http://plain.example:5000"' in host.file(f"{folder}/plain.example:5000/hosts.toml").content_string
+    assert "of-the-admin" in host.check_output(f"cat {folder}/docker.io/hosts.toml.*.pai-backup")
+
+
+def test_login_of_the_admin_stays(host: Host) -> None:
+    config = json.loads(host.file("/root/.docker/config.json").content_string)
+    assert config["auths"]["of-the-admin.example"] == {"auth": "eDp5"}
+    assert config["psFormat"] == "table"
