@@ -14,8 +14,7 @@ from pai_install.parts.container_runtime import proxy_of
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
 from pai_install.registry.compile import registries_of, wants_cache
-from pai_install.registry.model import Cache
-from pai_install.registry.model import Upstream as Registry
+from pai_install.registry.model import Cache, Upstream
 from pai_install.site import Machine, Site
 
 FRONT_PORT = 5000
@@ -29,7 +28,7 @@ class _Value(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-class Upstream(_Value):
+class CachedRegistry(_Value):
     """One cached registry. port, debug_port: of its process, on the pod's loopback."""
 
     name: str
@@ -41,7 +40,7 @@ class Upstream(_Value):
     debug_port: int
 
 
-class User(_Value):
+class CacheUser(_Value):
     """An account of the admin's."""
 
     name: str
@@ -68,14 +67,14 @@ class DockerCacheVariables(RoleVariables):
     folder: str
     azure: dict[str, str]
     ttl: str
-    upstreams: tuple[Upstream, ...]
-    users: tuple[User, ...]
+    upstreams: tuple[CachedRegistry, ...]
+    users: tuple[CacheUser, ...]
     logins: tuple[MachineAccount, ...]
     private_key: str
     proxy: dict[str, str]
 
 
-class DockerCache(Part):
+class CacheConfiguration(Part):
     """The first control plane, where the site wants a cache."""
 
     name = "docker_cache"
@@ -146,7 +145,7 @@ def cache_values(context: Context) -> dict[str, Any]:
     }
 
 
-def _digest(cache: Cache, upstreams: list[Upstream], proxy: dict[str, str]) -> str:
+def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str]) -> str:
     """Of what a registry reads when it starts. Logins at upstreams are not: it asks for them when it needs them."""
     read = {
         "form": FORM,
@@ -167,8 +166,8 @@ def _azure(cache: Cache) -> dict[str, str]:
     return {"account": azure.account, "access_key": key, "container": azure.container, "endpoint": azure.endpoint}
 
 
-def _upstream(number: int, upstream: Registry) -> Upstream:
-    return Upstream(
+def _upstream(number: int, upstream: Upstream) -> CachedRegistry:
+    return CachedRegistry(
         name=upstream.name,
         url=upstream.url,
         username=upstream.username,
@@ -179,12 +178,12 @@ def _upstream(number: int, upstream: Registry) -> Upstream:
     )
 
 
-def _user(line: str) -> User:
+def _user(line: str) -> CacheUser:
     name, _, password_hash = line.partition(":")
-    return User(name=name, password_hash=password_hash)
+    return CacheUser(name=name, password_hash=password_hash)
 
 
-def _container(upstream: Upstream) -> str:
+def _container(upstream: CachedRegistry) -> str:
     """A name that Kubernetes takes, by the registry's; the port makes it the only one."""
     word = re.sub(r"[^a-z0-9]+", "-", upstream.name.lower()).strip("-")
     return f"{word[:50]}-{upstream.port}"

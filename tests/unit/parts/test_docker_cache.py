@@ -14,7 +14,7 @@ import pytest
 
 from pai_install.components.model import ComponentSet
 from pai_install.parts.compiled import COMPILED
-from pai_install.parts.docker_cache import DockerCache, cache_values
+from pai_install.parts.docker_cache import CacheConfiguration, cache_values
 from pai_install.parts.registry import images, make_context, needed_components, ports
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
@@ -44,7 +44,7 @@ def identity() -> Identity:
 def variables(site: Site, components: ComponentSet, own: Identity | None = None) -> dict[str, Any]:
     """The role's, on the first control plane."""
     context = make_context(site, components, Path("/s"), own or identity())
-    given = DockerCache().variables(context, context.leader)
+    given = CacheConfiguration().variables(context, context.leader)
     assert given is not None
     return given.variables()
 
@@ -64,7 +64,7 @@ def with_upstreams(site_of: MakeSite, folder: Path, *upstreams: str, config: str
 def test_nobody_gets_a_cache_who_does_not_want_one(make_site: MakeSite, components: ComponentSet) -> None:
     site = make_site()
     context = make_context(site, components, Path("/s"))
-    assert DockerCache().variables(context, context.leader) is None
+    assert CacheConfiguration().variables(context, context.leader) is None
     assert "haproxy" not in needed_components(site)
     assert 30500 not in {port.port for port in ports(site, context.leader)}
     wanted = build_inventory(context, {}).host_vars["master"]["cluster_addons_wanted"]
