@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Annotated
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SecretStr
 
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables, everywhere, restarts
+from pai_install.registry.model import Login, Upstream
 from pai_install.site import Machine, Site
 
 DOCKER_HUB = "docker.io"
@@ -70,16 +71,19 @@ class RegistryClient(Part):
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> RegistryClientVariables | None:
-        """The same on all machines; None where images come from the registries that they name."""
+        """The same on all machines; None where images come from the registries that they name, without a login."""
         del machine
-        site = context.site
-        upstreams = (*_hub(site), *_insecure(site))
-        if not upstreams:
+        upstreams, logins = _upstreams(context), tuple(map(_login, context.registries.logins))
+        if not (upstreams or logins):
             return None
+        cache = context.registries.cache
         return RegistryClientVariables(
             upstreams=upstreams,
-            docker_mirrors=_docker_mirrors(site),
-            insecure_registries=site.settings.openpai_docker_insecure_registries,
+            ca=context.identity.bundle if context.identity else "",
+            cache=cache.address if cache else "",
+            docker_mirrors=_docker_mirrors(context),
+            insecure_registries=context.site.settings.openpai_docker_insecure_registries,
+            logins=logins,
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
@@ -87,24 +91,73 @@ class RegistryClient(Part):
         return everywhere(site, machine)
 
 
-def _hub(site: Site) -> tuple[ClientUpstream, ...]:
-    mirrors = tuple(_endpoint(url) for url in site.settings.openpai_docker_registry_mirrors)
-    return (ClientUpstream(name=DOCKER_HUB, server=DOCKER_HUB_URL, endpoints=mirrors),) if mirrors else ()
+def _upstreams(context: Context) -> tuple[ClientUpstream, ...]:
+    """Those of the section registry, docker.io where it has mirrors, registries without TLS; each once."""
+    settings = context.site.settings
+    found = {upstream.name: _upstream(context, upstream) for upstream in context.registries.upstreams}
+    if settings.openpai_docker_registry_mirrors and DOCKER_HUB not in found:
+        found[DOCKER_HUB] = _upstream(context, Upstream(DOCKER_HUB, DOCKER_HUB_URL))
+    for name in settings.openpai_docker_insecure_registries:
+        found.setdefault(name, ClientUpstream(name=name, server=f"http://{name}"))
+    return tuple(found.values())
 
 
-def _docker_mirrors(site: Site) -> tuple[str, ...]:
-    """Docker refuses to start with a login in a mirror's address, and gives a mirror no login otherwise."""
-    return tuple(url for url in site.settings.openpai_docker_registry_mirrors if not _endpoint(url).auth_token)
+def _upstream(context: Context, upstream: Upstream) -> ClientUpstream:
+    """Nearest first: a cache, then the mirrors of docker.io, then the registry itself but on an air-gapped site."""
+    cached = [*_mirror(upstream), *_cache(context, upstream)]
+    mirrors = context.site.settings.openpai_docker_registry_mirrors if upstream.name == DOCKER_HUB else ()
+    return ClientUpstream(
+        name=upstream.name,
+        server=upstream.url,
+        ca=upstream.ca,
+        fallback=not context.registries.air_gapped,
+        endpoints=(*cached, *map(_endpoint, mirrors)),
+    )
+
+
+def _mirror(upstream: Upstream) -> Iterator[Endpoint]:
+    """The site's own cache of it."""
+    if upstream.mirror:
+        token = _token(upstream.mirror_username, upstream.mirror_password) if upstream.mirror_password else ""
+        yield Endpoint(endpoint=upstream.mirror, ca=upstream.mirror_ca, auth_token=token)
+
+
+def _cache(context: Context, upstream: Upstream) -> Iterator[Endpoint]:
+    """The cluster's cache, where it serves the upstream."""
+    cache, identity = context.registries.cache, context.identity
+    if cache is None or upstream.name not in {served.name for served in cache.upstreams}:
+        return
+    login = identity.login if identity and cache.authenticated else None
+    token = _token(login.name, login.password) if login else ""
+    yield Endpoint(endpoint=cache.url, ca="bundle", auth_token=token)
+
+
+def _docker_mirrors(context: Context) -> tuple[str, ...]:
+    """Those that ask for no login: Docker sends a mirror none, and does not start with one in a mirror's address.
+
+    Docker names no upstream when it asks a mirror: the cluster's cache takes its first one then.
+    """
+    cache = context.registries.cache
+    first = cache.upstreams[0].name if cache and not cache.authenticated else ""
+    ours = [cache.url] if cache and first == DOCKER_HUB else []
+    own = [upstream for upstream in context.registries.upstreams if upstream.name == DOCKER_HUB and upstream.mirror]
+    # of one with a path below /v2/ Docker would make another address
+    theirs = [it.mirror for it in own if not (it.mirror_username or it.mirror_ca or "/v2/" in it.mirror)]
+    listed = context.site.settings.openpai_docker_registry_mirrors
+    return tuple(dict.fromkeys([*theirs, *ours, *(url for url in listed if not _endpoint(url).auth_token)]))
+
+
+def _login(login: Login) -> ClientLogin:
+    return ClientLogin(registry=login.registry, auth_token=_token(login.username, login.password))
+
+
+def _token(name: str, password: SecretStr) -> str:
+    return base64.b64encode(f"{name}:{password.get_secret_value()}".encode()).decode()
 
 
 def _endpoint(url: str) -> Endpoint:
-    """A login in the address is given as a header: containerd passes over it otherwise."""
+    """A mirror by its address. A login in it is given as a header: containerd passes over it otherwise."""
     parts = urlsplit(url)
     login, found, host = parts.netloc.rpartition("@")
     token = base64.b64encode(unquote(login).encode()).decode() if found else ""
     return Endpoint(endpoint=urlunsplit(parts._replace(netloc=host)), auth_token=token)
-
-
-def _insecure(site: Site) -> tuple[ClientUpstream, ...]:
-    registries = site.settings.openpai_docker_insecure_registries
-    return tuple(ClientUpstream(name=name, server=f"http://{name}") for name in registries)

@@ -44,11 +44,13 @@ CONFIG = "user: pai\npassword: planted-secret\n"
 
 @pytest.fixture
 def make_site(tmp_path: Path) -> Callable[..., Site]:
-    """Writes layout.yaml and config.yaml, reads them as a site."""
+    """Writes the files of a site, reads them."""
 
-    def make(layout: str = LAYOUT, config: str = CONFIG) -> Site:
+    def make(layout: str = LAYOUT, config: str = CONFIG, services: str = "") -> Site:
         (tmp_path / "layout.yaml").write_text(layout)
         (tmp_path / "config.yaml").write_text(config)
+        if services:
+            (tmp_path / "services-configuration.yaml").write_text(services)
         return load_site(tmp_path).site
 
     return make

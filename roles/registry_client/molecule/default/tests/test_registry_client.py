@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -37,7 +38,16 @@ def test_containerd_reads_its_files_and_the_admins_lies_beside_them(host: Host) 
     assert "of-the-admin" in host.check_output(f"cat {folder}/docker.io/hosts.toml.*.pai-backup")
 
 
-def test_login_of_the_admin_stays(host: Host) -> None:
+def test_login_of_the_site_stands_beside_the_admins(host: Host) -> None:
+    for path in ("/root/.docker/config.json", "/var/lib/kubelet/config.json"):
+        assert host.file(path).mode == 0o600
+        auths = json.loads(host.file(path).content_string)["auths"]
+        assert auths["harbor.example"] == {"auth": base64.b64encode(b"robot:of-the-lab").decode()}
     config = json.loads(host.file("/root/.docker/config.json").content_string)
     assert config["auths"]["of-the-admin.example"] == {"auth": "eDp5"}
     assert config["psFormat"] == "table"
+
+
+def test_logins_are_in_no_journal(host: Host) -> None:
+    token = base64.b64encode(b"robot:of-the-lab").decode()
+    assert token not in host.check_output("journalctl --no-pager --output cat _COMM=python3 | tail -n 2000")
