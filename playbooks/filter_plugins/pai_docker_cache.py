@@ -88,11 +88,11 @@ def _login(upstream: Mapping[str, Any]) -> str:
     return f"#!/bin/sh\n{MANAGED}cat <<'END'\n{login}\nEND\n"
 
 
-def but_for(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+def but_for(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Items of pai_files that take away what is not wanted. found: as ansible.builtin.find gives it."""
     paths = {entry["path"] for entry in wanted}
     left = sorted(entry["path"] for entry in found if not entry["isdir"] and entry["path"] not in paths)
-    return [{"path": path, "state": "absent"} for path in left]
+    return [{"path": path, "state": "absent", "secret": True} for path in left]
 
 
 class FilterModule:

@@ -133,4 +133,4 @@ def test_an_authority_lies_in_a_folder_of_the_upstreams_own(plugin: ModuleType) 
 
 def test_what_is_no_longer_wanted_goes(plugin: ModuleType) -> None:
     found = [{"path": "/f/ca", "isdir": True}, {"path": "/f/old", "isdir": False}, {"path": "/f/new", "isdir": False}]
-    assert plugin.but_for(found, [{"path": "/f/new"}]) == [{"path": "/f/old", "state": "absent"}]
+    assert plugin.but_for(found, [{"path": "/f/new"}]) == [{"path": "/f/old", "state": "absent", "secret": True}]
