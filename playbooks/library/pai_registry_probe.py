@@ -23,6 +23,7 @@ options:
       password: {description: Password of that account., type: str, default: ""}
       ca: {description: PEM of whom to trust beside the system., type: str, default: ""}
       must_answer: {description: Whether it is an error that it does not answer., type: bool, default: false}
+  proxy: {description: "Proxy towards them: http, https, no_proxy.", type: dict, default: {}}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -35,6 +36,7 @@ unreachable: {description: Names of those that did not answer., type: list, elem
 """
 
 import concurrent.futures
+import os
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
@@ -61,7 +63,11 @@ def main() -> None:
         "must_answer": {"type": "bool", "default": False},
     }
     registries = {"type": "list", "elements": "dict", "required": True, "options": entry}
-    module = AnsibleModule(argument_spec={"registries": registries}, supports_check_mode=True)
+    proxy = {"type": "dict", "default": {}}
+    module = AnsibleModule(argument_spec={"registries": registries, "proxy": proxy}, supports_check_mode=True)
+    # what the interpreter's own library reads; this process asks no one else
+    names = {"http": "http_proxy", "https": "https_proxy", "no_proxy": "no_proxy"}
+    os.environ.update({names[word]: str(value) for word, value in module.params["proxy"].items() if word in names})
     entries = module.params["registries"]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = list(zip(entries, pool.map(verdict, entries)))

@@ -67,7 +67,8 @@ class RegistryClient(Part):
     name = "registry_client"
     phase = "registries"
     model = RegistryClientVariables
-    after = ("container_runtime", "control_plane")
+    # no machine gets a login that the cache has not heard of, nor one that its registry refuses
+    after = ("container_runtime", "control_plane", "registry_probe", "docker_cache")
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> RegistryClientVariables | None:
