@@ -56,7 +56,7 @@ def _registry(upstream: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[
         },
         "health": {"storagedriver": {"enabled": True}},
         "proxy": {
-            "remoteurl": upstream["url"].rstrip("/"),
+            "remoteurl": upstream["remote"].rstrip("/"),
             # Asked for when it is needed: another login needs no restart. With one that stands here, or none, the
             # registry would ask the upstream when it starts, and not start without it to serve what it has.
             "exec": {"command": f"{CONFIGURATION}/login-{upstream['name']}", "lifetime": "1m"},

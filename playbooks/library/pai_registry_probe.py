@@ -18,7 +18,7 @@ options:
     required: true
     suboptions:
       name: {description: What the site calls it., type: str, required: true}
-      url: {description: Its address., type: str, required: true}
+      address: {description: Where it is reached., type: str, required: true}
       username: {description: Account., type: str, default: ""}
       password: {description: Password of that account., type: str, default: ""}
       ca: {description: PEM of whom to trust beside the system., type: str, default: ""}
@@ -29,7 +29,7 @@ author: [pai-install]
 EXAMPLES = r"""
 - name: Ask the upstreams
   pai_registry_probe:
-    registries: [{name: quay.io, url: "https://quay.io"}]
+    registries: [{name: quay.io, address: "https://quay.io"}]
 """
 RETURN = r"""
 unreachable: {description: Names of those that did not answer., type: list, elements: str, returned: always}
@@ -46,7 +46,7 @@ from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachable
 def verdict(entry: dict[str, Any]) -> Optional[RegistryError]:
     """What is wrong with one registry; None where nothing is."""
     try:
-        probe(entry["url"], entry["username"], entry["password"], entry["ca"])
+        probe(entry["address"], entry["username"], entry["password"], entry["ca"])
     except RegistryError as error:
         return error
     return None
@@ -56,7 +56,7 @@ def main() -> None:
     """Runs the module."""
     entry = {
         "name": {"type": "str", "required": True},
-        "url": {"type": "str", "required": True},
+        "address": {"type": "str", "required": True},
         "username": {"type": "str", "default": ""},
         "password": {"type": "str", "default": "", "no_log": True},
         "ca": {"type": "str", "default": ""},

@@ -8,12 +8,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
+from pai_install.parts.asked_registries import AskedRegistry, asked_registries
 from pai_install.parts.container_runtime import proxy_of
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
 from pai_install.registry.compile import registries_of, wants_cache
+from pai_install.registry.identity import Identity
 from pai_install.registry.model import Cache, Upstream
 from pai_install.site import Machine, Site
 
@@ -32,7 +34,7 @@ class CachedRegistry(_Value):
     """One cached registry. port, debug_port: of its process, on the pod's loopback."""
 
     name: str
-    url: str
+    remote: str  # not url: places say nothing about a machine (plan.inventory), this one does
     username: str
     password: str
     ca: str
@@ -63,15 +65,16 @@ class DockerCacheVariables(RoleVariables):
     """
 
     role = "docker_cache"
-    port: int
-    folder: str
-    azure: dict[str, str]
-    ttl: str
-    upstreams: tuple[CachedRegistry, ...]
-    users: tuple[CacheUser, ...]
-    logins: tuple[MachineAccount, ...]
-    private_key: str
+    port: int = FRONT_PORT
+    folder: str = "/var/lib/registry"
+    azure: dict[str, str] = Field(default_factory=dict)
+    ttl: str = "720h"
+    upstreams: tuple[CachedRegistry, ...] = ()
+    users: tuple[CacheUser, ...] = ()
+    logins: tuple[MachineAccount, ...] = ()
+    private_key: str = ""
     proxy: dict[str, str]
+    asked: tuple[AskedRegistry, ...]
 
 
 class CacheConfiguration(Part):
@@ -88,26 +91,13 @@ class CacheConfiguration(Part):
         return is_leader(site, machine)
 
     def variables(self, context: Context, machine: Machine) -> DockerCacheVariables | None:
-        """All of it, secrets included."""
+        """All of it, secrets included; without a cache what is asked alone, and None where that is nothing."""
         del machine
+        asked, proxy = tuple(asked_registries(context.registries)), proxy_of(context.site)
         cache, identity = context.registries.cache, context.identity
-        if cache is None or identity is None:
-            return None
-        logins = identity.logins if cache.authenticated else ()
-        return DockerCacheVariables(
-            port=FRONT_PORT,
-            folder=cache.folder,
-            azure=_azure(cache),
-            ttl=f"{cache.ttl_hours}h",
-            upstreams=tuple(_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)),
-            users=tuple(_user(line) for line in cache.users),
-            logins=tuple(
-                MachineAccount(name=it.name, password=it.password.get_secret_value(), generation=it.generation)
-                for it in logins
-            ),
-            private_key=identity.chain,
-            proxy=proxy_of(context.site),
-        )
+        if cache is not None and identity is not None:
+            return _cache_variables(cache, identity, asked, proxy)
+        return DockerCacheVariables(asked=asked, proxy=proxy) if asked else None
 
     def components(self, site: Site) -> frozenset[str]:
         """What the add-on's pod is made of."""
@@ -124,6 +114,26 @@ class CacheConfiguration(Part):
         del machine
         cache = registries_of(site).cache if wants_cache(site) else None
         return {cache.folder: Space(10, 200)} if cache and not cache.azure else {}
+
+
+def _cache_variables(
+    cache: Cache, identity: Identity, asked: tuple[AskedRegistry, ...], proxy: dict[str, str]
+) -> DockerCacheVariables:
+    logins = identity.logins if cache.authenticated else ()
+    return DockerCacheVariables(
+        folder=cache.folder,
+        azure=_azure(cache),
+        ttl=f"{cache.ttl_hours}h",
+        upstreams=tuple(_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)),
+        users=tuple(_user(line) for line in cache.users),
+        logins=tuple(
+            MachineAccount(name=it.name, password=it.password.get_secret_value(), generation=it.generation)
+            for it in logins
+        ),
+        private_key=identity.chain,
+        proxy=proxy,
+        asked=asked,
+    )
 
 
 def cache_values(context: Context) -> dict[str, Any]:
@@ -169,7 +179,7 @@ def _azure(cache: Cache) -> dict[str, str]:
 def _upstream(number: int, upstream: Upstream) -> CachedRegistry:
     return CachedRegistry(
         name=upstream.name,
-        url=upstream.url,
+        remote=upstream.url,
         username=upstream.username,
         password=upstream.password.get_secret_value() if upstream.password else "",
         ca=upstream.ca,

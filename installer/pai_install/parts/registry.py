@@ -21,7 +21,6 @@ from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.registry_client import RegistryClient
-from pai_install.parts.registry_probe import RegistryProbe
 from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
@@ -60,7 +59,6 @@ PARTS: tuple[Part, ...] = (
     *(addon for addon in ADDONS if addon.phase == "network"),
     Worker(),
     NodeLabels(),
-    RegistryProbe(),
     CacheConfiguration(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
     RegistryClient(),

@@ -68,7 +68,7 @@ class RegistryClient(Part):
     phase = "registries"
     model = RegistryClientVariables
     # no machine gets a login that the cache has not heard of, nor one that its registry refuses
-    after = ("container_runtime", "control_plane", "registry_probe", "docker_cache")
+    after = ("container_runtime", "control_plane", "docker_cache")
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> RegistryClientVariables | None:

@@ -36,7 +36,7 @@ def plugin() -> ModuleType:
 def upstream(name: str = "docker.io", **other: Any) -> dict[str, Any]:
     """One as the role is given it."""
     words = {"username": "", "password": "", "ca": "", "port": 5001, "debug_port": 6001}
-    return {"name": name, "url": f"https://{name}/", **words, **other}
+    return {"name": name, "remote": f"https://{name}/", **words, **other}
 
 
 def front(plugin: ModuleType, **other: Any) -> str:

@@ -1,0 +1,57 @@
+"""The question to the site's registries, with its accounts, before any machine is given them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import BaseModel, ConfigDict
+
+from pai_install.registry.model import Login, Registries, Upstream
+
+_HUB = {"docker.io": "https://registry-1.docker.io"}
+
+
+class AskedRegistry(BaseModel):
+    """name: what the site calls it. ca: PEM, or "". must_answer: whether it is an error that it does not answer."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    name: str
+    address: str
+    username: str = ""
+    password: str = ""
+    ca: str = ""
+    must_answer: bool = False
+
+
+def asked_registries(registries: Registries) -> Iterator[AskedRegistry]:
+    """Yields upstreams of the cache, caches of the site's own, private registries."""
+    yield from map(_upstream, registries.cache.upstreams if registries.cache else ())
+    yield from (_mirror(upstream) for upstream in registries.upstreams if upstream.mirror)
+    yield from map(_login, registries.logins)
+
+
+def _upstream(upstream: Upstream) -> AskedRegistry:
+    password = upstream.password.get_secret_value() if upstream.password else ""
+    name = f"registry.upstreams {upstream.name}"
+    return AskedRegistry(name=name, address=upstream.url, username=upstream.username, password=password, ca=upstream.ca)
+
+
+def _mirror(upstream: Upstream) -> AskedRegistry:
+    """The host alone: a path below /v2/ is a project, and has no /v2/ of its own."""
+    return AskedRegistry(
+        name=f"registry.upstreams {upstream.name}, mirror",
+        address=upstream.mirror.partition("/v2/")[0],
+        username=upstream.mirror_username,
+        password=upstream.mirror_password.get_secret_value() if upstream.mirror_password else "",
+        ca=upstream.mirror_ca,
+        must_answer=True,
+    )
+
+
+def _login(login: Login) -> AskedRegistry:
+    return AskedRegistry(
+        name=f"registry.logins {login.registry}",
+        address=_HUB.get(login.registry, f"https://{login.registry}"),
+        username=login.username,
+        password=login.password.get_secret_value(),
+    )
