@@ -24,7 +24,7 @@ ALLOWED = {
     "plan": {"site", "components", "registry", "parts"},
     "engine": {"plan", "parts"},
     "checks": set(),
-    "report": {"plan", "engine", "site", "cluster", "checks"},
+    "report": {"plan", "engine", "site", "cluster", "checks", "registry"},
     "health": {"site", "plan", "engine", "report", "cluster", "checks"},
     "preflight": {"site", "components", "parts", "plan", "engine", "report", "checks"},
     "cluster": {"site", "plan", "checks"},

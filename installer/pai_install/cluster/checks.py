@@ -89,6 +89,41 @@ PROOFS: tuple[Check[None], ...] = (
         remedy=_RUNTIME,
     ),
 )
+# what the verbs of `registry` prove
+REGISTRIES: tuple[Check[None], ...] = (
+    Check(
+        id="registry-reachable",
+        title="A machine reaches the registry that its hosts.toml names",
+        judge=None,
+        reads="GET /v2/ at the first endpoint of /etc/containerd/certs.d/UPSTREAM/hosts.toml, with its login and CA",
+        rule="FAIL when, after ten attempts, no registry answers there or it does not accept the login",
+        remedy="registry show names what differs on this machine; apply --phase registries repairs it",
+    ),
+    Check(
+        id="registry-pull",
+        title="containerd pulls an image as pods do",
+        judge=None,
+        reads="ctr images pull with the machine's own hosts.toml, in a namespace that is emptied afterwards",
+        rule="FAIL when the pull fails",
+        remedy="registry status shows the cache and its upstreams",
+    ),
+    Check(
+        id="registry-warm",
+        title="The cache has an image",
+        judge=None,
+        reads="the image's manifest and layers, read through the cache once",
+        rule="FAIL when one of them cannot be read",
+        remedy="registry status shows the cache and its upstreams",
+    ),
+    Check(
+        id="registry-cache",
+        title="The cache answers and says how it is used",
+        judge=None,
+        reads="the counters of each upstream's registry since it started, and the size of its folder",
+        rule="FAIL when the cache does not answer; WARN when its disk is nearly full (under 10 %)",
+        remedy="kubectl --namespace pai-docker-cache describe pods",
+    ),
+)
 # what `status` and a run without work say of what they saw; `verify` asks all but the certificates
 CONDITIONS: tuple[Check[None], ...] = (
     Check(
@@ -142,4 +177,4 @@ CONDITIONS: tuple[Check[None], ...] = (
         remedy="restore the running value in the site; docs/site.md names the settings that cannot change",
     ),
 )
-CATALOGUE: Mapping[str, Check[None]] = {check.id: check for check in unique((*PROOFS, *CONDITIONS))}
+CATALOGUE: Mapping[str, Check[None]] = {check.id: check for check in unique((*PROOFS, *REGISTRIES, *CONDITIONS))}

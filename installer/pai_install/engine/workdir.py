@@ -144,8 +144,6 @@ def environment(
         # root may not read a login user's home that is on NFS. Ansible makes a folder of a random name there, which it
         # removes; a folder of a fixed name below it another user of the machine could have made first
         "ANSIBLE_REMOTE_TMP": "/var/tmp",  # noqa: S108
-        # a module's arguments hold logins, and the journal of a machine is not for root alone
-        "ANSIBLE_NO_TARGET_SYSLOG": "True",
         # for machines that take connections and never answer: the others wait for each task
         "ANSIBLE_TASK_TIMEOUT": str(_LONGEST_TASK_S),
         "ANSIBLE_LOCALHOST_WARNING": "False",

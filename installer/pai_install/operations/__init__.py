@@ -7,6 +7,18 @@ from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
+from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.verify import Verify
 
-OPERATIONS: tuple[type[Operation], ...] = (Install, Verify, NodeCordon, NodeUncordon, NodeDrain)
+OPERATIONS: tuple[type[Operation], ...] = (
+    Install,
+    Verify,
+    NodeCordon,
+    NodeUncordon,
+    NodeDrain,
+    RegistryTest,
+    RegistryWarm,
+    RegistryStatus,
+    RegistryRotate,
+)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from ruamel.yaml import YAML
 
+from pai_install.parts.compiled import COMPILED, Compiled
 from pai_install.parts.context import Context
 from pai_install.parts.part import Clients, Part, Port, RoleVariables, is_leader
 from pai_install.site import Machine, Site
@@ -68,12 +69,16 @@ class Definition(_Data):
     images: variable -> image of the catalogue. settings: variable -> key of config.yaml. flags: variable -> condition.
     manifests: upstream manifests of the catalogue. components: of the catalogue, those that images and manifests are
     part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
+    compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
+    machines: where its pods may run: on all, or on the first control plane alone.
     after: add-ons that are applied before. replaces: records of earlier versions that this add-on takes over.
     """
 
     summary: str
     phase: Literal["network", "addons"] = "addons"
     when: When = When()
+    compiled: str = ""
+    machines: Literal["all", "leader"] = "all"
     components: tuple[str, ...] = ()
     images: Mapping[str, str] = Field(default_factory=dict)
     manifests: tuple[str, ...] = ()
@@ -126,9 +131,10 @@ class AddonPart(Part):
     removable = True
 
     def __init__(self, folder: Path) -> None:
-        """Raises pydantic's ValidationError when addon.yml is not one (a bug: it is ours)."""
+        """Raises pydantic's ValidationError, or KeyError, when addon.yml is not one (a bug: it is ours)."""
         self.addon = folder.name
         self.definition = Definition.model_validate(YAML(typ="safe").load(folder / "addon.yml"))
+        self.compiled: Compiled | None = COMPILED[self.definition.compiled] if self.definition.compiled else None
         self.name = f"{RECORD_PREFIX}{self.addon}"
         self.phase = self.definition.phase
         self.after = ("control_plane", *(f"{RECORD_PREFIX}{name}" for name in self.definition.after))
@@ -136,7 +142,7 @@ class AddonPart(Part):
 
     def wanted(self, site: Site) -> bool:
         """Whether the site is to have it."""
-        return self.definition.when.holds(site)
+        return self.definition.when.holds(site) and (self.compiled is None or self.compiled.wanted(site))
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """The first control plane, also where the add-on is to be taken away."""
@@ -169,6 +175,7 @@ class AddonPart(Part):
             **{name: context.image(repository) for name, repository in self.definition.images.items()},
             **{name: getattr(settings, key) for name, key in self.definition.settings.items()},
             **{name: condition.holds(context.site) for name, condition in self.definition.flags.items()},
+            **(self.compiled.values(context) if self.compiled else {}),
         }
 
     def components(self, site: Site) -> frozenset[str]:
@@ -176,8 +183,9 @@ class AddonPart(Part):
         return frozenset(self.definition.components) if self.wanted(site) else frozenset()
 
     def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
-        """All of them on every machine; where the add-on is for devices, on machines that have them."""
-        wanted = self.wanted(site) and _is_device(site, machine, self.definition.when.device)
+        """All of them where its pods may run; where the add-on is for devices, on machines that have them."""
+        there = self.definition.machines == "all" or is_leader(site, machine)
+        wanted = there and self.wanted(site) and _is_device(site, machine, self.definition.when.device)
         return tuple(self.definition.images.values()) if wanted else ()
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:

@@ -70,7 +70,7 @@ class ContainerRuntime(Part):
             default=default if nvidia else "runc",
             gpu_visible_to_all=settings.gpu_visible_to_all_containers,
             tunnel_overhead=VXLAN_OVERHEAD if settings.flannel_backend == "vxlan" else 0,
-            proxy=_proxy(context.site),
+            proxy=proxy_of(context.site),
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
@@ -93,8 +93,11 @@ class ContainerRuntime(Part):
         return {"/var/lib/containerd": Space(5, 40), str(site.settings.docker_data_root): Space(2, 20)}
 
 
-def _proxy(site: Site) -> dict[str, str]:
-    """Workers' addresses are not among those without proxy: no part pulls from them, and they come and go."""
+def proxy_of(site: Site) -> dict[str, str]:
+    """The site's proxy towards the outside: http, https, no_proxy.
+
+    Workers' addresses are not among those without proxy: no part pulls from them, and they come and go.
+    """
     settings = site.settings
     if not (settings.http_proxy or settings.https_proxy):
         return {}

@@ -15,6 +15,7 @@ from pai_install.parts.component_store import ComponentStore
 from pai_install.parts.container_runtime import ContainerRuntime
 from pai_install.parts.context import Context
 from pai_install.parts.control_plane import ControlPlane
+from pai_install.parts.docker_cache import CacheConfiguration
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
@@ -58,6 +59,7 @@ PARTS: tuple[Part, ...] = (
     *(addon for addon in ADDONS if addon.phase == "network"),
     Worker(),
     NodeLabels(),
+    CacheConfiguration(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
     RegistryClient(),
     ClusterVerify(),

@@ -49,6 +49,7 @@ class Identity(_Value):
     """All of it. Machines trust every authority, the cache accepts every login; the newest of each is the last.
 
     serving_ca: generation of the authority that signed `certificate` (PEM, for `names`); it is one of the authorities.
+    used_login: generation of the login that machines use; it is one of the logins.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -57,6 +58,7 @@ class Identity(_Value):
     key: _Kept
     names: tuple[str, ...] = Field(min_length=1)
     logins: tuple[MachineLogin, ...] = Field(min_length=1)
+    used_login: int
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -66,6 +68,8 @@ class Identity(_Value):
                 raise ValueError("generations must count up")
         if self.serving_ca not in {authority.generation for authority in self.authorities}:
             raise ValueError("the serving authority must be among the trusted ones")
+        if self.used_login not in {login.generation for login in self.logins}:
+            raise ValueError("the used login must be among the accepted ones")
         return self
 
     @property
@@ -76,7 +80,7 @@ class Identity(_Value):
     @property
     def login(self) -> MachineLogin:
         """The login that machines use."""
-        return self.logins[-1]
+        return next(login for login in self.logins if login.generation == self.used_login)
 
     @property
     def serving_authority(self) -> Authority:
@@ -132,6 +136,7 @@ def make_identity(names: Sequence[str], now: datetime) -> Identity:
         key=SecretStr(key),
         names=tuple(names),
         logins=(_new_login(1),),
+        used_login=1,
     )
 
 
@@ -166,15 +171,22 @@ def without_old_authorities(identity: Identity) -> Identity:
 
 
 def with_new_login(identity: Identity) -> Identity:
-    """With a login that machines use from then on; the same where the one before it is still accepted."""
-    if len(identity.logins) > 1:
-        return identity
-    return _changed(identity, logins=(*identity.logins, _new_login(identity.login.generation + 1)))
+    """With a login that machines use from then on; the last one where it was made already and not everyone has it."""
+    newest = identity.logins[-1]
+    if len(identity.logins) == 1:
+        newest = _new_login(newest.generation + 1)
+        identity = _changed(identity, logins=(*identity.logins, newest))
+    return _changed(identity, used_login=newest.generation)
 
 
-def without_old_logins(identity: Identity) -> Identity:
-    """With the last login alone: for when every machine uses it."""
-    return _changed(identity, logins=identity.logins[-1:])
+def with_old_login(identity: Identity) -> Identity:
+    """With machines at the oldest login again; the newer ones stay accepted, for those that have them by now."""
+    return _changed(identity, used_login=identity.logins[0].generation)
+
+
+def without_other_logins(identity: Identity) -> Identity:
+    """With the used login alone: for when every machine uses it."""
+    return _changed(identity, logins=(identity.login,))
 
 
 def _changed(identity: Identity, **values: object) -> Identity:

@@ -219,7 +219,7 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding"}
     everywhere |= {"system_images", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
-    addons = {part.name for part in ADDONS}
+    addons = {part.name for part in ADDONS} - {"addon.docker_cache"}  # which a site has to ask for
     assert own == {
         "master": {"component_store", "control_plane", *addons},
         "both": {"control_plane", "node_labels"},
@@ -272,8 +272,12 @@ def test_images_of_an_addon_that_is_switched_off_are_nowhere(
     assert images(inventory, "worker1") == EVERYWHERE - {"metrics-server"}
 
 
-def test_every_image_that_is_fetched_is_held_somewhere(site: Site, inventory: Inventory) -> None:
-    """And so every pod of the system is started from an image that some part declares."""
+def test_every_image_that_is_fetched_is_held_somewhere(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    """And so every pod of the system is started from an image that some part declares. The site has all of it."""
+    site = make_site(config=CONFIG + "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n")
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
     catalogue = load_catalogue().components
     fetched = {image for name in needed_components(site) for image in catalogue[name].images}
     assert set().union(*(images(inventory, host) for host in inventory.host_vars)) == fetched

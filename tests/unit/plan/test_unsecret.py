@@ -14,6 +14,11 @@ def test_passwords_are_gone() -> None:
     }
 
 
+def test_a_play_does_not_go_on_without_a_roles_secret() -> None:
+    shown = without_secrets(literal({"docker_cache_logins": [{"name": "m", "password": "x"}], "u": [{"password": ""}]}))
+    assert shown == {"docker_cache_logins": LEFT_OUT, "u": [{"password": ""}]}
+
+
 @pytest.mark.parametrize("address", ["http://u:p@proxy:3128", 'http://u:"p@proxy', "a b:c@d"])
 def test_login_in_an_address_is_refused_by_ansible(address: str) -> None:
     assert without_secrets(literal({"proxy": {"http": address}})) == {"proxy": {"http": LEFT_OUT}}

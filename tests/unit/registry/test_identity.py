@@ -25,7 +25,7 @@ from pai_install.registry.identity import (
     with_new_authority,
     with_new_login,
     without_old_authorities,
-    without_old_logins,
+    without_other_logins,
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -101,7 +101,7 @@ TRANSITIONS: dict[str, Transition] = {
     "serve newest": lambda identity: serve_from(identity, identity.authorities[-1].generation, NOW),
     "drop authorities": without_old_authorities,
     "new login": with_new_login,
-    "drop logins": without_old_logins,
+    "drop logins": without_other_logins,
     "renew": lambda identity: renewed(identity, (*NAMES, "other"), NOW),
 }
 

@@ -61,10 +61,13 @@ def acting_options(verb: Callable[..., int]) -> Callable[..., int]:
 
 def act(request: Request, environment: Environment, how: How) -> int:
     """Runs the operation and returns the exit code. Raises PaiError where it cannot ask for confirmation."""
-    if not (how.yes or how.check or sys.stdin.isatty()):
-        raise PaiError(
-            "cannot ask for confirmation: stdin is not a terminal", remedy="add --yes", exit_code=ExitCode.USAGE
-        )
+    outcome = outcome_of(request, environment, how)
+    return ExitCode.PREFLIGHT_FAILED if outcome is None else outcome.exit_code
+
+
+def outcome_of(request: Request, environment: Environment, how: How) -> Outcome | None:
+    """As `act`, with the outcome itself; None where the user did not agree."""
+    require_answer(how)
     saved = read_plan(how.plan_file) if how.plan_file is not None else None
     with (
         output_may_be_lost(),
@@ -81,10 +84,18 @@ def act(request: Request, environment: Environment, how: How) -> int:
             outcome = perform(session, prepared)
         else:
             say("nothing was done")
-            return ExitCode.PREFLIGHT_FAILED
+            return None
         with finishing():
             _show(outcome, session, how)
-        return outcome.exit_code
+        return outcome
+
+
+def require_answer(how: How) -> None:
+    """Raises PaiError where the user would have to be asked and cannot be."""
+    if not (how.yes or how.check or sys.stdin.isatty()):
+        raise PaiError(
+            "cannot ask for confirmation: stdin is not a terminal", remedy="add --yes", exit_code=ExitCode.USAGE
+        )
 
 
 def _prepare(session: Session, saved: SavedPlan | None, how: How) -> Prepared:

@@ -1,0 +1,164 @@
+"""A rotation of the registries' identity from stage to stage, each a run of its own."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from pai_install.checks.verdict import Verdict
+from pai_install.cli._shared.act import How, outcome_of, require_answer
+from pai_install.cli._shared.tell import say
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.registry_look import RegistryTest
+from pai_install.operations.registry_rotate import RegistryRotate, behind
+from pai_install.plan.model import Plan
+from pai_install.registry.compile import cache_names
+from pai_install.registry.identity import Identity, open_identity, save
+from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
+from pai_install.report.console import progress
+from pai_install.report.model import Outcome
+from pai_install.run.environment import Environment
+from pai_install.run.lock import site_lock
+from pai_install.run.pipeline import open_session, prepare
+from pai_install.run.request import Request
+from pai_install.run.state import open_state
+from pai_install.site.load import load_site
+
+VERB = "registry rotate"
+
+
+def rotate(
+    site_dir: Path, subject: Subject, images: tuple[str, ...], environment: Environment, how: How, *, finish: bool
+) -> int:
+    """Takes the rotation to its end, or as far as machines that do not answer let it; the exit code.
+
+    finish: go on with one that was begun, and begin none.
+    """
+    operation = RegistryRotate(subject=subject)
+    operation.require(load_site(site_dir).site)
+    require_answer(how)
+    identity = _identity(site_dir)
+    if finish and subject not in unfinished(identity):
+        say(f"no rotation of the {subject} is unfinished")
+        return ExitCode.OK
+    _tell(identity, subject)
+    if how.check:
+        return ExitCode.OK
+    if not how.yes and not click.confirm("rotate?", err=True):
+        say("nothing was done")
+        return ExitCode.PREFLIGHT_FAILED
+    return _Run(site_dir, operation, images, environment, replace(how, yes=True)).go_on()
+
+
+class _Run:
+    def __init__(
+        self, site_dir: Path, operation: RegistryRotate, images: tuple[str, ...], environment: Environment, how: How
+    ) -> None:
+        self._site_dir = site_dir
+        self._operation = operation
+        self._test = RegistryTest(images=images)
+        self._environment = environment
+        self._how = how
+
+    def go_on(self) -> int:
+        """Every stage that is left."""
+        subject = self._operation.subject
+        stages = STAGES[subject][position(_identity(self._site_dir), subject) :]
+        code: int = ExitCode.OK
+        for stage in stages:
+            plan = self._standing()
+            if stage.everyone and (waiting := behind(plan)):
+                return self._wait(waiting)
+            self._require_cache(plan)
+            code = self._stage(stage)
+            if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
+                return code
+        say(f"the {subject} are rotated" if subject == "credentials" else "the CA is rotated")
+        return code
+
+    def _stage(self, stage: RotationStage) -> int:
+        say(f"\n{stage.title}")
+        _edit(self._site_dir, stage.change)
+        outcome = self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
+        if outcome.interrupted:
+            return outcome.exit_code
+        failed = outcome.exit_code not in (ExitCode.OK, ExitCode.UNREACHABLE)
+        if not failed and stage.proves:
+            outcome = self._run(self._test)
+            if outcome.interrupted:
+                return outcome.exit_code
+            failed = any(found.verdict is Verdict.FAIL for found in outcome.findings)
+        if failed and stage.undo is not None:
+            self._take_back(stage, stage.undo)
+            return outcome.exit_code or ExitCode.VERIFICATION_FAILED
+        return outcome.exit_code
+
+    def _take_back(self, stage: RotationStage, undo: Change) -> None:
+        say(f"\nTaking back: {stage.title}")
+        _edit(self._site_dir, undo)
+        self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
+
+    def _run(self, operation: RegistryRotate | RegistryTest) -> Outcome:
+        outcome = outcome_of(Request(self._site_dir, operation), self._environment, self._how)
+        assert outcome is not None  # noqa: S101 - the user has agreed
+        return outcome
+
+    def _standing(self) -> Plan:
+        """The machines against the file as it is."""
+        request = Request(self._site_dir, Install())
+        with (
+            progress(sys.stderr) as observer,
+            open_session(request, self._environment, verb=VERB, progress=observer, say=say) as session,
+        ):
+            return prepare(session).plan
+
+    def _require_cache(self, plan: Plan) -> None:
+        """No machine gets what a cache that does not answer has never heard of. Raises PaiError."""
+        leader = load_site(self._site_dir).site.control_planes[0].hostname
+        if leader in plan.unreachable:
+            raise PaiError(
+                f"{leader} has the cache and does not answer: {plan.unreachable[leader]}",
+                remedy="nothing was changed; run the same command again when it answers",
+                exit_code=ExitCode.UNREACHABLE,
+            )
+
+    def _wait(self, waiting: tuple[str, ...]) -> int:
+        names = ", ".join(waiting)
+        say(f"{names}: without the new yet; the old stays good until then")
+        say(f"when they answer again: pai-install {VERB} --{self._operation.subject} --finish")
+        say("absent: true in layout.yaml leaves a machine out")
+        return ExitCode.UNREACHABLE
+
+
+def _tell(identity: Identity, subject: Subject) -> None:
+    now = position(identity, subject) if subject in unfinished(identity) else -1
+    for number, stage in enumerate(STAGES[subject]):
+        mark = "going on" if number == now else "done" if number < now else "to do"
+        waits = "; waits for every machine" if stage.everyone else ""
+        proof = "; then every machine asks the registries" if stage.proves else ""
+        say(f"{number + 1}. {stage.title}{waits}{proof} ({mark})")
+    say("no container restarts; Docker is not even reloaded")
+
+
+def _identity(site_dir: Path) -> Identity:
+    site = load_site(site_dir).site
+    return open_identity(open_state(site_dir).registry, cache_names(site), datetime.now(UTC))
+
+
+def _edit(site_dir: Path, change: Change) -> None:
+    """Changes the identity's file while no other run is at work. Raises PaiError while one is."""
+    state = open_state(site_dir)
+    with site_lock(state.path, VERB):
+        save(state.registry, change(_identity(site_dir), datetime.now(UTC)))
+
+
+def require_subject(*, credentials: bool, authority: bool) -> Subject:
+    """The one thing to rotate. Raises PaiError unless exactly one was named."""
+    if credentials == authority:
+        raise PaiError("name one: --credentials or --ca", exit_code=ExitCode.USAGE)
+    return "credentials" if credentials else "ca"

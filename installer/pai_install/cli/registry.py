@@ -1,0 +1,127 @@
+"""`pai-install registry`: the cache of the cluster, and the registries that machines ask."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+from pydantic import ValidationError
+
+from pai_install.cli._shared.act import How, act, acting_options
+from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.rotation import require_subject, rotate
+from pai_install.cli._shared.tell import say
+from pai_install.cli.options import format_option, limit_option, site_option
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.registry_look import RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.report.console import progress
+from pai_install.report.registries import registries_data, registries_shown, registries_text
+from pai_install.run.environment import Environment
+from pai_install.run.pipeline import open_session, prepare
+from pai_install.run.request import Request
+
+
+@click.group
+def command() -> None:
+    """The registry cache of the cluster, and the registries that machines ask."""
+
+
+@command.command()
+@site_option
+@format_option
+@pass_environment
+def show(*, site_dir: Path, output_format: str, environment: Environment) -> int:
+    """Show what every machine really uses, and where that differs from the site; changes nothing.
+
+    Exit code 5 when a machine does not answer.
+    """
+    request = Request(site_dir, Install())
+    with (
+        progress(sys.stderr) as observer,
+        open_session(request, environment, verb="registry show", progress=observer, say=say) as session,
+    ):
+        prepared = prepare(session, insist=False)
+        shown = registries_shown(session.site, prepared.plan, session.state.registry)
+    text = f"{json.dumps(registries_data(shown), indent=2)}\n" if output_format == "json" else registries_text(shown)
+    click.echo(text, nl=False)
+    return prepared.exit_code
+
+
+@command.command()
+@site_option
+@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image for every machine to pull.")
+@limit_option
+@format_option
+@pass_environment
+def test(
+    *, site_dir: Path, images: tuple[str, ...], limit: tuple[str, ...], output_format: str, environment: Environment
+) -> int:
+    """Ask the registries from every machine, as its containerd does; with --image, pull it and remove it again.
+
+    Exit code 7 if one cannot be used, 5 when a machine does not answer.
+    """
+    return _look(site_dir, _checked(RegistryTest, images=images, limit=limit), environment, output_format)
+
+
+@command.command()
+@site_option
+@format_option
+@pass_environment
+def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
+    """Show how the cache is used since it started: hits, misses, traffic, and what it keeps."""
+    return _look(site_dir, RegistryStatus(), environment, output_format)
+
+
+@command.command()
+@site_option
+@click.argument("images", nargs=-1, required=True, metavar="IMAGE...")
+@format_option
+@pass_environment
+def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environment: Environment) -> int:
+    """Bring IMAGEs into the cache before a class of jobs starts: they are read through it once."""
+    return _look(site_dir, _checked(RegistryWarm, images=images), environment, output_format)
+
+
+@command.command(name="rotate")
+@site_option
+@click.option("--credentials", is_flag=True, help="The login by which machines reach the cache.")
+@click.option("--ca", "authority", is_flag=True, help="The authority whose certificates machines trust.")
+@click.option("--finish", is_flag=True, help="Only go on with a rotation that waits for machines.")
+@click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof.")
+@acting_options
+@pass_environment
+def rotate_command(
+    *,
+    site_dir: Path,
+    credentials: bool,
+    authority: bool,
+    finish: bool,
+    images: tuple[str, ...],
+    how: How,
+    environment: Environment,
+) -> int:
+    """Replace the cache's login or authority while jobs run: no container restarts anywhere.
+
+    The new is good beside the old until every machine has it; a machine that does not answer keeps the old good, is
+    named, and `--finish` goes on when it answers again. Where the registries cannot be used with the new, it is taken
+    back. An interrupted rotation goes on where it was when the command is run again.
+    """
+    subject = require_subject(credentials=credentials, authority=authority)
+    _checked(RegistryTest, images=images)
+    return rotate(site_dir, subject, images, environment, how, finish=finish)
+
+
+def _look(site_dir: Path, operation: RegistryLook, environment: Environment, output_format: str) -> int:
+    return act(Request(site_dir, operation), environment, How(yes=True, as_json=output_format == "json"))
+
+
+def _checked(operation: type[RegistryLook], **arguments: object) -> RegistryLook:
+    """The operation. Raises PaiError for an argument that is none."""
+    try:
+        return operation.model_validate(arguments)
+    except ValidationError as error:
+        reasons = ", ".join(str(detail["msg"]).removeprefix("Value error, ") for detail in error.errors())
+        raise PaiError(reasons, exit_code=ExitCode.USAGE) from None

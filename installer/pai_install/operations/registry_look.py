@@ -1,0 +1,118 @@
+"""Look at the registries from the machines: tests, and what the cache says of itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, Field
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.model import HostStep, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.registry.compile import registries_of
+from pai_install.site.model import Machine, Site
+from pai_install.site.selection import require_present
+
+ASKED = "asked for"
+_IMAGE = re.compile(r"[a-z0-9]([a-zA-Z0-9._:/-]|@sha256:[0-9a-f]{64}$){0,254}")
+
+
+def _image(text: str) -> str:
+    """Raises ValueError for what is no name of an image."""
+    if not _IMAGE.fullmatch(text):
+        raise ValueError(f"{text!r} is no image: write NAME:TAG, UPSTREAM/NAME:TAG or NAME@sha256:DIGEST")
+    return text
+
+
+Image = Annotated[str, AfterValidator(_image)]
+
+
+class RegistryLook(Operation):
+    """An operation that asks registries from machines and changes nothing that lasts."""
+
+    def require(self, site: Site) -> None:
+        """The site must have a cache or mirrors."""
+        if not upstreams(site):
+            raise PaiError(
+                "this site has neither a registry cache nor mirrors",
+                remedy="enable_docker_cache: true in config.yaml starts a cache; docs/registries.md has more",
+                exit_code=ExitCode.USAGE,
+            )
+
+    def step(self, machines: tuple[Machine, ...], variables: Mapping[str, Any], observation: Observation) -> Plan:
+        """A plan of the one step that runs the operation's own playbook on machines."""
+        name = self.name.replace(" ", "-")
+        hosts = tuple(HostStep(machine.hostname, (ASKED,)) for machine in machines)
+        action = Playbook(f"{name}.yml", variables)
+        return Plan((Step(name, self.summary.rstrip("."), hosts, action, proves=True),), observation.inventory)
+
+
+class RegistryTest(RegistryLook):
+    """Every machine asks its endpoints, and pulls images if any are named."""
+
+    name: ClassVar[str] = "registry test"
+    summary: ClassVar[str] = "Ask the registries from every machine, as its containerd does."
+    images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
+    limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
+
+    def require(self, site: Site) -> None:
+        """The machines must be present ones of the site."""
+        super().require(site)
+        require_present(site, self.limit)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on the machines."""
+        machines = tuple(one for one in site.present_machines if not self.limit or one.hostname in self.limit)
+        variables = {"registry_upstreams": list(upstreams(site)), "registry_images": list(self.images)}
+        return self.step(machines, variables, observation)
+
+
+class RegistryWarm(RegistryLook):
+    """Images come into the cache before a class of jobs starts."""
+
+    name: ClassVar[str] = "registry warm"
+    summary: ClassVar[str] = "Bring images into the cache before jobs ask for them."
+    images: tuple[Image, ...] = Field(min_length=1, description="Images to bring into the cache.")
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on the first control plane, where the cache is."""
+        return self.step(_leader(site), {"registry_images": list(self.images)}, observation)
+
+
+class RegistryStatus(RegistryLook):
+    """How the cache is used."""
+
+    name: ClassVar[str] = "registry status"
+    summary: ClassVar[str] = "Show how the cache is used: hits, misses, traffic, size."
+
+    def require(self, site: Site) -> None:
+        """The site must have a cache of its own."""
+        super().require(site)
+        if registries_of(site).cache is None:
+            raise PaiError(
+                "this site has mirrors of its own and no cache in the cluster",
+                remedy="registry test asks the mirrors",
+                exit_code=ExitCode.USAGE,
+            )
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on the first control plane, where the cache is."""
+        cache = registries_of(site).cache
+        assert cache is not None  # noqa: S101 - `require` refuses a site without one
+        folder = "" if cache.azure else cache.folder
+        names = [upstream.name for upstream in cache.upstreams]
+        return self.step(_leader(site), {"registry_upstreams": names, "registry_folder": folder}, observation)
+
+
+def upstreams(site: Site) -> tuple[str, ...]:
+    """The registries that machines ask a cache or a mirror for."""
+    found = registries_of(site)
+    cached = {upstream.name for upstream in found.cache.upstreams} if found.cache else set()
+    return tuple(one.name for one in found.upstreams if one.mirror or one.name in cached)
+
+
+def _leader(site: Site) -> tuple[Machine, ...]:
+    return site.control_planes[:1]

@@ -1,0 +1,56 @@
+"""Bring one stage of a rotation to the machines."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.model import Plan
+from pai_install.plan.observation import Observation
+from pai_install.plan.planner import make_plan
+from pai_install.registry.compile import registries_of
+from pai_install.site.model import Site
+from pai_install.site.selection import watched
+
+CLIENTS = "registries"
+SERVER = "addons"
+
+
+class RegistryRotate(Operation):
+    """The phases of registries alone, where machines differ from what the site and the identity say."""
+
+    name: ClassVar[str] = "registry rotate"
+    summary: ClassVar[str] = "Give machines and cache a new login or authority; no container restarts."
+    configures: ClassVar[bool] = True
+    subject: Literal["credentials", "ca"] = Field(description="What is rotated.")
+    phases: tuple[str, ...] = Field((SERVER, CLIENTS), description="The phases of the stage.")
+
+    def require(self, site: Site) -> None:
+        """The site must have a cache; a login only exists where it asks for one."""
+        cache = registries_of(site).cache
+        if cache is None:
+            remedy = "enable_docker_cache: true in config.yaml starts one"
+            raise PaiError("this site has no registry cache of its own", remedy=remedy, exit_code=ExitCode.USAGE)
+        if self.subject == "credentials" and not cache.authenticated:
+            remedy = "docker_cache_htpasswd in config.yaml makes it ask"
+            raise PaiError("the cache asks for no login", remedy=remedy, exit_code=ExitCode.USAGE)
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """All present machines."""
+        return watched(site, ())
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """What the phases have to do; nothing elsewhere."""
+        plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
+        steps = tuple(step for step in plan.steps if step.name in self.phases)
+        return replace(plan, steps=steps, nothing="every machine that answered has this stage already")
+
+
+def behind(plan: Plan) -> tuple[str, ...]:
+    """The machines that do not have what the identity says, or did not answer."""
+    waiting = [name for step in plan.steps if step.name == CLIENTS for name in step.names]
+    return tuple(sorted({*waiting, *plan.unreachable}))

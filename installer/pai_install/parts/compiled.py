@@ -1,0 +1,33 @@
+"""Values of add-ons that are more than a setting: `compiled` of addon.yml names one of these. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pai_install.parts.context import Context
+from pai_install.parts.docker_cache import cache_values
+from pai_install.registry.compile import wants_cache
+from pai_install.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """wanted: whether a site is to have the add-on, beside its `when`. values: variable of its templates -> its value.
+
+    names: the variables that `values` gives.
+    """
+
+    wanted: Callable[[Site], bool]
+    values: Callable[[Context], Mapping[str, Any]]
+    names: frozenset[str]
+
+
+COMPILED: Mapping[str, Compiled] = {
+    "docker_cache": Compiled(
+        wants_cache,
+        cache_values,
+        frozenset({"leader", "node_port", "front_port", "folder", "registries", "digest"}),
+    ),
+}

@@ -1,0 +1,189 @@
+"""The Docker cache's configuration, on the first control plane; the add-on of the same name runs the cache itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from pai_install.parts.container_runtime import proxy_of
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
+from pai_install.registry.compile import registries_of, wants_cache
+from pai_install.registry.model import Cache, Upstream
+from pai_install.site import Machine, Site
+
+FRONT_PORT = 5000
+FIRST_PORT = 5001
+FIRST_DEBUG_PORT = 6001
+# Raise it when the role writes another configuration of the registries for the same settings: they read it at start.
+FORM = 1
+
+
+class _Value(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class CachedRegistry(_Value):
+    """One cached registry. port, debug_port: of its process, on the pod's loopback."""
+
+    name: str
+    url: str
+    username: str
+    password: str
+    ca: str
+    port: int
+    debug_port: int
+
+
+class CacheUser(_Value):
+    """An account of the admin's."""
+
+    name: str
+    password_hash: str
+
+
+class MachineAccount(_Value):
+    """An account of the machines."""
+
+    name: str
+    password: str
+    generation: int
+
+
+class DockerCacheVariables(RoleVariables):
+    """What the pod reads.
+
+    azure: account, access_key, container, endpoint; empty for the folder. private_key: with the certificate chain
+    before it.
+    """
+
+    role = "docker_cache"
+    port: int
+    folder: str
+    azure: dict[str, str]
+    ttl: str
+    upstreams: tuple[CachedRegistry, ...]
+    users: tuple[CacheUser, ...]
+    logins: tuple[MachineAccount, ...]
+    private_key: str
+    proxy: dict[str, str]
+
+
+class CacheConfiguration(Part):
+    """The first control plane, where the site wants a cache."""
+
+    name = "docker_cache"
+    phase = "addons"
+    model = DockerCacheVariables
+    after = ("control_plane", "api_proxy")
+    removable = True
+
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """The first control plane, also where the configuration is to be taken away."""
+        return is_leader(site, machine)
+
+    def variables(self, context: Context, machine: Machine) -> DockerCacheVariables | None:
+        """All of it, secrets included."""
+        del machine
+        cache, identity = context.registries.cache, context.identity
+        if cache is None or identity is None:
+            return None
+        logins = identity.logins if cache.authenticated else ()
+        return DockerCacheVariables(
+            port=FRONT_PORT,
+            folder=cache.folder,
+            azure=_azure(cache),
+            ttl=f"{cache.ttl_hours}h",
+            upstreams=tuple(_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)),
+            users=tuple(_user(line) for line in cache.users),
+            logins=tuple(
+                MachineAccount(name=it.name, password=it.password.get_secret_value(), generation=it.generation)
+                for it in logins
+            ),
+            private_key=identity.chain,
+            proxy=proxy_of(context.site),
+        )
+
+    def components(self, site: Site) -> frozenset[str]:
+        """What the add-on's pod is made of."""
+        return frozenset({"registry", "haproxy", "busybox"}) if wants_cache(site) else frozenset()
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """Where machines ask; the kernel answers for the Service."""
+        del machine
+        cache = registries_of(site).cache if wants_cache(site) else None
+        return (Port(cache.port, "Docker cache", clients="machines"),) if cache else ()
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """The content, where it is kept on the machine."""
+        del machine
+        cache = registries_of(site).cache if wants_cache(site) else None
+        return {cache.folder: Space(10, 200)} if cache and not cache.azure else {}
+
+
+def cache_values(context: Context) -> dict[str, Any]:
+    """For the add-on's templates: no secret among them.
+
+    containers: name, file and upstream of each registry. digest: of what the registries read when they start.
+    """
+    cache = context.registries.cache
+    if cache is None:
+        raise ValueError("the site wants no cache")
+    upstreams = [_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)]
+    return {
+        "leader": context.leader.hostname,
+        "node_port": cache.port,
+        "front_port": FRONT_PORT,
+        "folder": "" if cache.azure else cache.folder,
+        "registries": [{"container": _container(it), "upstream": it.name} for it in upstreams],
+        "digest": _digest(cache, upstreams, proxy_of(context.site)),
+    }
+
+
+def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str]) -> str:
+    """Of what a registry reads when it starts. Logins at upstreams are not: it asks for them when it needs them."""
+    read = {
+        "form": FORM,
+        "azure": _azure(cache),
+        "folder": cache.folder,
+        "ttl": cache.ttl_hours,
+        "proxy": proxy,
+        "upstreams": [it.model_dump(exclude={"username", "password"}) for it in upstreams],
+    }
+    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _azure(cache: Cache) -> dict[str, str]:
+    azure = cache.azure
+    if azure is None:
+        return {}
+    key = azure.key.get_secret_value()
+    return {"account": azure.account, "access_key": key, "container": azure.container, "endpoint": azure.endpoint}
+
+
+def _upstream(number: int, upstream: Upstream) -> CachedRegistry:
+    return CachedRegistry(
+        name=upstream.name,
+        url=upstream.url,
+        username=upstream.username,
+        password=upstream.password.get_secret_value() if upstream.password else "",
+        ca=upstream.ca,
+        port=FIRST_PORT + number,
+        debug_port=FIRST_DEBUG_PORT + number,
+    )
+
+
+def _user(line: str) -> CacheUser:
+    name, _, password_hash = line.partition(":")
+    return CacheUser(name=name, password_hash=password_hash)
+
+
+def _container(upstream: CachedRegistry) -> str:
+    """A name that Kubernetes takes, by the registry's; the port makes it the only one."""
+    word = re.sub(r"[^a-z0-9]+", "-", upstream.name.lower()).strip("-")
+    return f"{word[:50]}-{upstream.port}"

@@ -1,0 +1,122 @@
+"""The rotation of what machines and the cache know each other by: stages, and where a file stands in them. Pure.
+
+Every stage changes the identity and then brings machines to it. A stage that would lock out a machine that did not
+answer waits: the old stays good until each machine has the new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from pai_install.registry.identity import (
+    Identity,
+    serve_from,
+    with_new_authority,
+    with_new_login,
+    with_old_login,
+    without_old_authorities,
+    without_other_logins,
+)
+
+Subject = Literal["credentials", "ca"]
+Change = Callable[[Identity, datetime], Identity]
+
+
+@dataclass(frozen=True, slots=True)
+class RotationStage:
+    """title: what it does. phases: those that bring it to the machines.
+
+    done: whether the identity is past its change. everyone: whether each machine must have the stage before. proves:
+    whether the registries are asked afterwards. undo: the change that takes it back where they cannot be used.
+    """
+
+    title: str
+    phases: tuple[str, ...]
+    change: Change
+    done: Callable[[Identity], bool]
+    everyone: bool = False
+    proves: bool = False
+    undo: Change | None = None
+
+
+def _serve_newest(identity: Identity, now: datetime) -> Identity:
+    return serve_from(identity, identity.authorities[-1].generation, now)
+
+
+def _serve_oldest(identity: Identity, now: datetime) -> Identity:
+    return serve_from(identity, identity.authorities[0].generation, now)
+
+
+def _serves_newest(identity: Identity) -> bool:
+    return len(identity.authorities) > 1 and identity.serving_ca == identity.authorities[-1].generation
+
+
+def _uses_newest(identity: Identity) -> bool:
+    return len(identity.logins) > 1 and identity.login == identity.logins[-1]
+
+
+def _never(_identity: Identity) -> bool:
+    """The last stage leaves a file that looks as before the first one."""
+    return False
+
+
+STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
+    "credentials": (
+        RotationStage(
+            "The cache accepts a new login beside the old one, and machines use the new one",
+            ("addons", "registries"),
+            change=lambda identity, _now: with_new_login(identity),
+            done=_uses_newest,
+            proves=True,
+            undo=lambda identity, _now: with_old_login(identity),
+        ),
+        RotationStage(
+            "The cache no longer accepts the old login",
+            ("addons",),
+            change=lambda identity, _now: without_other_logins(identity),
+            done=_never,
+            everyone=True,
+        ),
+    ),
+    "ca": (
+        RotationStage(
+            "Machines trust a new authority beside the old one",
+            ("registries",),
+            change=with_new_authority,
+            done=lambda identity: len(identity.authorities) > 1,
+        ),
+        RotationStage(
+            "The cache shows a certificate of the new authority",
+            ("addons",),
+            change=_serve_newest,
+            done=_serves_newest,
+            everyone=True,
+            proves=True,
+            undo=_serve_oldest,
+        ),
+        RotationStage(
+            "Machines no longer trust the old authority",
+            ("registries",),
+            change=lambda identity, _now: without_old_authorities(identity),
+            done=_never,
+        ),
+    ),
+}
+
+
+def unfinished(identity: Identity) -> tuple[Subject, ...]:
+    """What is being rotated: begun, and not finished."""
+    found: list[Subject] = []
+    if len(identity.logins) > 1:
+        found.append("credentials")
+    if len(identity.authorities) > 1:
+        found.append("ca")
+    return tuple(found)
+
+
+def position(identity: Identity, subject: Subject) -> int:
+    """The stage that a rotation goes on with: the last one whose change was made, 0 for one that has not begun."""
+    return max((number for number, stage in enumerate(STAGES[subject]) if stage.done(identity)), default=0)

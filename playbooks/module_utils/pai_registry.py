@@ -1,0 +1,252 @@
+"""What a machine really asks for an image: the first entry of its hosts.toml, and requests to it. Python 3.9."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import os
+import re
+import ssl
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator, Mapping
+from email.message import Message
+from typing import Any, NamedTuple, Optional
+
+HOSTS_DIR = "/etc/containerd/certs.d"
+INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
+MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
+ANSWER_S = 60
+CHUNK = 1 << 20
+LARGEST_DOCUMENT = 4 << 20
+
+
+class RegistryError(Exception):
+    """A registry cannot be used; the text says why, in words for the admin."""
+
+
+class RegistryUnreachableError(RegistryError):
+    """Nothing answers there now."""
+
+
+class Endpoint(NamedTuple):
+    """Where an upstream's images are asked for. ca: files; none: the system's. authorization: a header, or empty."""
+
+    url: str
+    ca: tuple[str, ...] = ()
+    authorization: str = ""
+
+
+class Image(NamedTuple):
+    """An image as people write it: upstream, repository, tag or digest."""
+
+    upstream: str
+    repository: str
+    tag: str
+
+    def __str__(self) -> str:
+        mark = "@" if self.tag.startswith("sha256:") else ":"
+        return f"{self.upstream}/{self.repository}{mark}{self.tag}"
+
+
+def parse_image(text: str) -> Image:
+    """The image of a name as Docker reads it: busybox is docker.io/library/busybox:latest."""
+    name, at, digest = text.partition("@")
+    first, slash, rest = name.partition("/")
+    host = first if slash and ("." in first or ":" in first or first == "localhost") else ""
+    path = rest if host else name
+    repository, colon, tag = path.rpartition(":")
+    if not colon or "/" in tag:
+        repository, tag = path, "latest"
+    if not host:
+        repository = repository if "/" in repository else f"library/{repository}"
+    return Image(host or "docker.io", repository, digest if at else tag)
+
+
+def _tables(text: str) -> Iterator[tuple[str, str, Any]]:
+    """(table, key, value) of the lines that role registry_client writes; others are passed over."""
+    table = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            table = line.strip("[] ")
+            continue
+        key, equals, value = line.partition("=")
+        try:
+            yield table, key.strip().strip('"').lower(), json.loads(value) if equals else None
+        except ValueError:
+            continue
+
+
+def endpoint(upstream: str, folder: str = HOSTS_DIR) -> Endpoint:
+    """The first endpoint for an upstream on this machine. Raises RegistryError where none is configured."""
+    path = os.path.join(folder, upstream, "hosts.toml")
+    try:
+        with open(path, encoding="utf-8") as handle:
+            lines = list(_tables(handle.read()))
+    except OSError as error:
+        raise RegistryError(f"this machine has no {path}: it asks {upstream} itself") from error
+    hosts = [table for table, _key, _value in lines if table.startswith('host."') and not table.endswith(".header")]
+    first = hosts[0] if hosts else ""
+    found = {key: value for table, key, value in lines if table == first}
+    header = {key: value for table, key, value in lines if table == (f"{first}.header" if first else "header")}
+    url = first[len('host."') : -1] if first else str(found.get("server") or "")
+    if not url:
+        raise RegistryError(f"{path} names no server")
+    ca = found.get("ca") or ()
+    return Endpoint(url, (ca,) if isinstance(ca, str) else tuple(ca), str(header.get("authorization") or ""))
+
+
+def trust(files: tuple[str, ...]) -> ssl.SSLContext:
+    """TLS that trusts the system's authorities and these files. Raises RegistryError for one that is unusable."""
+    context = ssl.create_default_context()
+    for path in files:
+        try:
+            context.load_verify_locations(path)
+        except (OSError, ssl.SSLError) as error:
+            raise RegistryError(f"{path} cannot be used to check the registry's certificate: {error}") from error
+    return context
+
+
+class Client:
+    """Requests to one endpoint on behalf of an upstream."""
+
+    def __init__(self, place: Endpoint, upstream: str) -> None:
+        self.place = place
+        self.upstream = upstream
+        # the machine's proxy is for the world outside; a cache is asked directly
+        handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust(place.ca))]
+        self.opener = urllib.request.build_opener(*handlers)
+
+    def open(self, path: str, accept: tuple[str, ...] = ()) -> http.client.HTTPResponse:
+        """The answer to GET PATH. Raises RegistryError with the reason in plain words."""
+        address = f"{self.place.url}{path}?{urllib.parse.urlencode({'ns': self.upstream})}"
+        headers = {"Accept": ", ".join(accept)} if accept else {}
+        if self.place.authorization:
+            headers["Authorization"] = self.place.authorization
+        try:
+            answer = self.opener.open(urllib.request.Request(address, headers=headers), timeout=ANSWER_S)
+        except urllib.error.HTTPError as error:
+            raise RegistryError(_refusal(error, path)) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise RegistryError(_unreachable(self.place.url, error)) from error
+        return answer  # type: ignore[no-any-return]  # urllib types it as Any
+
+    def ping(self) -> None:
+        """Raises RegistryError unless a registry answers and takes the machine's login."""
+        with self.open("/v2/") as answer:
+            if "registry/2.0" not in (answer.headers.get("Docker-Distribution-Api-Version") or ""):
+                raise RegistryError(f"{self.place.url} answers, but is no registry")
+
+    def document(self, path: str, accept: tuple[str, ...]) -> dict[str, Any]:
+        """A JSON object of the registry."""
+        with self.open(path, accept) as answer:
+            try:
+                found = json.loads(answer.read(LARGEST_DOCUMENT))
+            except (ValueError, RecursionError, OSError) as error:
+                raise RegistryError(f"{self.place.url}{path} is no JSON: {error}") from error
+        if not isinstance(found, dict):
+            raise RegistryError(f"{self.place.url}{path} is no JSON object")
+        return found
+
+    def drain(self, path: str) -> int:
+        """Reads a blob to its end, keeps nothing; its size in bytes."""
+        size = 0
+        try:
+            with self.open(path) as answer:
+                while chunk := answer.read(CHUNK):
+                    size += len(chunk)
+        except (OSError, http.client.HTTPException) as error:
+            raise RegistryError(f"{self.place.url} broke off: {error}") from error
+        return size
+
+
+def pull_through(client: Client, image: Image, architecture: str) -> int:
+    """Reads an image for one architecture through the endpoint, so that a cache has it; bytes read."""
+    manifest = client.document(f"/v2/{image.repository}/manifests/{image.tag}", (*INDEXES, *MANIFESTS))
+    if "manifests" in manifest:
+        chosen = _for_architecture(manifest["manifests"], architecture)
+        if chosen is None:
+            raise RegistryError(f"{image} has no variant for linux/{architecture}")
+        manifest = client.document(f"/v2/{image.repository}/manifests/{chosen}", MANIFESTS)
+    layers = manifest.get("layers")
+    parts = [manifest.get("config"), *(layers if isinstance(layers, list) else [])]
+    digests = dict.fromkeys(part["digest"] for part in parts if isinstance(part, Mapping) and "digest" in part)
+    return sum(client.drain(f"/v2/{image.repository}/blobs/{digest}") for digest in digests)
+
+
+def probe(url: str, username: str, password: str, ca: str) -> None:
+    """Raises RegistryError unless a registry answers at `url` and takes the account, where one is given.
+
+    ca: PEM of whom to trust beside the system, or "". RegistryUnreachableError: nothing answered at all.
+    """
+    context = ssl.create_default_context()
+    if ca:
+        try:
+            context.load_verify_locations(cadata=ca)
+        except (ssl.SSLError, ValueError) as error:
+            raise RegistryError(f"the CA for {url} is none: {error}") from error
+    opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+    basic = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
+    status, headers = _asked(opener, f"{url}/v2/", "")
+    challenge = headers.get("www-authenticate", "")
+    if "registry/2.0" not in headers.get("docker-distribution-api-version", "") and not challenge:
+        raise RegistryError(f"{url} answers, but is no registry (HTTP {status})")
+    if not username or status == 200:
+        return
+    words = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
+    if challenge.lower().startswith("bearer") and "realm" in words:
+        if urllib.parse.urlsplit(words["realm"]).scheme != urllib.parse.urlsplit(url).scheme:
+            raise RegistryError(f"{url} sends its visitors to {words['realm']!r} to log in: no password goes there")
+        query = urllib.parse.urlencode({"service": words.get("service", ""), "account": username})
+        status, _headers = _asked(opener, f"{words['realm']}?{query}", basic)
+    else:
+        status, _headers = _asked(opener, f"{url}/v2/", basic)
+    if status != 200:
+        raise RegistryError(f"{url} does not accept the account {username} (HTTP {status})")
+
+
+def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: str) -> tuple[int, dict[str, str]]:
+    headers = {"Authorization": authorization} if authorization else {}
+    try:
+        with opener.open(urllib.request.Request(address, headers=headers), timeout=ANSWER_S) as answer:
+            return answer.status, _lower(answer.headers)
+    except urllib.error.HTTPError as error:
+        return error.code, _lower(error.headers)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        kind = RegistryError if isinstance(reason, ssl.SSLCertVerificationError) else RegistryUnreachableError
+        raise kind(_unreachable(address, error)) from error
+
+
+def _lower(headers: Message) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _for_architecture(manifests: Any, architecture: str) -> Optional[str]:
+    for entry in manifests if isinstance(manifests, list) else []:
+        platform = entry.get("platform") if isinstance(entry, Mapping) else None
+        wanted = ("linux", architecture)
+        if isinstance(platform, Mapping) and (platform.get("os"), platform.get("architecture")) == wanted:
+            return str(entry.get("digest"))
+    return None
+
+
+def _refusal(error: urllib.error.HTTPError, path: str) -> str:
+    words = {
+        401: "does not accept this machine's login",
+        403: "does not let this machine in",
+        404: f"has no {path}",
+        429: "was asked too often: its upstream limits the number of pulls",
+        503: "does not reach its upstream, or is not up yet",
+    }
+    said = error.read(300).decode(errors="replace").strip()
+    return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + said if said else ''})"
+
+
+def _unreachable(url: str, error: BaseException) -> str:
+    reason = getattr(error, "reason", error)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}"
+    return f"{url} does not answer: {reason}"

@@ -1,0 +1,91 @@
+"""A second real registry (CNCF distribution) on the dev box, in the part of the world's registries."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import time
+import urllib.parse
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+@dataclass
+class Upstream:
+    """A registry that listens on one address of the dev box. program: of CNCF distribution. folder: of its own."""
+
+    program: Path
+    folder: Path
+    address: str
+    port: int
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def url(self) -> str:
+        """Its address with the scheme."""
+        return f"http://{self.address}:{self.port}"
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "version": 0.1,
+            "log": {"accesslog": {"disabled": True}, "level": "error"},
+            "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}},
+            "http": {"addr": f"{self.address}:{self.port}"},
+        }
+        config = self.folder / "config.yml"
+        config.write_text(yaml.safe_dump(settings))
+        with (self.folder / "log").open("ab") as log:
+            words = [str(self.program), "serve", str(config)]
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + 30
+        while not self._answers():
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Switches it off."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def push(self, layout: Path, repository: str, tag: str) -> None:
+        """Puts the one image of an OCI layout into it."""
+        (entry,) = json.loads((layout / "index.json").read_text())["manifests"]
+        raw = _blob(layout, entry["digest"])
+        manifest: dict[str, Any] = json.loads(raw)
+        for part in (manifest["config"], *manifest["layers"]):
+            self._upload(repository, part["digest"], _blob(layout, part["digest"]))
+        kind = {"Content-Type": entry["mediaType"]}
+        self._expect(201, "PUT", f"/v2/{repository}/manifests/{tag}", raw, kind)
+
+    def _upload(self, repository: str, digest: str, data: bytes) -> None:
+        headers = self._expect(202, "POST", f"/v2/{repository}/blobs/uploads/", b"", {})
+        place = urllib.parse.urlsplit(headers["location"])
+        target = f"{place.path}?{place.query}&digest={urllib.parse.quote(digest)}"
+        self._expect(201, "PUT", target, data, {"Content-Type": "application/octet-stream"})
+
+    def _expect(self, status: int, verb: str, target: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:
+        connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
+        connection.request(verb, target, body, headers)
+        answer = connection.getresponse()
+        said = answer.read()
+        assert answer.status == status, said
+        return {name.lower(): value for name, value in answer.getheaders()}
+
+    def _answers(self) -> bool:
+        try:
+            self._expect(200, "GET", "/v2/", b"", {})
+        except OSError:
+            return False
+        return True
+
+
+def _blob(layout: Path, digest: str) -> bytes:
+    return (layout / "blobs" / digest.replace(":", "/")).read_bytes()

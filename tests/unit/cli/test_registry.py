@@ -1,0 +1,118 @@
+"""The verbs of registries from argv to exit code; rotations against scripted machines."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.errors import ExitCode
+from pai_install.plan.model import HostStep, Playbook, Step
+from pai_install.registry.identity import read_identity
+from pai_install.run.state import open_state
+from tests.unit.cli.stub_environment import NAMES, World, run, write_site
+from tests.unit.registry.test_compile import HASH
+from tests.unit.runs import done, event
+
+USERS = base64.b64encode(f"team:{HASH}".encode()).decode()
+CACHE = "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = write_site(tmp_path / "cluster")
+    with (folder / "config.yaml").open("a") as config:
+        config.write(f"{CACHE}docker_cache_htpasswd: {USERS}\n")
+    return folder
+
+
+@pytest.fixture
+def world(in_world: Any, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Every phase has nothing left to do; the registries answer."""
+    asked = {"id": "registry-reachable", "verdict": "PASS", "subject": "", "message": "answers"}
+    answers = [event("ok", name, "Ask", findings=[asked]) for name in NAMES]
+    made: World = in_world(World(script={"registry-test.yml": done(*answers)}))
+    monkeypatch.setattr("pai_install.operations.registry_rotate.make_plan", lambda *_words, **_more: plan_of(made))
+    return made
+
+
+def plan_of(world: World) -> Any:
+    from pai_install.plan.model import Plan  # noqa: PLC0415 - a stand-in for the planner
+
+    return Plan(world.phases, world.settings(), {}, "master")
+
+
+def generations(site: Path) -> tuple[list[int], list[int]]:
+    identity = read_identity(open_state(site).registry)
+    assert identity is not None
+    return [one.generation for one in identity.logins], [one.generation for one in identity.authorities]
+
+
+@pytest.mark.parametrize(("what", "left"), [("--credentials", ([2], [1])), ("--ca", ([1], [2]))])
+def test_a_rotation_goes_to_its_end(site: Path, world: World, what: str, left: Any, capsys: Any) -> None:
+    assert run(["registry", "rotate", "--site", str(site), what, "--yes"]) == ExitCode.OK
+    assert generations(site) == left
+    assert "rotated" in capsys.readouterr().err
+    assert "registry-test.yml" in [request.playbook for request in world.ansible.requests]
+
+
+def test_check_only_tells(site: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "rotate", "--site", str(site), "--ca", "--check"]) == ExitCode.OK
+    err = capsys.readouterr().err
+    assert "1. Machines trust a new authority beside the old one (to do)" in err
+    assert "waits for every machine" in err
+    assert generations(site) == ([1], [1])
+    assert world.ansible.requests == []
+
+
+def test_nothing_to_finish(site: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "rotate", "--site", str(site), "--ca", "--finish", "--yes"]) == ExitCode.OK
+    assert "no rotation of the ca is unfinished" in capsys.readouterr().err
+    assert world.ansible.requests == []
+
+
+def test_a_login_that_does_not_work_is_taken_back(site: Path, world: World) -> None:
+    refused = {"id": "registry-reachable", "verdict": "FAIL", "subject": "", "message": "docker.io cannot be used"}
+    world.script["registry-test.yml"] = done(event("ok", "one", "Ask", findings=[refused]))
+    assert run(["registry", "rotate", "--site", str(site), "--credentials", "--yes"]) == ExitCode.VERIFICATION_FAILED
+    identity = read_identity(open_state(site).registry)
+    assert identity is not None
+    assert identity.login.generation == 1
+    assert generations(site) == ([1, 2], [1])
+
+
+def test_a_machine_that_differs_keeps_the_old_good(site: Path, world: World, capsys: Any) -> None:
+    world.phases = (Step("registries", "Point", (HostStep("two", ("changed",)),), Playbook("registries.yml")),)
+    world.script["registries.yml"] = done(event("unreachable", "two", "Configure"))
+    assert run(["registry", "rotate", "--site", str(site), "--credentials", "--yes"]) == ExitCode.UNREACHABLE
+    assert "two: without the new yet; the old stays good until then" in capsys.readouterr().err
+    assert generations(site) == ([1, 2], [1])
+
+
+@pytest.mark.parametrize("words", [(), ("--ca", "--credentials")])
+def test_one_thing_at_a_time(site: Path, world: World, words: tuple[str, ...]) -> None:
+    assert run(["registry", "rotate", "--site", str(site), "--yes", *words]) == ExitCode.USAGE
+    assert world.ansible.requests == []
+
+
+def test_what_is_no_image_is_told(site: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "warm", "--site", str(site), "--", "-x"]) == ExitCode.USAGE
+    assert "'-x' is no image" in capsys.readouterr().err
+    assert world.ansible.requests == []
+
+
+def test_show_says_where_machines_ask_and_who_differs(site: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "show", "--site", str(site), "--format", "json"]) == ExitCode.OK
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["cache"] == "docker-cache.pai.internal:30500"
+    assert shown["upstreams"] == {"docker.io": "https://docker-cache.pai.internal:30500"}
+    assert shown["machines"] == {name: [] for name in NAMES}
+    world.phases = (Step("registries", "Point", (HostStep("two", ("never installed",)),), Playbook("registries.yml")),)
+    assert run(["registry", "show", "--site", str(site)]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "docker.io: machines ask https://docker-cache.pai.internal:30500, then it itself" in out
+    assert "two: never installed" in out
+    assert "one: as the site says" in out

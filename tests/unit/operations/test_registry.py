@@ -1,0 +1,99 @@
+"""Operations on registries: who is asked, and what a stage of a rotation leaves alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm, upstreams
+from pai_install.operations.registry_rotate import RegistryRotate, behind
+from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.site import Site
+from tests.unit.registry.test_compile import site_of
+from tests.unit.site.sites import CONFIG
+
+NOTHING = Observation(Inventory({}, {}, {}), {})
+MIRRORED = "registry:\n  upstreams:\n    - {name: docker.io, mirror: 'https://harbor.example.com'}\n"
+
+
+@pytest.fixture
+def cached(tmp_path: Path) -> Site:
+    return site_of(tmp_path, services="registry:\n  upstreams: [{name: quay.io}]\n")
+
+
+def test_every_machine_asks_every_registry_that_is_cached(cached: Site) -> None:
+    (step,) = RegistryTest(images=("quay.io/a/b:1",)).plan(cached, NOTHING).steps
+    assert step.names == tuple(machine.hostname for machine in cached.present_machines)
+    assert step.action == Playbook(
+        "registry-test.yml", {"registry_upstreams": ["docker.io", "quay.io"], "registry_images": ["quay.io/a/b:1"]}
+    )
+    assert step.proves
+
+
+def test_a_limit_names_machines_of_the_site(cached: Site) -> None:
+    master = cached.control_planes[0].hostname
+    (step,) = RegistryTest(limit=(master,)).plan(cached, NOTHING).steps
+    assert step.names == (master,)
+    with pytest.raises(PaiError):
+        RegistryTest(limit=("none",)).require(cached)
+
+
+def test_the_cache_is_filled_and_asked_where_it_is(cached: Site) -> None:
+    master = cached.control_planes[0].hostname
+    for operation in (RegistryWarm(images=("busybox",)), RegistryStatus()):
+        (step,) = operation.plan(cached, NOTHING).steps
+        assert step.names == (master,)
+
+
+@pytest.mark.parametrize("image", ["", "-x", "UPPER/../a", "a b", "a\nb", "a@sha256:12", "$(id)", "a" * 300])
+def test_what_is_no_image_is_refused(image: str) -> None:
+    with pytest.raises(ValidationError, match="is no image"):
+        RegistryWarm(images=(image,))
+
+
+def test_a_site_without_registries_is_told(tmp_path: Path) -> None:
+    site = site_of(tmp_path, CONFIG)
+    for operation in (RegistryTest(), RegistryWarm(images=("busybox",)), RegistryStatus()):
+        with pytest.raises(PaiError, match="neither a registry cache nor mirrors") as caught:
+            operation.require(site)
+        assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_mirrors_can_be_asked_and_have_no_status_of_ours(tmp_path: Path) -> None:
+    site = site_of(tmp_path, CONFIG, MIRRORED)
+    assert upstreams(site) == ("docker.io",)
+    RegistryTest().require(site)
+    with pytest.raises(PaiError, match="no cache in the cluster"):
+        RegistryStatus().require(site)
+
+
+def test_a_login_is_rotated_only_where_there_is_one(cached: Site, tmp_path: Path) -> None:
+    RegistryRotate(subject="ca").require(cached)
+    with pytest.raises(PaiError, match="asks for no login"):
+        RegistryRotate(subject="credentials").require(cached)
+    with pytest.raises(PaiError, match="no registry cache"):
+        RegistryRotate(subject="ca").require(site_of(tmp_path / "other", CONFIG))
+
+
+def step(name: str, *hosts: str) -> Step:
+    return Step(name, name, tuple(HostStep(host, ("changed",)) for host in hosts), Playbook(f"{name}.yml"))
+
+
+def test_who_is_behind_differs_or_did_not_answer() -> None:
+    steps = (step("base", "zero"), step("registries", "two", "one"))
+    plan = Plan(steps, NOTHING.inventory, {"three": "no route"})
+    assert behind(plan) == ("one", "three", "two")
+    assert behind(replace(plan, steps=(), unreachable={})) == ()
+
+
+def test_a_stage_touches_its_own_phases_alone(cached: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = tuple(step(name, "one") for name in ("base", "runtime", "addons", "registries"))
+    made = Plan(steps, NOTHING.inventory)
+    monkeypatch.setattr("pai_install.operations.registry_rotate.make_plan", lambda *_words, **_more: made)
+    planned = RegistryRotate(subject="ca", phases=("registries",)).plan(cached, NOTHING)
+    assert [one.name for one in planned.steps] == ["registries"]

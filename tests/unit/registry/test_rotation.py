@@ -1,0 +1,112 @@
+"""Whatever drops out or is cut off, every machine can use the cache at every moment of a rotation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pai_install.registry.identity import Identity, make_identity
+from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, unfinished
+
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+MACHINES = ("one", "two", "three")
+SUBJECTS: tuple[Subject, ...] = ("credentials", "ca")
+
+
+@cache
+def first() -> Identity:
+    return make_identity(("docker-cache.pai.internal",), NOW)
+
+
+@dataclass
+class World:
+    """The file, the cache as it runs, and what each machine has; the drawn words say what drops out."""
+
+    draw: st.DataObject
+    file: Identity = field(default_factory=first)
+    cache: Identity = field(default_factory=first)
+    machines: dict[str, Identity] = field(default_factory=lambda: dict.fromkeys(MACHINES, first()))
+
+    def check(self) -> None:
+        for name, machine in self.machines.items():
+            assert machine.login in self.cache.logins, name
+            assert self.cache.serving_authority in machine.authorities, name
+
+    def converge(self, phases: tuple[str, ...]) -> bool:
+        """As a run does it: the cache first; some machines do not answer. False where the run is cut off."""
+        if "addons" in phases:
+            if self.cut():
+                return False
+            self.cache = self.file
+            self.check()
+        if "registries" in phases:
+            for name in MACHINES:
+                if self.cut():
+                    return False
+                if self.draw.draw(st.booleans(), label=f"{name} answers"):
+                    self.machines[name] = self.file
+                self.check()
+        return True
+
+    def cut(self) -> bool:
+        return self.draw.draw(st.integers(0, 9), label="cut off") == 0
+
+    def behind(self) -> bool:
+        return any(machine != self.file for machine in self.machines.values())
+
+    def stage(self, stage: RotationStage) -> bool:
+        """Whether the rotation may go on."""
+        self.file = stage.change(self.file, NOW)
+        if not self.converge(stage.phases):
+            return False
+        if stage.proves and stage.undo and self.draw.draw(st.integers(0, 9), label="proof fails") == 0:
+            self.file = stage.undo(self.file, NOW)
+            self.converge(stage.phases)
+            return False
+        return True
+
+    def rotate(self, subject: Subject) -> None:
+        for stage in STAGES[subject][position(self.file, subject) :]:
+            if stage.everyone and self.behind():
+                return
+            if not self.stage(stage):
+                return
+
+
+@settings(max_examples=60)
+@given(st.data(), st.lists(st.sampled_from([*SUBJECTS, "apply"]), min_size=1, max_size=6))
+def test_no_machine_is_ever_locked_out(data: st.DataObject, verbs: list[str]) -> None:
+    world = World(data)
+    for verb in verbs:
+        if verb == "apply":
+            world.converge(("addons", "registries"))
+        else:
+            world.rotate("ca" if verb == "ca" else "credentials")
+        world.check()
+
+
+def test_a_rotation_without_trouble_ends() -> None:
+    identity = first()
+    for subject in SUBJECTS:
+        for stage in STAGES[subject]:
+            assert position(identity, subject) <= STAGES[subject].index(stage)
+            identity = stage.change(identity, NOW)
+    assert unfinished(identity) == ()
+    assert [one.generation for one in identity.logins] == [2]
+    assert [one.generation for one in identity.authorities] == [2]
+    assert identity.serving_ca == 2
+
+
+def test_a_rotation_goes_on_where_it_was() -> None:
+    identity = first()
+    assert unfinished(identity) == ()
+    trusted = STAGES["ca"][0].change(identity, NOW)
+    assert (unfinished(trusted), position(trusted, "ca")) == (("ca",), 0)
+    served = STAGES["ca"][1].change(trusted, NOW)
+    assert (unfinished(served), position(served, "ca")) == (("ca",), 1)
+    offered = STAGES["credentials"][0].change(identity, NOW)
+    assert (unfinished(offered), position(offered, "credentials")) == (("credentials",), 0)
