@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
-from .conftest import LOST, SUBNET, Cluster, fault
+from .conftest import LOST, SUBNET, Cluster, fault, pai_install
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
@@ -92,6 +93,11 @@ def cached(cluster: Cluster, upstream: Upstream) -> Iterator[Cluster]:
     assert cluster.kubectl("get", "namespaces", "-o", "name").count("docker-cache") == 0
 
 
+def registry(cluster: Cluster, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs `pai-install registry VERB`."""
+    return pai_install("registry", verb, "--site", str(cluster.site), *words)
+
+
 def pull(cluster: Cluster, machine: str, image: str) -> None:
     """Pulls as the kubelet does, and forgets what was pulled: each pull really asks."""
     cluster.on(machine, PULL.format(image=image))
@@ -123,17 +129,17 @@ def test_docker_pulls_through_the_cache(cached: Cluster, upstream: Upstream) -> 
 
 
 def test_the_verbs_say_what_is(cached: Cluster) -> None:
-    shown = json.loads(cached.run("registry", "show", "--format", "json").stdout)
+    shown = json.loads(registry(cached, "show", "--format", "json").stdout)
     assert shown["upstreams"] == {"docker.io": f"https://{CACHE}", "upstream.example.com": f"https://{CACHE}"}
     assert set(map(tuple, shown["machines"].values())) == {()}
-    tested = cached.run("registry", "test", "--image", IMAGES[2])
+    tested = registry(cached, "test", "--image", IMAGES[2])
     assert tested.returncode == 0, tested.stdout + tested.stderr
-    warm = cached.run("registry", "warm", IMAGES[3], OTHER)
+    warm = registry(cached, "warm", IMAGES[3], OTHER)
     assert warm.returncode == 0, warm.stdout + warm.stderr
     assert "MB in" in warm.stdout
-    missing = cached.run("registry", "warm", "docker.io/probe/none:1")
+    missing = registry(cached, "warm", "docker.io/probe/none:1")
     assert missing.returncode == 7, missing.stdout
-    status = cached.run("registry", "status")
+    status = registry(cached, "status")
     assert status.returncode == 0, status.stdout + status.stderr
     assert "hits" in status.stdout
 
@@ -181,7 +187,7 @@ def test_credentials_rotate_while_containers_run(closed: Cluster, pods: dict[str
     assert pods
     before, old = started(closed), login(closed)
     assert answer(closed, old) == "200"
-    done = closed.run("registry", "rotate", "--credentials", "--yes", "--image", IMAGES[0])
+    done = registry(closed, "rotate", "--credentials", "--yes", "--image", IMAGES[0])
     assert done.returncode == 0, done.stdout + done.stderr
     assert started(closed) == before
     assert (answer(closed, old), answer(closed, login(closed))) == ("401", "200")
@@ -193,13 +199,13 @@ def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str
     before = started(closed)
     fault(closed.site, LOST, "power-off")
     try:
-        done = closed.run("registry", "rotate", "--ca", "--yes")
+        done = registry(closed, "rotate", "--ca", "--yes")
         assert done.returncode == 5, done.stdout + done.stderr
         assert f"{LOST}: without the new yet" in done.stderr
         pull(closed, "lab-worker1", IMAGES[0])
     finally:
         fault(closed.site, LOST, "heal")
-    finish = closed.run("registry", "rotate", "--ca", "--finish", "--yes")
+    finish = registry(closed, "rotate", "--ca", "--finish", "--yes")
     assert finish.returncode == 0, finish.stdout + finish.stderr
     after = started(closed)
     assert {name: after[name] for name in MACHINES if name != LOST} == {
