@@ -66,7 +66,8 @@ options:
   owner:
     description:
       - Whose files these are, where several write into one; each takes out only what it merged itself.
-      - Whole files that an earlier call for the same owner wrote, and this one no longer names, are removed.
+      - Whole files that an earlier call for the same owner wrote, and this one no longer names, are removed, and
+        folders that are empty then.
     type: str
     default: ""
 author: [pai-install]
@@ -91,6 +92,7 @@ backups:
 managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
 """
 
+import contextlib
 import json
 import os
 import re
@@ -280,6 +282,8 @@ class Files:
                 self.changed.append(path)
                 if not self.module.check_mode:
                     os.unlink(path)
+                    with contextlib.suppress(OSError):  # not empty
+                        os.rmdir(os.path.dirname(path))
         if not self.module.check_mode:
             written = [item["path"] for item in items if item["content"] is not None and item["state"] == "present"]
             os.makedirs(FILES_DIR, mode=0o700, exist_ok=True)

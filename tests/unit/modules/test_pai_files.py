@@ -315,3 +315,13 @@ def test_files_that_an_owner_no_longer_names_are_removed(files: Run, tmp_path: P
     assert (result["changed_paths"], [path.exists() for path in paths]) == ([str(paths[1])], [True, False, True, True])
     assert not files(items[0], owner="client")["changed"]
     assert files(owner="client")["changed_paths"] == [str(paths[0])]
+
+
+def test_a_folder_that_is_empty_then_goes_too(files: Run, tmp_path: Path) -> None:
+    paths = [tmp_path / "certs.d" / name / "hosts.toml" for name in ("mine", "shared")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+    (paths[1].parent / "of-the-admin").write_text("x")
+    files(*({"path": str(path), "content": "x"} for path in paths), owner="client")
+    files(owner="client")
+    assert [path.parent.exists() for path in paths] == [False, True]
