@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 from pydantic import ValidationError
 
-from pai_install.cli._shared.act import How, act, acting_options
+from pai_install.checks.verdict import Verdict
+from pai_install.cli._shared.act import How, acting_options, outcome_of
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.rotation import require_subject, rotate
 from pai_install.cli._shared.tell import say
@@ -115,7 +116,15 @@ def rotate_command(
 
 
 def _look(site_dir: Path, operation: RegistryLook, environment: Environment, output_format: str) -> int:
-    return act(Request(site_dir, operation), environment, How(yes=True, as_json=output_format == "json"))
+    """Runs it and says what was found, also where all is well: that is what these verbs are asked for."""
+    how = How(yes=True, as_json=output_format == "json")
+    outcome = outcome_of(Request(site_dir, operation), environment, how)
+    assert outcome is not None  # noqa: S101 - no one was asked
+    if not how.as_json:
+        for found in sorted(outcome.findings, key=lambda found: (found.subject, found.message)):
+            if found.verdict is Verdict.PASS:
+                click.echo(f"{found.subject}: {found.message}{f' ({found.value})' if found.value else ''}")
+    return outcome.exit_code
 
 
 def _checked(operation: type[RegistryLook], **arguments: object) -> RegistryLook:

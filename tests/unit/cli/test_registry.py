@@ -116,3 +116,8 @@ def test_show_says_where_machines_ask_and_who_differs(site: Path, world: World, 
     assert "docker.io: machines ask https://docker-cache.pai.internal:30500, then it itself" in out
     assert "two: never installed" in out
     assert "one: as the site says" in out
+
+
+def test_what_is_well_is_said_too(site: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "test", "--site", str(site)]) == ExitCode.OK
+    assert "one: answers\n" in capsys.readouterr().out
