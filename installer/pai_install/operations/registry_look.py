@@ -47,7 +47,7 @@ class RegistryLook(Operation):
         name = self.name.replace(" ", "-")
         hosts = tuple(HostStep(machine.hostname, (ASKED,)) for machine in machines)
         action = Playbook(f"{name}.yml", variables)
-        return Plan((Step(name, self.summary.rstrip("."), hosts, action, proves=True),), observation.inventory)
+        return Plan((Step(name, self.summary.rstrip("."), hosts, action, looks=True),), observation.inventory)
 
 
 class RegistryTest(RegistryLook):

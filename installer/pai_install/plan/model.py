@@ -73,7 +73,8 @@ class Step:
     needs: names of earlier steps that must have succeeded on at least one of the machines that they have work on; a
     step that is not in the plan is already done. undo: what takes it back; undo_verb: the verb of this program that
     does so on the machines named after it, e.g. "node uncordon". proves: it changes nothing that lasts, it shows that
-    what the other steps made works; there is nothing to show in check mode.
+    what the other steps made works; there is nothing to show in check mode. looks: it changes nothing and says nothing
+    of whether the machine as a whole works.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Step:
     undo: Action | None = None
     undo_verb: str = ""
     proves: bool = False
+    looks: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,7 +99,7 @@ class Step:
     @property
     def previewed(self) -> bool:
         """Whether check mode can show what it would change."""
-        return isinstance(self.action, Playbook) and not self.proves
+        return isinstance(self.action, Playbook) and not (self.proves or self.looks)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def ended(before: Proof, plan: Plan, outcome: Outcome, run: str) -> Proof:
 
 
 def _changes(step: Step) -> bool:
-    return isinstance(step.action, Playbook) and not step.proves
+    return isinstance(step.action, Playbook) and not (step.proves or step.looks)
 
 
 def _results(plan: Plan, outcome: Outcome, *, proving: bool) -> dict[str, list[HostResult]]:

@@ -34,7 +34,8 @@ def world(in_world: Any, monkeypatch: pytest.MonkeyPatch) -> World:
     """Every phase has nothing left to do; the registries answer."""
     asked = {"id": "registry-reachable", "verdict": "PASS", "subject": "", "message": "answers"}
     answers = [event("ok", name, "Ask", findings=[asked]) for name in NAMES]
-    made: World = in_world(World(script={"registry-test.yml": done(*answers)}))
+    proof = [event("ok", name, "Verify") for name in NAMES]
+    made: World = in_world(World(script={"registry-test.yml": done(*answers), "verify.yml": done(*proof)}))
     monkeypatch.setattr("pai_install.operations.registry_rotate.make_plan", lambda *_words, **_more: plan_of(made))
     return made
 
@@ -56,7 +57,7 @@ def test_a_rotation_goes_to_its_end(site: Path, world: World, what: str, left: A
     assert run(["registry", "rotate", "--site", str(site), what, "--yes"]) == ExitCode.OK
     assert generations(site) == left
     assert "rotated" in capsys.readouterr().err
-    assert "registry-test.yml" in [request.playbook for request in world.ansible.requests]
+    assert {"registry-test.yml", "verify.yml"} <= {request.playbook for request in world.ansible.requests}
 
 
 def test_check_only_tells(site: Path, world: World, capsys: Any) -> None:

@@ -32,7 +32,7 @@ def test_every_machine_asks_every_registry_that_is_cached(cached: Site) -> None:
     assert step.action == Playbook(
         "registry-test.yml", {"registry_upstreams": ["docker.io", "quay.io"], "registry_images": ["quay.io/a/b:1"]}
     )
-    assert step.proves
+    assert step.looks
 
 
 def test_a_limit_names_machines_of_the_site(cached: Site) -> None:

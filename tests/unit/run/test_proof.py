@@ -66,6 +66,13 @@ def test_step_that_changed_nothing_leaves_what_was_known(plan: Plan) -> None:
     assert ended(OLD, plan, outcome(HostStatus.LEFT, verify=HostStatus.UNREACHABLE), "r1") == OLD
 
 
+def test_step_that_only_looks_neither_breaks_nor_makes_a_proof(kit: Any) -> None:
+    plan: Plan = kit.plan(replace(kit.phase("registry-test", "one", "two"), looks=True))
+    phases = (PhaseResult("registry-test", "Ask", 1.0, {name: HostResult(HostStatus.OK) for name in ("one", "two")}),)
+    assert begun(OLD, plan, ("one", "two"), "r1") == OLD
+    assert ended(OLD, plan, Outcome(1.0, phases, (fail("one", "registry-reachable"),)), "r1") == OLD
+
+
 def test_file_is_the_owners_and_a_broken_one_says_nothing(tmp_path: Path) -> None:
     path = tmp_path / "proof.json"
     assert read_proof(path) == Proof()

@@ -14,8 +14,10 @@ from pai_install.cli._shared.act import How, outcome_of, require_answer
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
+from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind
+from pai_install.operations.verify import Verify
 from pai_install.plan.model import Plan
 from pai_install.registry.compile import cache_names
 from pai_install.registry.identity import Identity, open_identity, save
@@ -69,7 +71,6 @@ class _Run:
         """Every stage that is left."""
         subject = self._operation.subject
         stages = STAGES[subject][position(_identity(self._site_dir), subject) :]
-        code: int = ExitCode.OK
         for stage in stages:
             plan = self._standing()
             if stage.everyone and (waiting := behind(plan)):
@@ -79,7 +80,7 @@ class _Run:
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
         say(f"the {subject} are rotated" if subject == "credentials" else "the CA is rotated")
-        return code
+        return self._run(Verify()).exit_code
 
     def _stage(self, stage: RotationStage) -> int:
         say(f"\n{stage.title}")
@@ -103,7 +104,7 @@ class _Run:
         _edit(self._site_dir, undo)
         self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
 
-    def _run(self, operation: RegistryRotate | RegistryTest) -> Outcome:
+    def _run(self, operation: Operation) -> Outcome:
         outcome = outcome_of(Request(self._site_dir, operation), self._environment, self._how)
         assert outcome is not None  # noqa: S101 - the user has agreed
         return outcome
