@@ -141,6 +141,8 @@ def environment(
         "ANSIBLE_CACHE_PLUGIN": "jsonfile",
         "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(work_dir / "facts"),
         "ANSIBLE_RETRY_FILES_ENABLED": "False",
+        # modules would write what they are called with, logins and keys, into the machine's journal
+        "ANSIBLE_NO_TARGET_SYSLOG": "True",
         # root may not read a login user's home that is on NFS. Ansible makes a folder of a random name there, which it
         # removes; a folder of a fixed name below it another user of the machine could have made first
         "ANSIBLE_REMOTE_TMP": "/var/tmp",  # noqa: S108
