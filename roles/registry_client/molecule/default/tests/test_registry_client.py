@@ -25,7 +25,7 @@ def test_docker_uses_both_mirrors_and_all_insecure_registries(host: Host) -> Non
 
 
 def test_nothing_was_restarted_and_nothing_will_be(host: Host) -> None:
-    now = host.check_output("pgrep --exact 'dockerd|containerd'")
+    now = host.check_output("pidof dockerd containerd")
     assert now == host.file("/root/started").content_string.strip()
     newer = 'find /etc/docker/daemon.json -newermt @$(date -d "$(systemctl show -P ActiveEnterTimestamp docker)" +%s)'
     assert host.check_output(newer) == "", "a restart for it would come with the next change of Docker"
