@@ -122,3 +122,11 @@ def test_show_says_where_machines_ask_and_who_differs(site: Path, world: World, 
 def test_what_is_well_is_said_too(site: Path, world: World, capsys: Any) -> None:
     assert run(["registry", "test", "--site", str(site)]) == ExitCode.OK
     assert "one: answers\n" in capsys.readouterr().out
+
+
+def test_a_rotation_is_one_document_in_json(site: Path, world: World, capsys: Any) -> None:
+    words = ["registry", "rotate", "--site", str(site), "--ca", "--yes", "--format", "json"]
+    assert run(words) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert document["exit_code"] == 0
+    assert len(document["runs"]) == 5  # three stages, the question to the registries, the proof of the cluster

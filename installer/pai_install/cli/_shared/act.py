@@ -65,8 +65,8 @@ def act(request: Request, environment: Environment, how: How) -> int:
     return ExitCode.PREFLIGHT_FAILED if outcome is None else outcome.exit_code
 
 
-def outcome_of(request: Request, environment: Environment, how: How) -> Outcome | None:
-    """As `act`, with the outcome itself; None where the user did not agree."""
+def outcome_of(request: Request, environment: Environment, how: How, *, quiet: bool = False) -> Outcome | None:
+    """As `act`, with the outcome itself; None where the user did not agree. quiet: it is not shown here."""
     require_answer(how)
     saved = read_plan(how.plan_file) if how.plan_file is not None else None
     with (
@@ -86,7 +86,8 @@ def outcome_of(request: Request, environment: Environment, how: How) -> Outcome 
             say("nothing was done")
             return None
         with finishing():
-            _show(outcome, session, how)
+            if not quiet:
+                _show(outcome, session, how)
         return outcome
 
 

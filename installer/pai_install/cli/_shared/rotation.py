@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from pai_install.registry.compile import cache_names
 from pai_install.registry.identity import Identity, open_identity, save
 from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
 from pai_install.report.console import progress
+from pai_install.report.data import report_data
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
 from pai_install.run.lock import site_lock
@@ -32,6 +34,7 @@ from pai_install.run.state import open_state
 from pai_install.site.load import load_site
 
 VERB = "registry rotate"
+SCHEMA_VERSION = 1
 
 
 def rotate(
@@ -66,9 +69,17 @@ class _Run:
         self._test = RegistryTest(images=images)
         self._environment = environment
         self._how = how
+        self._outcomes: list[Outcome] = []
 
     def go_on(self) -> int:
-        """Every stage that is left."""
+        """Every stage that is left; in JSON one document for all of them."""
+        code = self._go_on()
+        if self._how.as_json:
+            runs = [report_data(outcome) for outcome in self._outcomes]
+            click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "exit_code": code, "runs": runs}, indent=2))
+        return code
+
+    def _go_on(self) -> int:
         subject = self._operation.subject
         stages = STAGES[subject][position(_identity(self._site_dir), subject) :]
         for stage in stages:
@@ -105,8 +116,10 @@ class _Run:
         self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
 
     def _run(self, operation: Operation) -> Outcome:
-        outcome = outcome_of(Request(self._site_dir, operation), self._environment, self._how)
+        request = Request(self._site_dir, operation)
+        outcome = outcome_of(request, self._environment, self._how, quiet=self._how.as_json)
         assert outcome is not None  # noqa: S101 - the user has agreed
+        self._outcomes.append(outcome)
         return outcome
 
     def _standing(self) -> Plan:
