@@ -97,6 +97,11 @@ def _host(endpoint: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def registry_cached(upstreams: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that the cluster's cache serves."""
+    return [one for one in upstreams if any(entry.get("ca") == "bundle" for entry in one.get("endpoints", ()))]
+
+
 def registry_logins(logins: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
     """The files with logins, merged: what people or other programs wrote there stays.
 
@@ -113,6 +118,7 @@ class FilterModule:
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
         return {
+            "registry_cached": registry_cached,
             "registry_files": registry_files,
             "registry_hosts": registry_hosts,
             "registry_logins": registry_logins,

@@ -31,12 +31,30 @@ class RegistryUnreachableError(RegistryError):
     """Nothing answers there now."""
 
 
+class LoginWantedError(RegistryError):
+    """It gives tokens, and asks for one."""
+
+
 class Endpoint(NamedTuple):
-    """Where an upstream's images are asked for. ca: files; none: the system's. authorization: a header, or empty."""
+    """Where an upstream's images are asked for. ca: files; none: the system's. authorization: a header, or empty.
+
+    whole: whether the URL itself takes the place of /v2 (containerd's override_path).
+    """
 
     url: str
     ca: tuple[str, ...] = ()
     authorization: str = ""
+    whole: bool = False
+
+    @property
+    def root(self) -> str:
+        """The registry's own address, without a path."""
+        parts = urllib.parse.urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def address(self, path: str) -> str:
+        """The address of PATH, which begins with /v2/ where it is one of the registry's API."""
+        return self.url.rstrip("/") + path[len("/v2") :] if self.whole and path != "/v2/" else self.root + path
 
 
 class Image(NamedTuple):
@@ -95,7 +113,8 @@ def endpoint(upstream: str, folder: str = HOSTS_DIR) -> Endpoint:
     if not url:
         raise RegistryError(f"{path} names no server")
     ca = found.get("ca") or ()
-    return Endpoint(url, (ca,) if isinstance(ca, str) else tuple(ca), str(header.get("authorization") or ""))
+    files = (ca,) if isinstance(ca, str) else tuple(ca)
+    return Endpoint(url, files, str(header.get("authorization") or ""), bool(found.get("override_path")))
 
 
 def trust(files: tuple[str, ...]) -> ssl.SSLContext:
@@ -109,35 +128,52 @@ def trust(files: tuple[str, ...]) -> ssl.SSLContext:
     return context
 
 
-class Client:
-    """Requests to one endpoint on behalf of an upstream."""
+def only_these(authorities: str) -> ssl.SSLContext:
+    """TLS that trusts these authorities (PEM) and no others. Raises ssl.SSLError or ValueError for what is none."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=authorities)
+    return context
 
-    def __init__(self, place: Endpoint, upstream: str) -> None:
+
+class Client:
+    """Requests to one endpoint on behalf of an upstream. context: TLS, where it is not what the endpoint says."""
+
+    def __init__(self, place: Endpoint, upstream: str, context: Optional[ssl.SSLContext] = None) -> None:
         self.place = place
         self.upstream = upstream
         # the machine's proxy is for the world outside; a cache is asked directly
-        handlers = [urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=trust(place.ca))]
+        https = urllib.request.HTTPSHandler(context=context or trust(place.ca))
+        handlers = [urllib.request.ProxyHandler({}), https]
         self.opener = urllib.request.build_opener(*handlers)
 
     def open(self, path: str, accept: tuple[str, ...] = ()) -> http.client.HTTPResponse:
         """The answer to GET PATH. Raises RegistryError with the reason in plain words."""
-        address = f"{self.place.url}{path}?{urllib.parse.urlencode({'ns': self.upstream})}"
+        query = f"?{urllib.parse.urlencode({'ns': self.upstream})}" if self.upstream else ""
+        address = self.place.address(path) + query
         headers = {"Accept": ", ".join(accept)} if accept else {}
         if self.place.authorization:
             headers["Authorization"] = self.place.authorization
         try:
             answer = self.opener.open(urllib.request.Request(address, headers=headers), timeout=ANSWER_S)
         except urllib.error.HTTPError as error:
-            raise RegistryError(_refusal(error, path)) from error
+            bearer = (error.headers.get("WWW-Authenticate") or "").lower().startswith("bearer")
+            kind = LoginWantedError if error.code == 401 and bearer and not self.place.authorization else RegistryError
+            raise kind(_refusal(error, path)) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise RegistryError(_unreachable(self.place.url, error)) from error
+            raise _silence(self.place.url, error) from error
         return answer  # type: ignore[no-any-return]  # urllib types it as Any
 
     def ping(self) -> None:
-        """Raises RegistryError unless a registry answers and takes the machine's login."""
-        with self.open("/v2/") as answer:
-            if "registry/2.0" not in (answer.headers.get("Docker-Distribution-Api-Version") or ""):
-                raise RegistryError(f"{self.place.url} answers, but is no registry")
+        """Raises RegistryError unless a registry answers and takes the machine's login.
+
+        One that hands out tokens to everyone asks for one here, too: it is reached.
+        """
+        try:
+            with self.open("/v2/") as answer:
+                if "registry/2.0" not in (answer.headers.get("Docker-Distribution-Api-Version") or ""):
+                    raise RegistryError(f"{self.place.root} answers, but is no registry")
+        except LoginWantedError:
+            return
 
     def document(self, path: str, accept: tuple[str, ...]) -> dict[str, Any]:
         """A JSON object of the registry."""
@@ -191,6 +227,7 @@ def probe(url: str, username: str, password: str, ca: str) -> None:
     basic = "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode() if username else ""
     status, headers = _asked(opener, f"{url}/v2/", "")
     challenge = headers.get("www-authenticate", "")
+    _require_working(url, status)
     if "registry/2.0" not in headers.get("docker-distribution-api-version", "") and not challenge:
         raise RegistryError(f"{url} answers, but is no registry (HTTP {status})")
     if not username or status == 200:
@@ -203,8 +240,15 @@ def probe(url: str, username: str, password: str, ca: str) -> None:
         status, _headers = _asked(opener, f"{words['realm']}?{query}", basic)
     else:
         status, _headers = _asked(opener, f"{url}/v2/", basic)
+    _require_working(url, status)
     if status != 200:
         raise RegistryError(f"{url} does not accept the account {username} (HTTP {status})")
+
+
+def _require_working(url: str, status: int) -> None:
+    """Raises RegistryUnreachableError where it answers that it cannot answer now: that says nothing of an account."""
+    if status == 429 or status >= 500:
+        raise RegistryUnreachableError(f"{url} cannot answer now (HTTP {status})")
 
 
 def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: str) -> tuple[int, dict[str, str]]:
@@ -215,9 +259,7 @@ def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: s
     except urllib.error.HTTPError as error:
         return error.code, _lower(error.headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        kind = RegistryError if isinstance(reason, ssl.SSLCertVerificationError) else RegistryUnreachableError
-        raise kind(_unreachable(address, error)) from error
+        raise _silence(address, error) from error
 
 
 def _lower(headers: Message) -> dict[str, str]:
@@ -245,8 +287,8 @@ def _refusal(error: urllib.error.HTTPError, path: str) -> str:
     return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + said if said else ''})"
 
 
-def _unreachable(url: str, error: BaseException) -> str:
+def _silence(url: str, error: BaseException) -> RegistryError:
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}"
-    return f"{url} does not answer: {reason}"
+        return RegistryError(f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}")
+    return RegistryUnreachableError(f"{url} does not answer: {reason}")

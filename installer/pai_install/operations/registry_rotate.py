@@ -50,6 +50,11 @@ class RegistryRotate(Operation):
         return replace(plan, steps=steps, nothing="every machine that answered has this stage already")
 
 
+def unsettled(plan: Plan) -> bool:
+    """Whether cache or machines that answered differ from what the site and the identity say."""
+    return any(step.name in (SERVER, CLIENTS) for step in plan.steps)
+
+
 def behind(plan: Plan) -> tuple[str, ...]:
     """The machines that do not have what the identity says, or did not answer."""
     waiting = [name for step in plan.steps if step.name == CLIENTS for name in step.names]

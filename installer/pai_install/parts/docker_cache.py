@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
 import re
 from collections.abc import Mapping
@@ -141,9 +141,10 @@ def cache_values(context: Context) -> dict[str, Any]:
 
     containers: name, file and upstream of each registry. digest: of what the registries read when they start.
     """
-    cache = context.registries.cache
+    cache, identity = context.registries.cache, context.identity
     if cache is None:
         raise ValueError("the site wants no cache")
+    salt = identity.salt.get_secret_value() if identity else ""
     upstreams = [_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)]
     return {
         "leader": context.leader.hostname,
@@ -151,12 +152,15 @@ def cache_values(context: Context) -> dict[str, Any]:
         "front_port": FRONT_PORT,
         "folder": "" if cache.azure else cache.folder,
         "registries": [{"container": _container(it), "upstream": it.name} for it in upstreams],
-        "digest": _digest(cache, upstreams, proxy_of(context.site)),
+        "digest": _digest(cache, upstreams, proxy_of(context.site), salt),
     }
 
 
-def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str]) -> str:
-    """Of what a registry reads when it starts. Logins at upstreams are not: it asks for them when it needs them."""
+def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str], salt: str) -> str:
+    """Of what a registry reads when it starts; whoever reads pods cannot guess a secret by it.
+
+    Logins at upstreams are not of it: a registry asks for them when it needs them.
+    """
     read = {
         "form": FORM,
         "azure": _azure(cache),
@@ -165,7 +169,7 @@ def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str]
         "proxy": proxy,
         "upstreams": [it.model_dump(exclude={"username", "password"}) for it in upstreams],
     }
-    return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()[:16]
+    return hmac.new(salt.encode(), json.dumps(read, sort_keys=True).encode(), "sha256").hexdigest()[:16]
 
 
 def _azure(cache: Cache) -> dict[str, str]:

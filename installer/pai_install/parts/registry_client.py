@@ -99,7 +99,9 @@ def _upstreams(context: Context) -> tuple[ClientUpstream, ...]:
     if settings.openpai_docker_registry_mirrors and DOCKER_HUB not in found:
         found[DOCKER_HUB] = _upstream(context, Upstream(DOCKER_HUB, DOCKER_HUB_URL))
     for name in settings.openpai_docker_insecure_registries:
-        found.setdefault(name, ClientUpstream(name=name, server=f"http://{name}"))
+        # some that are listed speak TLS all the same: without it first, then with it
+        plain = Endpoint(endpoint=f"http://{name}")
+        found.setdefault(name, ClientUpstream(name=name, server=f"https://{name}", endpoints=(plain,)))
     return tuple(found.values())
 
 

@@ -49,7 +49,8 @@ class Identity(_Value):
     """All of it. Machines trust every authority, the cache accepts every login; the newest of each is the last.
 
     serving_ca: generation of the authority that signed `certificate` (PEM, for `names`); it is one of the authorities.
-    used_login: generation of the login that machines use; it is one of the logins.
+    used_login: generation of the login that machines use; it is one of the logins. salt: of digests that others may
+    read, so that no one guesses a secret by them; it never changes.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -59,6 +60,7 @@ class Identity(_Value):
     names: tuple[str, ...] = Field(min_length=1)
     logins: tuple[MachineLogin, ...] = Field(min_length=1)
     used_login: int
+    salt: _Kept
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -137,6 +139,7 @@ def make_identity(names: Sequence[str], now: datetime) -> Identity:
         names=tuple(names),
         logins=(_new_login(1),),
         used_login=1,
+        salt=SecretStr(secrets.token_hex(_PASSWORD_BYTES)),
     )
 
 

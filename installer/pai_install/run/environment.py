@@ -70,7 +70,7 @@ class ProductEnvironment(Environment):
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
-        identity = _cache_identity(site, state)
+        identity = _cache_identity(site, state, say)
         context = make_context(site, site_components(site, say), state.path, identity)
         return build_inventory(context, part_digests(content_dir()))
 
@@ -123,12 +123,16 @@ class ProductEnvironment(Environment):
         return {"health": lambda hosts, _arguments: check(hosts)}
 
 
-def _cache_identity(site: Site, state: StateFolder) -> Identity | None:
+def _cache_identity(site: Site, state: StateFolder, say: Say) -> Identity | None:
     """What the cache is known by, made with the first run that needs it; None where no cache is wanted."""
     from pai_install.registry.compile import cache_names, wants_cache  # noqa: PLC0415
     from pai_install.registry.identity import open_identity  # noqa: PLC0415
 
-    return open_identity(state.registry, cache_names(site), datetime.now(UTC)) if wants_cache(site) else None
+    if not wants_cache(site):
+        return None
+    if not state.registry.exists():
+        say(f"made a new authority and login for the registry cache: keep {state.registry} with the site")
+    return open_identity(state.registry, cache_names(site), datetime.now(UTC))
 
 
 def site_components(site: Site, say: Say) -> ComponentSet:

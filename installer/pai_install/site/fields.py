@@ -42,6 +42,7 @@ Cidr = Annotated[
     BeforeValidator(names.read_cidr),
     WithJsonSchema({"type": "string", "examples": ["10.200.0.0/13"]}),
 ]
+PlainUrl = Annotated[str, BeforeValidator(names.read_plain_url), WithJsonSchema({"type": "string", "format": "uri"})]
 Url = Annotated[str, BeforeValidator(names.read_url), WithJsonSchema({"type": "string", "format": "uri"})]
 AbsolutePath = Annotated[
     str, BeforeValidator(names.read_absolute_path), WithJsonSchema({"type": "string", "pattern": "^/"})

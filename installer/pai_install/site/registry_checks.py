@@ -106,6 +106,10 @@ def _of_upstream(upstream: UpstreamEntry, section: RegistrySection, settings: Se
     ):
         if url and login and url.startswith("http:"):
             yield _Found((key,), "plain-http", "the login goes there without encryption", "use https://")
+    served = settings.enable_docker_cache and not upstream.mirror
+    if served and upstream.username and settings.cache_htpasswd is None:
+        message = "whoever reaches the cache pulls with this account: it asks for no login of its own"
+        yield _Found(("username",), "open-cache", message, "add docker_cache_htpasswd to config.yaml, or leave it so")
     ours = settings.docker_cache_remote_url
     ruled = upstream.name == DOCKER_HUB and "docker_cache_remote_url" in settings.model_fields_set
     if ruled and upstream.url not in (None, ours):

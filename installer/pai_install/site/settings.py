@@ -211,7 +211,7 @@ class Settings(f.FileModel):
     """Container in that storage account."""
     docker_cache_fs_mount_path: Annotated[f.CacheFolder, _CACHE_FOLDER] = "/var/lib/registry"
     """Folder of the cache on the first control plane, with the filesystem backend."""
-    docker_cache_remote_url: Annotated[f.Url, _CACHE] = "https://registry-1.docker.io"
+    docker_cache_remote_url: Annotated[f.PlainUrl, _CACHE] = "https://registry-1.docker.io"
     """Where the cache gets the images of docker.io."""
     docker_cache_htpasswd: Annotated[Secret | None, _CACHE_LOGINS] = None
     """Base64 of an htpasswd file (bcrypt): who may use the cache."""

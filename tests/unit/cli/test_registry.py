@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from pai_install.errors import ExitCode
 from pai_install.plan.model import HostStep, Playbook, Step
-from pai_install.registry.identity import read_identity
+from pai_install.registry.compile import cache_names
+from pai_install.registry.identity import open_identity, read_identity, save, with_new_login
 from pai_install.run.state import open_state
+from pai_install.site import load_site
 from tests.unit.cli.stub_environment import NAMES, World, run, write_site
 from tests.unit.registry.test_compile import HASH
 from tests.unit.runs import done, event
@@ -56,7 +59,7 @@ def generations(site: Path) -> tuple[list[int], list[int]]:
 def test_a_rotation_goes_to_its_end(site: Path, world: World, what: str, left: Any, capsys: Any) -> None:
     assert run(["registry", "rotate", "--site", str(site), what, "--yes"]) == ExitCode.OK
     assert generations(site) == left
-    assert "rotated" in capsys.readouterr().err
+    assert "machines and cache have the new alone" in capsys.readouterr().err
     assert {"registry-test.yml", "verify.yml"} <= {request.playbook for request in world.ansible.requests}
 
 
@@ -72,7 +75,7 @@ def test_check_only_tells(site: Path, world: World, capsys: Any) -> None:
 def test_nothing_to_finish(site: Path, world: World, capsys: Any) -> None:
     assert run(["registry", "rotate", "--site", str(site), "--ca", "--finish", "--yes"]) == ExitCode.OK
     assert "no rotation of the ca is unfinished" in capsys.readouterr().err
-    assert world.ansible.requests == []
+    assert {request.playbook for request in world.ansible.requests} == {"observe.yml"}
 
 
 def test_a_login_that_does_not_work_is_taken_back(site: Path, world: World) -> None:
@@ -85,7 +88,14 @@ def test_a_login_that_does_not_work_is_taken_back(site: Path, world: World) -> N
     assert generations(site) == ([1, 2], [1])
 
 
+def begin(site: Path) -> None:
+    """A rotation of the login that was interrupted in its first stage."""
+    path = open_state(site).registry
+    save(path, with_new_login(open_identity(path, cache_names(load_site(site).site), datetime.now(UTC))))
+
+
 def test_a_machine_that_differs_keeps_the_old_good(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
     world.phases = (Step("registries", "Point", (HostStep("two", ("changed",)),), Playbook("registries.yml")),)
     world.script["registries.yml"] = done(event("unreachable", "two", "Configure"))
     assert run(["registry", "rotate", "--site", str(site), "--credentials", "--yes"]) == ExitCode.UNREACHABLE
@@ -130,3 +140,32 @@ def test_a_rotation_is_one_document_in_json(site: Path, world: World, capsys: An
     document = json.loads(capsys.readouterr().out)
     assert document["exit_code"] == 0
     assert len(document["runs"]) == 5  # three stages, the question to the registries, the proof of the cluster
+
+
+POINT = Step("registries", "Point", (HostStep("two", ("changed",)),), Playbook("registries.yml"))
+
+
+def test_no_rotation_begins_while_machines_differ_from_the_site(site: Path, world: World, capsys: Any) -> None:
+    world.phases = (POINT,)
+    assert run(["registry", "rotate", "--site", str(site), "--ca", "--yes"]) != ExitCode.OK
+    assert "run apply first" in capsys.readouterr().err
+    assert generations(site) == ([1], [1])
+
+
+def test_a_last_stage_that_was_interrupted_is_finished(site: Path, world: World) -> None:
+    world.phases = (POINT,)
+    world.script["registries.yml"] = done(event("changed", "two", "Configure"))
+    assert run(["registry", "rotate", "--site", str(site), "--ca", "--finish", "--yes"]) == ExitCode.OK
+    assert "registries.yml" in [request.playbook for request in world.ansible.requests]
+    assert generations(site) == ([1], [1])
+
+
+def test_a_proof_that_fails_beside_a_machine_that_is_off_is_told_as_failed(site: Path, world: World) -> None:
+    refused = {"id": "registry-reachable", "verdict": "FAIL", "subject": "", "message": "docker.io cannot be used"}
+    lost = event("unreachable", "two", "Ask")
+    world.script["registry-test.yml"] = done(event("ok", "one", "Ask", findings=[refused]), lost)
+    for what in ("--credentials", "--ca"):
+        assert run(["registry", "rotate", "--site", str(site), what, "--yes"]) == ExitCode.VERIFICATION_FAILED
+    identity = read_identity(open_state(site).registry)
+    assert identity is not None
+    assert (identity.login.generation, identity.serving_ca) == (1, 1)

@@ -94,7 +94,7 @@ def test_the_first_endpoint_is_the_one_that_counts(tmp_path: Path, text: str) ->
     (tmp_path / "quay.io").mkdir()
     (tmp_path / "quay.io/hosts.toml").write_text(text)
     found = registry.endpoint("quay.io", str(tmp_path))
-    assert found == ("https://cache:30500", ("/etc/ca.pem",), "Basic QQ==")
+    assert found == ("https://cache:30500", ("/etc/ca.pem",), "Basic QQ==", False)
 
 
 @pytest.mark.parametrize("fallback", [True, False])
@@ -105,7 +105,31 @@ def test_what_the_role_writes_is_understood(tmp_path: Path, *, fallback: bool) -
     (tmp_path / "quay.io").mkdir()
     (tmp_path / "quay.io/hosts.toml").write_text(module.hosts_toml(upstream))
     found = registry.endpoint("quay.io", str(tmp_path))
-    assert found == ("https://cache:30500", (module.BUNDLE,), "Basic QQ==")
+    assert found == ("https://cache:30500", (module.BUNDLE,), "Basic QQ==", False)
+
+
+def test_a_path_that_takes_the_place_of_v2(tmp_path: Path) -> None:
+    """A project of Harbor's: containerd's override_path."""
+    endpoints = [{"endpoint": "https://harbor.example.com/v2/hub", "ca": "", "auth_token": ""}]
+    upstream = {"name": "docker.io", "server": "https://registry-1.docker.io", "fallback": True, "endpoints": endpoints}
+    module = load(PLAYBOOKS / "filter_plugins/pai_registries.py", "pai_registries_whole")
+    (tmp_path / "docker.io").mkdir()
+    (tmp_path / "docker.io/hosts.toml").write_text(module.hosts_toml(upstream))
+    found = registry.endpoint("docker.io", str(tmp_path))
+    assert found.address("/v2/") == "https://harbor.example.com/v2/"
+    assert found.address("/v2/library/busybox/manifests/1") == (
+        "https://harbor.example.com/v2/hub/library/busybox/manifests/1"
+    )
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_registry_that_cannot_answer_now_refused_no_account(
+    peer: tuple[type[ScriptedRegistry], str], status: int
+) -> None:
+    script, url = peer
+    script.answers["/v2/"] = (status, b"later")
+    with pytest.raises(registry.RegistryUnreachableError, match=f"cannot answer now .HTTP {status}."):
+        registry.probe(url, "robot", "secret", "")
 
 
 def test_a_machine_that_was_never_told_says_so(tmp_path: Path) -> None:

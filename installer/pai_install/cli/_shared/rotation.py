@@ -17,7 +17,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryTest
-from pai_install.operations.registry_rotate import RegistryRotate, behind
+from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
 from pai_install.plan.model import Plan
 from pai_install.registry.compile import cache_names
@@ -47,17 +47,16 @@ def rotate(
     operation = RegistryRotate(subject=subject)
     operation.require(load_site(site_dir).site)
     require_answer(how)
-    identity = _identity(site_dir)
-    if finish and subject not in unfinished(identity):
-        say(f"no rotation of the {subject} is unfinished")
-        return ExitCode.OK
-    _tell(identity, subject)
+    begun = subject in unfinished(_identity(site_dir))
+    if begun or not finish:
+        _tell(_identity(site_dir), subject)
     if how.check:
         return ExitCode.OK
     if not how.yes and not click.confirm("rotate?", err=True):
         say("nothing was done")
         return ExitCode.PREFLIGHT_FAILED
-    return _Run(site_dir, operation, images, environment, replace(how, yes=True)).go_on()
+    run = _Run(site_dir, operation, images, environment, replace(how, yes=True))
+    return run.go_on(finish=finish and not begun)
 
 
 class _Run:
@@ -71,18 +70,33 @@ class _Run:
         self._how = how
         self._outcomes: list[Outcome] = []
 
-    def go_on(self) -> int:
-        """Every stage that is left; in JSON one document for all of them."""
-        code = self._go_on()
+    def go_on(self, *, finish: bool) -> int:
+        """Every stage that is left; in JSON one document for all of them.
+
+        finish: bring machines to the last stage where the file is past it.
+        """
+        code = self._last_stage() if finish else self._stages()
         if self._how.as_json:
             runs = [report_data(outcome) for outcome in self._outcomes]
             click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "exit_code": code, "runs": runs}, indent=2))
         return code
 
-    def _go_on(self) -> int:
-        subject = self._operation.subject
-        stages = STAGES[subject][position(_identity(self._site_dir), subject) :]
-        for stage in stages:
+    def _last_stage(self) -> int:
+        """The file has one login and one authority; a run that was interrupted may not have brought it everywhere."""
+        if not unsettled(self._standing()):
+            say(f"no rotation of the {self._operation.subject} is unfinished")
+            return ExitCode.OK
+        return self._run(self._operation).exit_code or self._run(Verify()).exit_code
+
+    def _stages(self) -> int:
+        subject, identity = self._operation.subject, _identity(self._site_dir)
+        if subject not in unfinished(identity) and unsettled(self._standing()):
+            raise PaiError(
+                "the cache or some machines differ from the site",
+                remedy=f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted",
+            )
+        code: int = ExitCode.OK
+        for stage in STAGES[subject][position(identity, subject) :]:
             plan = self._standing()
             if stage.everyone and (waiting := behind(plan)):
                 return self._wait(waiting)
@@ -90,8 +104,12 @@ class _Run:
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
-        say(f"the {subject} are rotated" if subject == "credentials" else "the CA is rotated")
-        return self._run(Verify()).exit_code
+        say(
+            "machines and cache have the new alone"
+            if code == ExitCode.OK
+            else "machines that did not answer get it by apply"
+        )
+        return code or self._run(Verify()).exit_code
 
     def _stage(self, stage: RotationStage) -> int:
         say(f"\n{stage.title}")
@@ -104,10 +122,11 @@ class _Run:
             outcome = self._run(self._test)
             if outcome.interrupted:
                 return outcome.exit_code
-            failed = any(found.verdict is Verdict.FAIL for found in outcome.findings)
+            failed = outcome.exit_code is ExitCode.STEP_FAILED or _refused(outcome)
         if failed and stage.undo is not None:
             self._take_back(stage, stage.undo)
-            return outcome.exit_code or ExitCode.VERIFICATION_FAILED
+        if failed and outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
+            return ExitCode.VERIFICATION_FAILED
         return outcome.exit_code
 
     def _take_back(self, stage: RotationStage, undo: Change) -> None:
@@ -123,7 +142,7 @@ class _Run:
         return outcome
 
     def _standing(self) -> Plan:
-        """The machines against the file as it is."""
+        """How machines stand against the file."""
         request = Request(self._site_dir, Install())
         with (
             progress(sys.stderr) as observer,
@@ -147,6 +166,11 @@ class _Run:
         say(f"when they answer again: pai-install {VERB} --{self._operation.subject} --finish")
         say("absent: true in layout.yaml leaves a machine out")
         return ExitCode.UNREACHABLE
+
+
+def _refused(outcome: Outcome) -> bool:
+    """Whether a machine that answered could not use a registry."""
+    return any(found.verdict is Verdict.FAIL for found in outcome.findings)
 
 
 def _tell(identity: Identity, subject: Subject) -> None:

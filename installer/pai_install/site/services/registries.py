@@ -8,14 +8,14 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, mod
 
 from pai_install.site.certificate import CertificateFile
 from pai_install.site.document import Document, Entries
-from pai_install.site.names import read_plain_url, read_registry_host
+from pai_install.site.fields import PlainUrl
+from pai_install.site.names import read_registry_host
 from pai_install.site.secret import Secret
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word
 
 DOCKER_HUB = "docker.io"
 
 RegistryHost = Annotated[str, BeforeValidator(read_registry_host), WithJsonSchema({"type": "string"})]
-PlainUrl = Annotated[str, BeforeValidator(read_plain_url), WithJsonSchema({"type": "string", "format": "uri"})]
 
 
 class UpstreamEntry(KebabSection):
@@ -71,7 +71,7 @@ class RegistrySection(KebabSection):
     air_gapped: Flag = False
     """Machines never ask an upstream themselves: a cache that is down is not passed by."""
     keep_days: Count = 30
-    """Days that the cache keeps what no machine asks for."""
+    """Days that the cache keeps what it has fetched; then it fetches it again."""
     azure_endpoint: PlainUrl | None = None
     """URL of the blob service, where it is not Azure's own."""
     logins: Annotated[tuple[LoginEntry, ...], ListOf] = Field(default=())
