@@ -57,6 +57,7 @@ class RegistryTest(RegistryLook):
     summary: ClassVar[str] = "Ask the registries from every machine, as its containerd does."
     images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
     limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
+    cached: bool = Field(default=False, description="Only registries that the cluster's own cache serves.")
 
     def require(self, site: Site) -> None:
         """The machines must be present ones of the site."""
@@ -66,7 +67,8 @@ class RegistryTest(RegistryLook):
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the machines."""
         machines = tuple(one for one in site.present_machines if not self.limit or one.hostname in self.limit)
-        variables = {"registry_upstreams": list(upstreams(site)), "registry_images": list(self.images)}
+        names = upstreams(site, cached=self.cached)
+        variables = {"registry_upstreams": list(names), "registry_images": list(self.images)}
         return self.step(machines, variables, observation)
 
 
@@ -107,11 +109,11 @@ class RegistryStatus(RegistryLook):
         return self.step(_leader(site), {"registry_upstreams": names, "registry_folder": folder}, observation)
 
 
-def upstreams(site: Site) -> tuple[str, ...]:
-    """The registries that machines ask a cache or a mirror for."""
+def upstreams(site: Site, *, cached: bool = False) -> tuple[str, ...]:
+    """The registries that machines ask a cache or a mirror for; cached: the cluster's own cache alone."""
     found = registries_of(site)
-    cached = {upstream.name for upstream in found.cache.upstreams} if found.cache else set()
-    return tuple(one.name for one in found.upstreams if one.mirror or one.name in cached)
+    ours = {upstream.name for upstream in found.cache.upstreams} if found.cache else set()
+    return tuple(one.name for one in found.upstreams if one.name in ours or (one.mirror and not cached))
 
 
 def _leader(site: Site) -> tuple[Machine, ...]:

@@ -35,6 +35,12 @@ def test_every_machine_asks_every_registry_that_is_cached(cached: Site) -> None:
     assert step.looks
 
 
+def test_a_rotation_asks_the_clusters_own_cache_alone(tmp_path: Path) -> None:
+    mirrored = "registry:\n  upstreams:\n    - {name: quay.io, mirror: 'https://harbor.example.com'}\n"
+    site = site_of(tmp_path, services=mirrored)
+    assert (upstreams(site), upstreams(site, cached=True)) == (("docker.io", "quay.io"), ("docker.io",))
+
+
 def test_a_limit_names_machines_of_the_site(cached: Site) -> None:
     master = cached.control_planes[0].hostname
     (step,) = RegistryTest(limit=(master,)).plan(cached, NOTHING).steps

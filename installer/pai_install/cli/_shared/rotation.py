@@ -65,7 +65,8 @@ class _Run:
     ) -> None:
         self._site_dir = site_dir
         self._operation = operation
-        self._test = RegistryTest(images=images)
+        # a mirror of the site's own that fails says nothing of the cache's new login or authority
+        self._test = RegistryTest(images=images, cached=True)
         self._environment = environment
         self._how = how
         self._outcomes: list[Outcome] = []
@@ -83,7 +84,9 @@ class _Run:
 
     def _last_stage(self) -> int:
         """The file has one login and one authority; a run that was interrupted may not have brought it everywhere."""
-        if not unsettled(self._standing()):
+        plan = self._standing()
+        self._require_cache(plan)
+        if not unsettled(plan):
             say(f"no rotation of the {self._operation.subject} is unfinished")
             return ExitCode.OK
         return self._run(self._operation).exit_code or self._run(Verify()).exit_code
