@@ -40,7 +40,7 @@ options:
         type: bool
         default: false
       mode: {description: Permissions; an existing file keeps its own when empty., type: str, default: ""}
-      backup: {description: Keep the old file beside the new one., type: bool, default: false}
+      backup: {description: Keep a file that others wrote beside the new one., type: bool, default: false}
       validate:
         description: Command that must accept the new file, with C(%s) for its path; skipped while it is not installed.
         type: str
@@ -262,13 +262,19 @@ class Files:
     def keep_backup(self, item: dict[str, Any]) -> None:
         """Copies the old file beside itself, for people and for a rollback."""
         path = item["path"]
-        if not item["backup"]:
+        if not item["backup"] or path in self.written_before():
             return
         self.backups[path] = ""
         if os.path.exists(path):
             copy = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.pai-backup"
             self.module.preserved_copy(path, copy)
             self.backups[path] = copy
+
+    def written_before(self) -> list[str]:
+        """The whole files that an earlier call for the same owner wrote: none of an admin's, so no copy is kept."""
+        if not self.owner:
+            return []
+        return list((read_object(os.path.join(FILES_DIR, f"{self.owner}.json")) or {}).get("paths", []))
 
     def forget(self) -> None:
         """Removes the whole files that an earlier call for the same owner wrote and this one does not name."""

@@ -325,3 +325,12 @@ def test_a_folder_that_is_empty_then_goes_too(files: Run, tmp_path: Path) -> Non
     files(*({"path": str(path), "content": "x"} for path in paths), owner="client")
     files(owner="client")
     assert [path.parent.exists() for path in paths] == [False, True]
+
+
+def test_a_file_of_ours_is_not_copied_at_each_change(files: Run, tmp_path: Path) -> None:
+    path = tmp_path / "hosts.toml"
+    path.write_text("of the admin")
+    for text in ("one", "two", "three"):
+        files({"path": str(path), "content": text, "backup": True}, owner="client")
+    (copy,) = tmp_path.glob("*.pai-backup")
+    assert copy.read_text() == "of the admin"
