@@ -26,7 +26,8 @@ import time
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_finding import own_finding
-from ansible.module_utils.pai_registry import HOSTS_DIR, Client, RegistryError, endpoint, parse_image
+from ansible.module_utils.pai_images import HOSTS_DIR
+from ansible.module_utils.pai_registry import Client, RegistryError, endpoint, parse_image
 
 # A namespace of its own: what is pulled to test is no image of a pod's, and goes away again.
 CTR = ("/usr/local/bin/ctr", "--namespace", "pai-registry-check")

@@ -15,7 +15,8 @@ from collections.abc import Iterator, Mapping
 from email.message import Message
 from typing import Any, NamedTuple, Optional
 
-HOSTS_DIR = "/etc/containerd/certs.d"
+from ansible.module_utils.pai_images import HOSTS_DIR
+
 INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 ANSWER_S = 60

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from pydantic import BaseModel, ConfigDict
 
 from pai_install.registry.model import Login, Registries, Upstream
-
-_HUB = {"docker.io": "https://registry-1.docker.io"}
+from pai_install.site.services.registries import DOCKER_HUB, DOCKER_HUB_URL
 
 
 class AskedRegistry(BaseModel):
@@ -51,7 +50,7 @@ def _mirror(upstream: Upstream) -> AskedRegistry:
 def _login(login: Login) -> AskedRegistry:
     return AskedRegistry(
         name=f"registry.logins {login.registry}",
-        address=_HUB.get(login.registry, f"https://{login.registry}"),
+        address=DOCKER_HUB_URL if login.registry == DOCKER_HUB else f"https://{login.registry}",
         username=login.username,
         password=login.password.get_secret_value(),
     )

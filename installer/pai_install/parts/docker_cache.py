@@ -106,13 +106,13 @@ class CacheConfiguration(Part):
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
         """Where machines ask; the kernel answers for the Service."""
         del machine
-        cache = registries_of(site).cache if wants_cache(site) else None
+        cache = registries_of(site).cache
         return (Port(cache.port, "Docker cache", clients="machines"),) if cache else ()
 
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
         """The content, where it is kept on the machine."""
         del machine
-        cache = registries_of(site).cache if wants_cache(site) else None
+        cache = registries_of(site).cache
         return {cache.folder: Space(10, 200)} if cache and not cache.azure else {}
 
 

@@ -13,9 +13,7 @@ from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables, everywhere, restarts
 from pai_install.registry.model import Login, Upstream
 from pai_install.site import Machine, Site
-
-DOCKER_HUB = "docker.io"
-DOCKER_HUB_URL = "https://registry-1.docker.io"
+from pai_install.site.services.registries import DOCKER_HUB, DOCKER_HUB_URL
 
 
 class Endpoint(BaseModel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
@@ -15,6 +14,9 @@ import pytest
 from ansible.errors import AnsibleError
 from jinja2 import Environment, StrictUndefined
 
+from tests.ansible_path import PLAYBOOKS
+from tests.unit.modules.conftest import load
+
 ROOT = Path(__file__).parents[3]
 NASTY = ["a b", "#x", '"', "'", "\\", "$HOME", "${HOME}", "%[env(HOME)]", "{1}", "é", "--", "", "a' password 'b"]
 SETTINGS = {"azure": {}, "ttl": "720h"}
@@ -24,13 +26,7 @@ AZURE = {"account": "acc", "access_key": "key", "container": "c", "endpoint": ""
 @pytest.fixture(scope="module")
 def plugin() -> ModuleType:
     """The filters, as Ansible loads them."""
-    path = ROOT / "playbooks" / "filter_plugins" / "pai_docker_cache.py"
-    spec = importlib.util.spec_from_file_location("pai_docker_cache", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load(PLAYBOOKS / "filter_plugins" / "pai_docker_cache.py", "pai_docker_cache")
 
 
 def upstream(name: str = "docker.io", **other: Any) -> dict[str, Any]:

@@ -47,9 +47,10 @@ def rotate(
     operation = RegistryRotate(subject=subject)
     operation.require(load_site(site_dir).site)
     require_answer(how)
-    begun = subject in unfinished(_identity(site_dir))
+    identity = _identity(site_dir)
+    begun = subject in unfinished(identity)
     if begun or not finish:
-        _tell(_identity(site_dir), subject)
+        _tell(identity, subject)
     if how.check:
         return ExitCode.OK
     if not how.yes and not click.confirm("rotate?", err=True):
@@ -93,14 +94,16 @@ class _Run:
 
     def _stages(self) -> int:
         subject, identity = self._operation.subject, _identity(self._site_dir)
-        if subject not in unfinished(identity) and unsettled(self._standing()):
+        plan = self._standing()
+        if subject not in unfinished(identity) and unsettled(plan):
             raise PaiError(
                 "the cache or some machines differ from the site",
                 remedy=f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted",
             )
         code: int = ExitCode.OK
-        for stage in STAGES[subject][position(identity, subject) :]:
-            plan = self._standing()
+        for number, stage in enumerate(STAGES[subject][position(identity, subject) :]):
+            if number:  # the stage before has changed machines
+                plan = self._standing()
             if stage.everyone and (waiting := behind(plan)):
                 return self._wait(waiting)
             self._require_cache(plan)

@@ -14,6 +14,7 @@ from pai_install.site.secret import Secret
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word
 
 DOCKER_HUB = "docker.io"
+DOCKER_HUB_URL = "https://registry-1.docker.io"
 
 RegistryHost = Annotated[str, BeforeValidator(read_registry_host), WithJsonSchema({"type": "string"})]
 
