@@ -1,0 +1,133 @@
+"""storages: shared folders that jobs mount; ours. Who may use which stands with the groups (storageConfigs)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, model_validator
+
+from pai_install.site.document import Document, Entries
+from pai_install.site.names import read_absolute_path, read_host_name, read_server
+from pai_install.site.quantity import QuantityError, parse_bytes
+from pai_install.site.scalars import invalid, read_text, shown
+from pai_install.site.secret import Secret
+from pai_install.site.services.section import Flag, KebabSection, Word, Words, choice
+
+StorageType = Literal["nfs", "smb", "azureFile", "azureBlob", "hostPath", "local"]
+AccessMode = Literal["ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce"]
+
+# a PVC's name is a DNS label here: it is the last part of /mnt/NAME, and a part of the names of its volumes
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRule:
+    """Keys of an entry that its type needs, and those that it may have beside the keys of all types."""
+
+    needs: tuple[str, ...]
+    may: tuple[str, ...] = ()
+
+
+RULES: Mapping[str, TypeRule] = {
+    "nfs": TypeRule(("server", "path"), ("mount-options",)),
+    "smb": TypeRule(("server", "share-name", "username", "password"), ("domain", "mount-options")),
+    "azureFile": TypeRule(("account-name", "account-key", "share-name"), ("server", "mount-options")),
+    "azureBlob": TypeRule(("account-name", "account-key", "container-name"), ("server", "mount-options")),
+    "hostPath": TypeRule(("path",)),
+    "local": TypeRule(("path", "machine")),
+}
+_OF_TYPES = frozenset(key for rule in RULES.values() for key in (*rule.needs, *rule.may))
+
+
+def _read_storage_name(value: object) -> str:
+    word = read_text(value)
+    if _NAME.fullmatch(word) is None:
+        meant = re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:50].strip("-")
+        remedy = f"write {meant}" if meant else "write lower-case letters, digits and '-'"
+        message = f"{shown(word)} is no name for a storage: Kubernetes takes up to 50 lower-case letters, digits and '-'"
+        raise invalid("storage-name", message, remedy)
+    return word
+
+
+def _read_capacity(value: object) -> str:
+    word = read_text(value)
+    try:
+        amount = parse_bytes(word)
+    except QuantityError as error:
+        raise invalid("quantity", str(error), error.remedy) from error
+    if amount < 1:
+        raise invalid("quantity", f"{shown(word)} is no room at all", "write it as Kubernetes does, e.g. 10Ti")
+    return word
+
+
+def _read_option(value: object) -> str:
+    word = read_text(value)
+    if not re.fullmatch(r"[\x21-\x7e]+", word) or "," in word:
+        raise invalid("mount-option", f"{shown(word)} is not one mount option", "write each in a line of its own")
+    return word
+
+
+StorageName = Annotated[str, BeforeValidator(_read_storage_name), WithJsonSchema({"type": "string"})]
+Capacity = Annotated[str, BeforeValidator(_read_capacity), WithJsonSchema({"type": ["string", "integer"]})]
+MountOption = Annotated[str, BeforeValidator(_read_option), WithJsonSchema({"type": "string"})]
+Folder = Annotated[str, BeforeValidator(read_absolute_path), WithJsonSchema({"type": "string"})]
+Server = Annotated[str, BeforeValidator(read_server), WithJsonSchema({"type": "string"})]
+MachineName = Annotated[str, BeforeValidator(read_host_name), WithJsonSchema({"type": "string"})]
+
+
+class StorageEntry(KebabSection):
+    """storages[]: a folder that groups are granted. Which keys it needs is its type's (RULES)."""
+
+    name: StorageName
+    """What jobs call it: the name of the PVC in a group's namespace."""
+    type: Annotated[StorageType, choice(*RULES)]
+    """Where it is: nfs, smb, azureFile, azureBlob, hostPath or local."""
+    server: Server | None = None
+    """nfs, smb: the server. azureFile, azureBlob: where it is not Azure's own."""
+    path: Folder | None = None
+    """nfs: the export. hostPath, local: the folder on the machine."""
+    share_name: Word | None = None
+    """smb, azureFile: the share, with folders below it after /."""
+    container_name: Word | None = None
+    """azureBlob: the container."""
+    account_name: Word | None = None
+    """azureFile, azureBlob: the storage account."""
+    account_key: Secret | None = None
+    """azureFile, azureBlob: its key."""
+    username: Word | None = None
+    """smb: the account by which machines mount it."""
+    password: Secret | None = None
+    """smb: its password."""
+    domain: Word | None = None
+    """smb: its domain."""
+    machine: MachineName | None = None
+    """local: the machine that has it."""
+    capacity: Capacity = "1Ti"
+    """How much a claim may ask for. Kubernetes does not measure it: a quota of the server does."""
+    access_mode: Annotated[AccessMode, choice("ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce")] = "ReadWriteMany"
+    """Whether several machines may mount it, and write."""
+    read_only: Flag = False
+    """Nobody writes."""
+    mount_options: Annotated[tuple[MountOption, ...], Words] = ()
+    """Options of the mount, e.g. nfsvers=4.1."""
+    share: Flag = True
+    """false: a folder per user."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def as_its_type(cls, data: object, info: ValidationInfo) -> object:
+        """Adds an error for each key that the type needs, and a warning for each that it does not know."""
+        rule = RULES.get(str(data.get("type", "")).strip()) if isinstance(data, Entries) else None
+        if rule is None or not isinstance(data, Entries) or not isinstance(info.context, Document):
+            return data
+        for key in rule.needs:
+            if data.get(key) in (None, ""):
+                message = f"type {data['type']} needs {key}"
+                info.context.add(data.path, "site.missing", message, f"add {key}", severity="error")
+        for key in sorted(_OF_TYPES.difference(rule.needs, rule.may).intersection(data)):
+            message = f"has no effect: type {data['type']} has no {key}"
+            info.context.add((*data.path, key), "site.no-effect", message, "remove it", severity="warning")
+        return data
