@@ -5,11 +5,11 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_registry_ready
-short_description: Ask the cache with the authority and the login that the machine is about to get
+short_description: Ask the cache with the address, the authority and the login that the machine is about to get
 description:
   - Fails where the cache refuses the login or shows a certificate of another authority; the machine keeps what works.
   - Fails, too, where the cache does not answer, but on a machine that has never used it.
-  - A machine that has this authority and this login already is not held up.
+  - A machine that has this authority, this address and this login already is not held up.
   - Changes nothing; does nothing in check mode.
 options:
   url: {description: Address of the cache., type: str, required: true}
@@ -63,11 +63,12 @@ def wait(ask: Callable[[], None], timeout: float) -> Optional[RegistryError]:
             return None
 
 
-def has(known: str, ca: str, upstream: str, authorization: str) -> bool:
-    """Whether the machine uses this authority and this login already."""
+def has(known: str, ca: str, upstream: str, url: str, authorization: str) -> bool:
+    """Whether the machine uses this authority, this address and this login already."""
     try:
         with open(known, encoding="utf-8") as handle:
-            return handle.read() == ca and endpoint(upstream).authorization == authorization
+            place = endpoint(upstream)
+            return handle.read() == ca and (place.url, place.authorization) == (url, authorization)
     except (OSError, ValueError, RegistryError):
         return False
 
@@ -87,7 +88,7 @@ def main() -> None:
     )
     given = module.params
     authorization = f"Basic {given['auth_token']}" if given["auth_token"] else ""
-    if module.check_mode or has(given["known"], given["ca"], given["upstream"], authorization):
+    if module.check_mode or has(given["known"], given["ca"], given["upstream"], given["url"], authorization):
         module.exit_json(changed=False, answered=False)
     try:
         context = only_these(given["ca"])

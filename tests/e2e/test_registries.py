@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
-from .conftest import LOST, SUBNET, Cluster, fault, pai_install
+from .conftest import LOST, ROOT, SUBNET, Cluster, fault, pai_install, user_environment, wait_for_phase
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
@@ -22,9 +24,13 @@ MASTER = "lab-master"
 NAMESPACE = ("--namespace", "pai-docker-cache")
 MACHINES = (MASTER, "lab-worker1", LOST)
 CACHE = "docker-cache.pai.internal:30500"
+OTHER_PORT = 30512
 # bcrypt of USER_PASSWORD
 USERS = "cache-user:$2b$05$vneYE7mI5KGxkgC33yGjjuS2VdelAuZaSZ.rrK474njf7fPPCfWuS\n"
 USER_PASSWORD = "Cache-pull-5"
+# the account of the private upstream, and bcrypt of its password
+PRIVATE_PASSWORD = "Robot-pull-7"
+PRIVATE_USERS = "robot:$2b$05$U2LU8m1dpcE8Rwg6l6IuAer8GgkNlXdGQAIUVBjALjMR5DMtz7JeG"
 IMAGES = tuple(f"docker.io/probe/one:{number}" for number in range(1, 6))
 OTHER = "upstream.example.com/probe/two:1"
 SETTINGS = """
@@ -36,7 +42,7 @@ docker_cache_remote_url: {url}
 SERVICES = """
 registry:
   upstreams:
-    - {{name: upstream.example.com, url: "{url}"}}
+    - {{name: upstream.example.com, url: "{url}", username: robot, password: {password}}}
 """
 PULL = "ctr -n probe images pull --hosts-dir /etc/containerd/certs.d {image}"
 # who runs since when: every container of containerd and Docker, and both of them
@@ -45,6 +51,7 @@ import json, subprocess
 out = subprocess.run(["crictl", "ps", "-o", "json"], capture_output=True, check=True).stdout
 print(sorted((one["id"], one["createdAt"]) for one in json.loads(out)["containers"]))
 """
+FILES = "find /etc/pai-install /etc/containerd/certs.d -type f -printf '%p %T@ ' -exec sha256sum '{}' ';' | sort"
 DOCKER = "systemctl show -P ExecMainStartTimestamp docker"
 STARTED = (
     f"echo {base64.b64encode(RUNNING.encode()).decode()} | base64 -d | python3 -; {DOCKER}; {DOCKER} containerd; "
@@ -57,26 +64,43 @@ def upstream(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     site = load_site(cluster.site).site
     program = cached_program(site, "registry")
     assert program is not None
-    layout = site_components(site, lambda _line: None).image("busybox").layout
     found = Upstream(program, tmp_path_factory.mktemp("upstream"), f"{SUBNET}.1", 5990)
     found.start()
     try:
         for number in range(1, 6):
-            found.push(layout, "probe/one", str(number))
-        found.push(layout, "probe/two", "1")
+            found.push(layout_of(cluster), "probe/one", str(number))
         yield found
     finally:
         found.stop()
 
 
 @pytest.fixture(scope="module")
-def cached(cluster: Cluster, upstream: Upstream) -> Iterator[Cluster]:
+def private(upstream: Upstream, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upstream]:
+    """One that asks for a login."""
+    folder = tmp_path_factory.mktemp("private")
+    login = f"robot:{PRIVATE_PASSWORD}"
+    found = Upstream(upstream.program, folder, upstream.address, 5991, login, PRIVATE_USERS)
+    found.start()
+    try:
+        found.push(layout_of(cluster), "probe/two", "1")
+        yield found
+    finally:
+        found.stop()
+
+
+def layout_of(cluster: Cluster) -> Path:
+    """The OCI layout of an image that the dev box has."""
+    return site_components(load_site(cluster.site).site, lambda _line: None).image("busybox").layout
+
+
+@pytest.fixture(scope="module")
+def cached(cluster: Cluster, upstream: Upstream, private: Upstream) -> Iterator[Cluster]:
     """The cluster with a cache that is open to everyone; without it again afterwards."""
     config, services = cluster.site / "config.yaml", cluster.site / "services-configuration.yaml"
     before = {path: path.read_text() if path.exists() else None for path in (config, services)}
     docker = {name: cluster.on(name, DOCKER) for name in MACHINES}
     config.write_text((before[config] or "") + SETTINGS.format(url=upstream.url))
-    services.write_text((before[services] or "") + SERVICES.format(url=upstream.url))
+    services.write_text((before[services] or "") + SERVICES.format(url=private.url, password=PRIVATE_PASSWORD))
     try:
         report = cluster.apply()
         assert report["ok"], report["stderr"]
@@ -90,6 +114,7 @@ def cached(cluster: Cluster, upstream: Upstream) -> Iterator[Cluster]:
     left = cluster.on(MASTER, "ls /etc/containerd/certs.d /etc/docker/certs.d 2>/dev/null; docker info")
     assert "upstream.example.com" not in left
     assert "30500" not in left
+    assert str(OTHER_PORT) not in left
     # its namespace stays while a pod in it ends
     assert cluster.kubectl(*NAMESPACE, "get", "deployments,services", "-o", "name") == ""
 
@@ -109,10 +134,11 @@ def test_a_second_apply_changes_nothing(cached: Cluster) -> None:
     assert cached.plan()["phases"] == []
 
 
-def test_pulls_survive_the_upstream_and_the_pod(cached: Cluster, upstream: Upstream) -> None:
+def test_pulls_survive_the_upstream_and_the_pod(cached: Cluster, upstream: Upstream, private: Upstream) -> None:
     for image in (IMAGES[0], OTHER):
         pull(cached, LOST, image)
     upstream.stop()
+    private.stop()
     try:
         for image in (IMAGES[0], OTHER):
             pull(cached, "lab-worker1", image)
@@ -122,6 +148,7 @@ def test_pulls_survive_the_upstream_and_the_pod(cached: Cluster, upstream: Upstr
             pull(cached, MASTER, image)
     finally:
         upstream.start()
+        private.start()
 
 
 def test_docker_pulls_through_the_cache(cached: Cluster, upstream: Upstream) -> None:
@@ -195,6 +222,45 @@ def test_credentials_rotate_while_containers_run(closed: Cluster, pods: dict[str
     assert closed.plan()["phases"] == []
 
 
+def test_a_rotation_that_is_killed_ends_when_it_is_run_again(closed: Cluster) -> None:
+    old = login(closed)
+    earlier = set((closed.site / ".pai" / "runs").iterdir())
+    words = ["registry", "rotate", "--credentials", "--yes", "--site", str(closed.site)]
+    with subprocess.Popen(
+        [str(ROOT / "pai-install"), *words],
+        cwd=ROOT,
+        env=user_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        try:
+            wait_for_phase(process, closed.site, earlier, "registries", LOST)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+    done = registry(closed, "rotate", "--credentials", "--yes", "--image", IMAGES[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (answer(closed, old), answer(closed, login(closed))) == ("401", "200")
+    assert closed.plan()["phases"] == []
+
+
+def test_a_wrong_password_of_an_upstream_changes_nothing(closed: Cluster) -> None:
+    services = closed.site / "services-configuration.yaml"
+    text = services.read_text()
+    before = {name: closed.on(name, f"{FILES}; {STARTED}") for name in MACHINES}
+    services.write_text(text.replace(PRIVATE_PASSWORD, "wrong"))
+    try:
+        done = registry(closed, "rotate", "--upstream", "upstream.example.com", "--yes")
+    finally:
+        services.write_text(text)
+    assert done.returncode == 6, done.stdout + done.stderr
+    assert "does not accept the account robot" in done.stdout + done.stderr
+    assert f"{services}:4:7: registry.upstreams[0]" in done.stderr
+    assert {name: closed.on(name, f"{FILES}; {STARTED}") for name in MACHINES} == before
+    assert closed.plan()["phases"] == []
+
+
 def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str, str]) -> None:
     assert pods
     before = started(closed)
@@ -218,10 +284,26 @@ def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str
     assert closed.plan()["phases"] == []
 
 
+def test_the_port_moves_while_containers_run(closed: Cluster, pods: dict[str, str]) -> None:
+    assert pods
+    before = started(closed)
+    services = closed.site / "services-configuration.yaml"
+    services.write_text(services.read_text() + f"docker-cache: {{service_nodeport: {OTHER_PORT}}}\n")
+    done = registry(closed, "rotate", "--endpoint", "--yes", "--image", IMAGES[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert started(closed) == before
+    pull(closed, LOST, IMAGES[4])
+    for port, status in ((30500, "closed"), (OTHER_PORT, "open")):
+        host = CACHE.partition(":")[0]
+        ask = f"timeout 5 bash -c '</dev/tcp/{host}/{port}' 2>/dev/null && echo open || echo closed"
+        assert closed.on(LOST, ask).strip() == status, port
+    assert closed.plan()["phases"] == []
+
+
 def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
     identity = json.loads((closed.site / ".pai" / "registry.json").read_text())
     secrets = [identity["logins"][-1]["password"], login(closed).split()[1], USERS.split(":")[1].strip()]
-    secrets += [identity["key"].splitlines()[3], identity["authorities"][0]["key"].splitlines()[3]]
+    secrets += [PRIVATE_PASSWORD, identity["key"].splitlines()[3], identity["authorities"][0]["key"].splitlines()[3]]
     for path in Path(closed.site / ".pai" / "runs").rglob("*"):
         text = path.read_text(errors="replace") if path.is_file() else ""
         assert not [secret for secret in secrets if secret in text], path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import subprocess
@@ -16,12 +17,17 @@ import yaml
 
 @dataclass
 class Upstream:
-    """A registry that listens on one address of the dev box. program: of CNCF distribution. folder: of its own."""
+    """A registry that listens on one address of the dev box. program: of CNCF distribution. folder: of its own.
+
+    login: NAME:PASSWORD that it asks for, and htpasswd, a line of that account with bcrypt; both empty for none.
+    """
 
     program: Path
     folder: Path
     address: str
     port: int
+    login: str = ""
+    htpasswd: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -31,15 +37,7 @@ class Upstream:
 
     def start(self) -> None:
         """Returns once it answers."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "version": 0.1,
-            "log": {"accesslog": {"disabled": True}, "level": "error"},
-            "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}},
-            "http": {"addr": f"{self.address}:{self.port}"},
-        }
-        config = self.folder / "config.yml"
-        config.write_text(yaml.safe_dump(settings))
+        config = self._configure()
         with (self.folder / "log").open("ab") as log:
             words = [str(self.program), "serve", str(config)]
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -54,6 +52,22 @@ class Upstream:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def _configure(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, Any] = {
+            "version": 0.1,
+            "log": {"accesslog": {"disabled": True}, "level": "error"},
+            "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}},
+            "http": {"addr": f"{self.address}:{self.port}"},
+        }
+        if self.htpasswd:
+            users = self.folder / "htpasswd"
+            users.write_text(f"{self.htpasswd}\n")
+            settings["auth"] = {"htpasswd": {"realm": "upstream", "path": str(users)}}
+        config = self.folder / "config.yml"
+        config.write_text(yaml.safe_dump(settings))
+        return config
 
     def push(self, layout: Path, repository: str, tag: str) -> None:
         """Puts the one image of an OCI layout into it."""
@@ -73,7 +87,9 @@ class Upstream:
 
     def _expect(self, status: int, verb: str, target: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:
         connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
-        connection.request(verb, target, body, headers)
+        token = base64.b64encode(self.login.encode()).decode()
+        shown = {"Authorization": f"Basic {token}"} if self.login else {}
+        connection.request(verb, target, body, {**headers, **shown})
         answer = connection.getresponse()
         said = answer.read()
         assert answer.status == status, said

@@ -9,6 +9,7 @@ from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.operations.registry_rotate import RegistryRotate
+from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.verify import Verify
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -21,4 +22,5 @@ OPERATIONS: tuple[type[Operation], ...] = (
     RegistryWarm,
     RegistryStatus,
     RegistryRotate,
+    RegistryUpstream,
 )

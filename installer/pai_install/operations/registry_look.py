@@ -58,6 +58,7 @@ class RegistryTest(RegistryLook):
     images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
     limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
     cached: bool = Field(default=False, description="Only registries that the cluster's own cache serves.")
+    upstream: str = Field("", description="Only this registry; empty: all.")
 
     def require(self, site: Site) -> None:
         """The machines must be present ones of the site."""
@@ -67,8 +68,8 @@ class RegistryTest(RegistryLook):
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the machines."""
         machines = tuple(one for one in site.present_machines if not self.limit or one.hostname in self.limit)
-        names = upstreams(site, cached=self.cached)
-        variables = {"registry_upstreams": list(names), "registry_images": list(self.images)}
+        names = [name for name in upstreams(site, cached=self.cached) if self.upstream in ("", name)]
+        variables = {"registry_upstreams": names, "registry_images": list(self.images)}
         return self.step(machines, variables, observation)
 
 

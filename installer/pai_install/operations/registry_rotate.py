@@ -13,6 +13,7 @@ from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
 from pai_install.registry.compile import registries_of
+from pai_install.registry.rotation import Subject
 from pai_install.site.model import Site
 from pai_install.site.selection import watched
 
@@ -24,13 +25,15 @@ class RegistryRotate(Operation):
     """The phases of registries alone, where machines differ from what the site and the identity say."""
 
     name: ClassVar[str] = "registry rotate"
-    summary: ClassVar[str] = "Give machines and cache a new login or authority; no container restarts."
+    summary: ClassVar[str] = "Give machines and cache a new login, authority or port; no container restarts."
     configures: ClassVar[bool] = True
-    subject: Literal["credentials", "ca"] = Field(description="What is rotated.")
+    subject: Subject | Literal["upstream"] = Field(description="What is rotated.")
     phases: tuple[str, ...] = Field((SERVER, CLIENTS), description="The phases of the stage.")
 
     def require(self, site: Site) -> None:
-        """The site must have a cache; a login only exists where it asks for one."""
+        """The site must have a cache, or a mirror of the upstream; a login only exists where the cache asks for one."""
+        if self.subject == "upstream":
+            return
         cache = registries_of(site).cache
         if cache is None:
             remedy = "enable_docker_cache: true in config.yaml starts one"

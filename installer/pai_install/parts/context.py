@@ -52,7 +52,7 @@ class Context:
     @cached_property
     def registries(self) -> Registries:
         """The site's registries. Raises PaiError where a secret of the cache is unavailable here."""
-        return registries_of(self.site)
+        return registries_of(self.site, self.identity)
 
     @property
     def leader(self) -> Machine:

@@ -148,7 +148,7 @@ def cache_values(context: Context) -> dict[str, Any]:
     upstreams = [_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)]
     return {
         "leader": context.leader.hostname,
-        "node_port": cache.port,
+        "node_ports": list(cache.ports),
         "front_port": FRONT_PORT,
         "folder": "" if cache.azure else cache.folder,
         "registries": [{"container": _container(it), "upstream": it.name} for it in upstreams],

@@ -7,19 +7,22 @@ from collections.abc import Iterator
 
 from pydantic import SecretStr
 
+from pai_install.registry.identity import Identity
 from pai_install.registry.model import CACHE_HOST, Azure, Cache, Login, Registries, Upstream
 from pai_install.site import Site
-from pai_install.site.services.registries import DOCKER_HUB, RegistrySection, UpstreamEntry
+from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
-_NODE_PORT = 30500
 _NO_SECRET = SecretStr("")
 
 
-def registries_of(site: Site) -> Registries:
-    """All registries of a site. Raises PaiError where a secret of the cache is unavailable here."""
+def registries_of(site: Site, identity: Identity | None = None) -> Registries:
+    """All registries of a site. Raises PaiError where a secret of the cache is unavailable here.
+
+    identity: the cache's, which says where the cache is reached until all machines are at the site's port.
+    """
     section = _section(site)
     upstreams = _upstreams(site, section)
-    cache = _cache(site, section, upstreams) if wants_cache(site) else None
+    cache = _cache(site, section, upstreams, identity) if wants_cache(site) else None
     return Registries(cache, upstreams, section.air_gapped, tuple(_logins(site, section)))
 
 
@@ -32,6 +35,12 @@ def wants_cache(site: Site) -> bool:
 def cache_names(site: Site) -> tuple[str, ...]:
     """Names and addresses that the cache's certificate is made for."""
     return (CACHE_HOST, site.control_planes[0].hostip)
+
+
+def cache_port(site: Site) -> int:
+    """The port at which the site wants the cache."""
+    section = site.services.docker_cache
+    return section.service_nodeport if section is not None else CACHE_PORT
 
 
 def _section(site: Site) -> RegistrySection:
@@ -71,11 +80,12 @@ def _url(site: Site, entry: UpstreamEntry) -> str:
     return settings.docker_cache_remote_url
 
 
-def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...]) -> Cache:
-    openpai = site.services.docker_cache
+def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...], identity: Identity | None) -> Cache:
+    ports = identity.ports if identity else ()
     return Cache(
         host=CACHE_HOST if site.settings.hosts_entries else site.control_planes[0].hostip,
-        port=openpai.service_nodeport if openpai is not None else _NODE_PORT,
+        port=identity.used_port if identity and ports else cache_port(site),
+        ports=ports or (cache_port(site),),
         upstreams=tuple(upstream for upstream in upstreams if not upstream.mirror),
         folder=site.settings.docker_cache_fs_mount_path,
         azure=_azure(site, section),

@@ -1,4 +1,4 @@
-"""What the cache shows to machines and machines to the cache: authorities, serving certificate, machine logins.
+"""What cache and machines know each other by: authorities, serving certificate, machine logins, ports.
 
 Everything stays in one file of the site's state folder. A rotation is a row of transitions, and between two of
 them machines are brought to what the file says: first everyone trusts or accepts the new, then it is used, then the
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 
 from pai_install.errors import PaiError
 from pai_install.registry.certificates import expires, make_authority, make_serving
+from pai_install.site.services.registries import CACHE_PORT
 from pai_install.system.files import private_folder, write_secret
 
 _RENEW_BEFORE = timedelta(days=60)
@@ -46,11 +47,13 @@ class MachineLogin(_Value):
 
 
 class Identity(_Value):
-    """All of it. Machines trust every authority, the cache accepts every login; the newest of each is the last.
+    """All of it. Machines trust every authority; the cache accepts every login and answers at every port; the newest of
+    each is the last.
 
     serving_ca: generation of the authority that signed `certificate` (PEM, for `names`); it is one of the authorities.
-    used_login: generation of the login that machines use; it is one of the logins. salt: of digests that others may
-    read, so that no one guesses a secret by them; it never changes.
+    used_login: generation of the login that machines use; it is one of the logins. used_port: the port that they use;
+    it is one of the ports. A file of before there were ports has none and 0: it is at the site's. salt: of digests
+    that others may read, so that no one guesses a secret by them; it never changes.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -60,6 +63,8 @@ class Identity(_Value):
     names: tuple[str, ...] = Field(min_length=1)
     logins: tuple[MachineLogin, ...] = Field(min_length=1)
     used_login: int
+    ports: tuple[int, ...] = ()
+    used_port: int = 0
     salt: _Kept
 
     @model_validator(mode="after")
@@ -72,6 +77,8 @@ class Identity(_Value):
             raise ValueError("the serving authority must be among the trusted ones")
         if self.used_login not in {login.generation for login in self.logins}:
             raise ValueError("the used login must be among the accepted ones")
+        if self.used_port not in (self.ports or (0,)) or len(set(self.ports)) != len(self.ports):
+            raise ValueError("the used port must be among those of the cache, each of them once")
         return self
 
     @property
@@ -95,16 +102,16 @@ class Identity(_Value):
         return self.certificate + self.key.get_secret_value()
 
 
-def open_identity(path: Path, names: Sequence[str], now: datetime) -> Identity:
+def open_identity(path: Path, names: Sequence[str], port: int, now: datetime) -> Identity:
     """Reads the file, or makes it where it is missing.
 
     names: names and addresses of the cache; another list of them, or an end within 60 days, renews the serving
-    certificate. Raises PaiError for a file that is none of ours.
+    certificate. port: the site's. Raises PaiError for a file that is none of ours.
     """
     private_folder(path.parent)
     with filelock.FileLock(path.with_name(f"{path.name}.lock"), mode=0o600):
         found = read_identity(path)
-        wanted = make_identity(names, now) if found is None else renewed(found, names, now)
+        wanted = make_identity(names, now, port) if found is None else at_port(renewed(found, names, now), port)
         if wanted != found:
             save(path, wanted)
         return wanted
@@ -127,8 +134,8 @@ def save(path: Path, identity: Identity) -> None:
     write_secret(path, identity.model_dump_json(indent=2) + "\n")
 
 
-def make_identity(names: Sequence[str], now: datetime) -> Identity:
-    """A new one: the first authority, a certificate for these names, the first login."""
+def make_identity(names: Sequence[str], now: datetime, port: int = CACHE_PORT) -> Identity:
+    """A new one: the first authority, a certificate for these names, the first login, one port."""
     authority = _new_authority(1, now)
     certificate, key = _serving(authority, names, now)
     return Identity(
@@ -139,6 +146,8 @@ def make_identity(names: Sequence[str], now: datetime) -> Identity:
         names=tuple(names),
         logins=(_new_login(1),),
         used_login=1,
+        ports=(port,),
+        used_port=port,
         salt=SecretStr(secrets.token_hex(_PASSWORD_BYTES)),
     )
 
@@ -190,6 +199,32 @@ def with_old_login(identity: Identity) -> Identity:
 def without_other_logins(identity: Identity) -> Identity:
     """With the used login alone: for when every machine uses it."""
     return _changed(identity, logins=(identity.login,))
+
+
+def at_port(identity: Identity, port: int) -> Identity:
+    """With machines at the site's port, and the cache at those before it as well; the same where it is the newest.
+
+    So one that was taken back is not used again until a rotation does it.
+    """
+    if identity.ports and identity.ports[-1] == port:
+        return identity
+    others = tuple(other for other in identity.ports if other != port)
+    return _changed(identity, ports=(*others, port), used_port=port)
+
+
+def with_new_port(identity: Identity) -> Identity:
+    """With machines at the newest port."""
+    return _changed(identity, used_port=identity.ports[-1])
+
+
+def with_old_port(identity: Identity) -> Identity:
+    """With machines at the oldest port again; the cache keeps answering at the newer ones, for those that are there."""
+    return _changed(identity, used_port=identity.ports[0])
+
+
+def without_other_ports(identity: Identity) -> Identity:
+    """With the used port alone: for when every machine uses it."""
+    return _changed(identity, ports=(identity.used_port,))
 
 
 def _changed(identity: Identity, **values: object) -> Identity:

@@ -40,8 +40,9 @@ class Azure:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Our cache. host, port: what machines reach it by. upstreams: those it serves, never empty; docker.io first.
+    """Our cache. host, port: what machines reach it by. ports: where it answers, that one among them.
 
+    upstreams: those it serves, never empty; docker.io first.
     folder: its content on the first control plane, where azure is None. users: htpasswd lines, NAME:BCRYPT-HASH.
     """
 
@@ -52,6 +53,7 @@ class Cache:
     azure: Azure | None
     users: tuple[str, ...]
     ttl_hours: int
+    ports: tuple[int, ...]
 
     @property
     def authenticated(self) -> bool:

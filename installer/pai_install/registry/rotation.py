@@ -16,12 +16,15 @@ from pai_install.registry.identity import (
     serve_from,
     with_new_authority,
     with_new_login,
+    with_new_port,
     with_old_login,
+    with_old_port,
     without_old_authorities,
     without_other_logins,
+    without_other_ports,
 )
 
-Subject = Literal["credentials", "ca"]
+Subject = Literal["credentials", "ca", "endpoint"]
 Change = Callable[[Identity, datetime], Identity]
 
 
@@ -56,6 +59,10 @@ def _serves_newest(identity: Identity) -> bool:
 
 def _uses_newest(identity: Identity) -> bool:
     return len(identity.logins) > 1 and identity.login == identity.logins[-1]
+
+
+def _at_newest(identity: Identity) -> bool:
+    return len(identity.ports) > 1 and identity.used_port == identity.ports[-1]
 
 
 def _never(_identity: Identity) -> bool:
@@ -104,6 +111,23 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
             done=_never,
         ),
     ),
+    "endpoint": (
+        RotationStage(
+            "The cache answers at its new port beside the old one, and machines use the new one",
+            ("addons", "registries"),
+            change=lambda identity, _now: with_new_port(identity),
+            done=_at_newest,
+            proves=True,
+            undo=lambda identity, _now: with_old_port(identity),
+        ),
+        RotationStage(
+            "The cache no longer answers at its old port",
+            ("addons",),
+            change=lambda identity, _now: without_other_ports(identity),
+            done=_never,
+            everyone=True,
+        ),
+    ),
 }
 
 
@@ -114,7 +138,26 @@ def unfinished(identity: Identity) -> tuple[Subject, ...]:
         found.append("credentials")
     if len(identity.authorities) > 1:
         found.append("ca")
+    if len(identity.ports) > 1:
+        found.append("endpoint")
     return tuple(found)
+
+
+def told_of_ports(identity: Identity) -> str:
+    """A line for whoever plans or applies while the cache answers at more ports than one; else empty."""
+    newest = identity.ports[-1] if identity.ports else 0
+    others = ", ".join(str(port) for port in identity.ports if port != identity.used_port)
+    if not others:
+        return ""
+    if identity.used_port != newest:
+        return (
+            f"machines stay at port {identity.used_port} of the cache: {newest} was taken back; pai-install registry"
+            " rotate --endpoint tries it again"
+        )
+    return (
+        f"machines ask the cache at port {newest}; it answers at {others} as well, until pai-install registry rotate"
+        " --endpoint finds every machine moved"
+    )
 
 
 def position(identity: Identity, subject: Subject) -> int:

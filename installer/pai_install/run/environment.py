@@ -125,14 +125,18 @@ class ProductEnvironment(Environment):
 
 def _cache_identity(site: Site, state: StateFolder, say: Say) -> Identity | None:
     """What the cache is known by, made with the first run that needs it; None where no cache is wanted."""
-    from pai_install.registry.compile import cache_names, wants_cache  # noqa: PLC0415
+    from pai_install.registry.compile import cache_names, cache_port, wants_cache  # noqa: PLC0415
     from pai_install.registry.identity import open_identity  # noqa: PLC0415
+    from pai_install.registry.rotation import told_of_ports  # noqa: PLC0415
 
     if not wants_cache(site):
         return None
     if not state.registry.exists():
         say(f"made a new authority and login for the registry cache: keep {state.registry} with the site")
-    return open_identity(state.registry, cache_names(site), datetime.now(UTC))
+    identity = open_identity(state.registry, cache_names(site), cache_port(site), datetime.now(UTC))
+    if line := told_of_ports(identity):
+        say(line)
+    return identity
 
 
 def site_components(site: Site, say: Say) -> ComponentSet:

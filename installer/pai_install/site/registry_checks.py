@@ -13,7 +13,8 @@ from pai_install.site.document import Document
 from pai_install.site.names import read_registry_host
 from pai_install.site.problem import Severity, YamlPath
 from pai_install.site.secret import MissingSecret
-from pai_install.site.services.registries import DOCKER_HUB, RegistrySection, UpstreamEntry
+from pai_install.site.services import Services
+from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import wrong_keys
 
@@ -66,6 +67,17 @@ def check_registry(source: Document, section: RegistrySection, settings: Setting
         for found in chain.from_iterable(rule(section, settings) for rule in (_of_section, _of_upstreams, _of_logins)):
             path = ("registry", *found.path)
             source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+
+
+def check_cache_port(source: Document, services: Services, settings: Settings) -> None:
+    """Adds an error where HiveD's Service has the cache's port; the component store has none of Kubernetes'."""
+    section, hived = services.docker_cache, services.hivedscheduler
+    port = section.service_nodeport if section is not None else CACHE_PORT
+    if not settings.enable_docker_cache or hived is None or hived.webservice_port != port:
+        return
+    own, theirs = ("docker-cache", "service_nodeport"), ("hivedscheduler", "webservice-port")
+    path, other = (own, "hivedscheduler.webservice-port") if own in source.marks else (theirs, "the cache")
+    source.add(path, "site.port-twice", f"{port} is the port of {other} already", "choose another port")
 
 
 def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found]:

@@ -12,8 +12,8 @@ import pytest
 
 from pai_install.errors import ExitCode
 from pai_install.plan.model import HostStep, Playbook, Step
-from pai_install.registry.compile import cache_names
-from pai_install.registry.identity import open_identity, read_identity, save, with_new_login
+from pai_install.registry.compile import cache_names, cache_port
+from pai_install.registry.identity import at_port, open_identity, read_identity, save, with_new_login, with_old_port
 from pai_install.run.state import open_state
 from pai_install.site import load_site
 from tests.unit.cli.stub_environment import NAMES, World, run, write_site
@@ -91,7 +91,8 @@ def test_a_login_that_does_not_work_is_taken_back(site: Path, world: World) -> N
 def begin(site: Path) -> None:
     """A rotation of the login that was interrupted in its first stage."""
     path = open_state(site).registry
-    save(path, with_new_login(open_identity(path, cache_names(load_site(site).site), datetime.now(UTC))))
+    wanted = load_site(site).site
+    save(path, with_new_login(open_identity(path, cache_names(wanted), cache_port(wanted), datetime.now(UTC))))
 
 
 def test_a_machine_that_differs_keeps_the_old_good(site: Path, world: World, capsys: Any) -> None:
@@ -169,3 +170,63 @@ def test_a_proof_that_fails_beside_a_machine_that_is_off_is_told_as_failed(site:
     identity = read_identity(open_state(site).registry)
     assert identity is not None
     assert (identity.login.generation, identity.serving_ca) == (1, 1)
+
+
+def want_port(site: Path, port: int) -> None:
+    """The user's edit."""
+    (site / "services-configuration.yaml").write_text(f"docker-cache: {{service_nodeport: {port}}}\n")
+
+
+def ports(site: Path) -> tuple[tuple[int, ...], int]:
+    identity = read_identity(open_state(site).registry)
+    assert identity is not None
+    return identity.ports, identity.used_port
+
+
+ENDPOINT = ["registry", "rotate", "--endpoint", "--yes", "--site"]
+
+
+def test_another_port_is_rotated_to_its_end(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
+    want_port(site, 30600)
+    assert run([*ENDPOINT, str(site)]) == ExitCode.OK
+    assert ports(site) == ((30600,), 30600)
+    assert "1. The cache answers at its new port beside the old one, and machines" in capsys.readouterr().err
+
+
+def test_a_port_at_which_a_machine_cannot_ask_is_taken_back(site: Path, world: World) -> None:
+    begin(site)
+    want_port(site, 30600)
+    refused = {"id": "registry-reachable", "verdict": "FAIL", "subject": "", "message": "docker.io cannot be used"}
+    world.script["registry-test.yml"] = done(event("ok", "one", "Ask", findings=[refused]))
+    assert run([*ENDPOINT, str(site)]) == ExitCode.VERIFICATION_FAILED
+    assert ports(site) == ((30500, 30600), 30500)
+
+
+def test_a_machine_at_the_old_port_keeps_it_open(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
+    want_port(site, 30600)
+    world.phases = (POINT,)
+    world.script["registries.yml"] = done(event("unreachable", "two", "Configure"))
+    assert run([*ENDPOINT, str(site)]) == ExitCode.UNREACHABLE
+    assert ports(site) == ((30500, 30600), 30600)
+    assert "pai-install registry rotate --endpoint --finish" in capsys.readouterr().err
+
+
+def test_a_port_that_is_the_sites_already_is_no_rotation(site: Path, world: World, capsys: Any) -> None:
+    assert run([*ENDPOINT, str(site)]) == ExitCode.OK
+    assert ports(site) == ((30500,), 30500)
+    assert "every machine asks at port 30500, as the site says" in capsys.readouterr().err
+
+
+def test_show_says_where_machines_really_ask(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
+    want_port(site, 30600)
+    path = open_state(site).registry
+    identity = read_identity(path)
+    assert identity is not None
+    save(path, with_old_port(at_port(identity, 30600)))
+    assert run(["registry", "show", "--site", str(site)]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "cache: docker-cache.pai.internal:30500" in out
+    assert "rotation of the endpoint is unfinished" in out

@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from pai_install.registry.identity import Identity, make_identity, serve_from, with_new_authority
+from tests.ansible_path import module_util
 from tests.unit.modules.conftest import ModuleFailedError
 
 Run = Callable[..., dict[str, Any]]
@@ -96,6 +98,21 @@ def test_a_cache_that_is_away_holds_up_who_uses_it_and_no_one_else(ready: Run, t
     with pytest.raises(ModuleFailedError, match="does not answer"):
         ready("https://127.0.0.1:9")
     assert ready("https://127.0.0.1:9", known=str(tmp_path / "none"))["answered"] is False
+
+
+def test_a_machine_that_moves_to_another_address_asks_there(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ca.pem").write_text(OLD.bundle)
+    used = tmp_path / "none.example" / "hosts.toml"
+    used.parent.mkdir()
+    host = 'host."https://127.0.0.1:9"'
+    used.write_text(f'[{host}]\ncapabilities = ["pull"]\n[{host}.header]\nAuthorization = "Basic {TOKEN}"\n')
+    registry = module_util("pai_registry")
+    monkeypatch.setattr(registry, "endpoint", partial(registry.endpoint, folder=str(tmp_path)))
+    assert ready("https://127.0.0.1:9")["answered"] is False, "it is there already"
+    with pytest.raises(ModuleFailedError, match="does not answer"):
+        ready("https://127.0.0.1:8")
 
 
 def test_check_mode_asks_no_one(ready: Run) -> None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm, upstreams
 from pai_install.operations.registry_rotate import RegistryRotate, behind
+from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site import Site
@@ -84,6 +85,30 @@ def test_a_login_is_rotated_only_where_there_is_one(cached: Site, tmp_path: Path
         RegistryRotate(subject="credentials").require(cached)
     with pytest.raises(PaiError, match="no registry cache"):
         RegistryRotate(subject="ca").require(site_of(tmp_path / "other", CONFIG))
+
+
+def test_an_upstream_is_asked_from_where_the_cache_is_and_a_mirror_from_everywhere(tmp_path: Path) -> None:
+    site = site_of(tmp_path, services=MIRRORED + "    - {name: quay.io}\n")
+    hosts = {
+        name: RegistryUpstream(upstream=name).plan(site, NOTHING).steps[0].names for name in ("quay.io", "docker.io")
+    }
+    assert hosts == {"quay.io": ("m1",), "docker.io": ("m1", "w1")}
+    restore = RegistryUpstream(upstream="quay.io", does="restore").plan(site, NOTHING)
+    assert not restore.steps[0].looks
+
+
+def test_an_upstream_that_no_cache_serves_is_a_wrong_argument(cached: Site, tmp_path: Path) -> None:
+    with pytest.raises(PaiError, match=r"no cache serves nvcr\.io") as caught:
+        RegistryUpstream(upstream="nvcr.io").require(cached)
+    assert (caught.value.exit_code, caught.value.remedy) == (ExitCode.USAGE, "name one of docker.io, quay.io")
+    with pytest.raises(PaiError, match="no cache serves"):
+        RegistryUpstream(upstream="quay.io").require(site_of(tmp_path / "other", CONFIG))
+
+
+def test_one_registry_can_be_asked_alone(cached: Site) -> None:
+    (step,) = RegistryTest(upstream="quay.io").plan(cached, NOTHING).steps
+    assert isinstance(step.action, Playbook)
+    assert step.action.variables["registry_upstreams"] == ["quay.io"]
 
 
 def step(name: str, *hosts: str) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,18 +18,23 @@ from pydantic import ValidationError
 from pai_install.errors import PaiError
 from pai_install.registry.identity import (
     Identity,
+    at_port,
     make_identity,
     open_identity,
+    read_identity,
     renewed,
     save,
     serve_from,
     with_new_authority,
     with_new_login,
+    with_old_port,
     without_old_authorities,
     without_other_logins,
+    without_other_ports,
 )
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+PORT = 30500
 NAMES = ("docker-cache.pai.internal", "10.0.0.1")
 FIRST = make_identity(NAMES, NOW)
 
@@ -51,16 +57,16 @@ def test_the_first_one_serves_its_names_from_its_own_authority() -> None:
 
 def test_a_file_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / ".pai" / "registry.json"
-    made = open_identity(path, NAMES, NOW)
-    assert open_identity(path, NAMES, NOW) == made
+    made = open_identity(path, NAMES, PORT, NOW)
+    assert open_identity(path, NAMES, PORT, NOW) == made
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_another_name_or_a_near_end_renews_the_certificate_alone(tmp_path: Path) -> None:
     path = tmp_path / ".pai" / "registry.json"
-    made = open_identity(path, NAMES, NOW)
-    moved = open_identity(path, ("docker-cache.pai.internal", "10.0.0.9"), NOW)
+    made = open_identity(path, NAMES, PORT, NOW)
+    moved = open_identity(path, ("docker-cache.pai.internal", "10.0.0.9"), PORT, NOW)
     assert moved.certificate != made.certificate
     assert moved.bundle == made.bundle
     assert moved.logins == made.logins
@@ -78,7 +84,7 @@ def test_a_file_that_is_none_of_ours_is_told_and_kept(tmp_path: Path, content: s
     path = tmp_path / "registry.json"
     path.write_text(content)
     with pytest.raises(PaiError, match=r"registry\.json cannot be used"):
-        open_identity(path, NAMES, NOW)
+        open_identity(path, NAMES, PORT, NOW)
     assert path.read_text() == content
 
 
@@ -89,10 +95,39 @@ def test_a_serving_authority_that_no_machine_trusts_is_refused() -> None:
         serve_from(FIRST, 2, NOW)
 
 
+def test_a_file_of_before_there_were_ports_is_at_the_sites(tmp_path: Path) -> None:
+    path = tmp_path / "registry.json"
+    old = FIRST.model_dump(mode="json", exclude={"ports", "used_port"})
+    path.write_text(json.dumps(old))
+    found = read_identity(path)
+    assert found is not None
+    assert found.ports == ()
+    opened = open_identity(path, NAMES, 30600, NOW)
+    assert (opened.ports, opened.used_port) == ((30600,), 30600)
+
+
+def test_another_port_of_the_site_is_used_beside_the_old_one_until_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "registry.json"
+    open_identity(path, NAMES, PORT, NOW)
+    moved = open_identity(path, NAMES, 30600, NOW)
+    assert (moved.ports, moved.used_port) == ((PORT, 30600), 30600)
+    assert with_old_port(moved).used_port == PORT
+    assert at_port(with_old_port(moved), 30600).used_port == PORT, "what was taken back needs a rotation"
+    back = at_port(moved, PORT)
+    assert (back.ports, back.used_port) == ((30600, PORT), PORT)
+    assert without_other_ports(back).ports == (PORT,)
+
+
+@pytest.mark.parametrize("ports", [(30600,), (30500, 30500), ()])
+def test_a_used_port_at_which_the_cache_does_not_answer_is_refused(ports: tuple[int, ...]) -> None:
+    with pytest.raises(ValidationError):
+        Identity.model_validate({**dict(FIRST), "ports": ports})
+
+
 def test_a_saved_one_is_read_back_as_it_was(tmp_path: Path) -> None:
     rotated = with_new_login(with_new_authority(FIRST, NOW))
     save(tmp_path / "registry.json", rotated)
-    assert open_identity(tmp_path / "registry.json", NAMES, NOW) == rotated
+    assert open_identity(tmp_path / "registry.json", NAMES, PORT, NOW) == rotated
 
 
 Transition = Callable[[Identity], Identity]

@@ -9,12 +9,13 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_install.registry.identity import Identity, make_identity
-from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, unfinished
+from pai_install.registry.identity import Identity, at_port, make_identity, with_old_port
+from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, told_of_ports, unfinished
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MACHINES = ("one", "two", "three")
-SUBJECTS: tuple[Subject, ...] = ("credentials", "ca")
+SUBJECTS: tuple[Subject, ...] = ("credentials", "ca", "endpoint")
+PORTS = (30500, 30600, 30700)
 
 
 @cache
@@ -24,17 +25,19 @@ def first() -> Identity:
 
 @dataclass
 class World:
-    """The file, the cache as it runs, and what each machine has; the drawn words say what drops out."""
+    """The file, the cache as it runs, what each machine has, and the site's port; draws say what drops out."""
 
     draw: st.DataObject
     file: Identity = field(default_factory=first)
     cache: Identity = field(default_factory=first)
     machines: dict[str, Identity] = field(default_factory=lambda: dict.fromkeys(MACHINES, first()))
+    port: int = PORTS[0]
 
     def check(self) -> None:
         for name, machine in self.machines.items():
             assert machine.login in self.cache.logins, name
             assert self.cache.serving_authority in machine.authorities, name
+            assert machine.used_port in self.cache.ports, name
 
     def converge(self, phases: tuple[str, ...]) -> bool:
         """As a run does it: the cache first; some machines do not answer. False where the run is cut off."""
@@ -47,10 +50,16 @@ class World:
             for name in MACHINES:
                 if self.cut():
                     return False
-                if self.draw.draw(st.booleans(), label=f"{name} answers"):
+                if self.draw.draw(st.booleans(), label=f"{name} answers") and self.ready(phases):
                     self.machines[name] = self.file
                 self.check()
         return True
+
+    def ready(self, phases: tuple[str, ...]) -> bool:
+        """Whether a machine that asks at its new port is answered; else it keeps what it has."""
+        found = self.file.used_port in self.cache.ports
+        assert found or "addons" not in phases, "the cache comes first"
+        return found
 
     def cut(self) -> bool:
         return self.draw.draw(st.integers(0, 9), label="cut off") == 0
@@ -69,6 +78,10 @@ class World:
             return False
         return True
 
+    def open(self) -> None:
+        """As every verb reads the file."""
+        self.file = at_port(self.file, self.port)
+
     def rotate(self, subject: Subject) -> None:
         for stage in STAGES[subject][position(self.file, subject) :]:
             if stage.everyone and self.behind():
@@ -78,19 +91,23 @@ class World:
 
 
 @settings(max_examples=60)
-@given(st.data(), st.lists(st.sampled_from([*SUBJECTS, "apply"]), min_size=1, max_size=6))
+@given(st.data(), st.lists(st.sampled_from([*SUBJECTS, "apply", "edit"]), min_size=1, max_size=6))
 def test_no_machine_is_ever_locked_out(data: st.DataObject, verbs: list[str]) -> None:
     world = World(data)
     for verb in verbs:
+        if verb == "edit":
+            world.port = data.draw(st.sampled_from(PORTS), label="the site's port")
+            continue
+        world.open()
         if verb == "apply":
             world.converge(("addons", "registries"))
         else:
-            world.rotate("ca" if verb == "ca" else "credentials")
+            world.rotate(next(subject for subject in SUBJECTS if subject == verb))
         world.check()
 
 
 def test_a_rotation_without_trouble_ends() -> None:
-    identity = first()
+    identity = at_port(first(), 30600)
     for subject in SUBJECTS:
         for stage in STAGES[subject]:
             assert position(identity, subject) <= STAGES[subject].index(stage)
@@ -99,6 +116,7 @@ def test_a_rotation_without_trouble_ends() -> None:
     assert [one.generation for one in identity.logins] == [2]
     assert [one.generation for one in identity.authorities] == [2]
     assert identity.serving_ca == 2
+    assert (identity.ports, identity.used_port) == ((30600,), 30600)
 
 
 def test_a_rotation_goes_on_where_it_was() -> None:
@@ -110,3 +128,12 @@ def test_a_rotation_goes_on_where_it_was() -> None:
     assert (unfinished(served), position(served, "ca")) == (("ca",), 1)
     offered = STAGES["credentials"][0].change(identity, NOW)
     assert (unfinished(offered), position(offered, "credentials")) == (("credentials",), 0)
+    moved = at_port(identity, 30600)
+    assert (unfinished(moved), position(moved, "endpoint")) == (("endpoint",), 0)
+
+
+def test_whoever_applies_is_told_of_ports_that_are_left() -> None:
+    moved = at_port(first(), 30600)
+    assert told_of_ports(first()) == ""
+    assert "ask the cache at port 30600; it answers at 30500 as well" in told_of_ports(moved)
+    assert "stay at port 30500 of the cache: 30600 was taken back" in told_of_ports(with_old_port(moved))

@@ -13,6 +13,7 @@ from pai_install.site.names import read_registry_host
 from pai_install.site.secret import Secret
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word
 
+CACHE_PORT = 30500
 DOCKER_HUB = "docker.io"
 DOCKER_HUB_URL = "https://registry-1.docker.io"
 
