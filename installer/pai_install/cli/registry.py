@@ -112,7 +112,7 @@ def rotate_command(
     back. An interrupted rotation goes on where it was when the command is run again.
 
     --endpoint and --upstream carry out what was changed in the site's files. An upstream is asked before anything
-    changes; another address or authority of it starts the cache's own pod anew.
+    changes; another address or authority of it restarts the cache's own pod.
     """
     _checked(RegistryTest, images=images)
     if subject is None:
