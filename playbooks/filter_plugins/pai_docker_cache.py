@@ -88,6 +88,12 @@ def _login(upstream: Mapping[str, Any]) -> str:
     return f"#!/bin/sh\n{MANAGED}cat <<'END'\n{login}\nEND\n"
 
 
+def content_note(azure: Mapping[str, str], folder: str) -> str:
+    """Where the content is, for the record: JSON of a folder or of an Azure container, without its key."""
+    named = {name: azure[name] for name in ("account", "container", "endpoint") if azure.get(name)}
+    return json.dumps(named or {"folder": folder}, sort_keys=True)
+
+
 def but_for(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Items of pai_files that take away what is not wanted. found: as ansible.builtin.find gives it."""
     paths = {entry["path"] for entry in wanted}
@@ -100,4 +106,9 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
-        return {"haproxy_word": haproxy_word, "upstream_files": upstream_files, "but_for": but_for}
+        return {
+            "haproxy_word": haproxy_word,
+            "upstream_files": upstream_files,
+            "content_note": content_note,
+            "but_for": but_for,
+        }

@@ -13,6 +13,7 @@ import pytest
 from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
+from .blob_store import BlobStore
 from .conftest import LOST, SUBNET, Cluster, fault, pai_install
 from .upstream import Upstream
 
@@ -236,3 +237,49 @@ def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
         assert closed.on(machine, f"{readable} || true") == ""
         assert closed.on(machine, "journalctl --no-pager | grep -cF -f /run/words || true").strip() == "0"
         closed.on(machine, "rm /run/words")
+
+
+@pytest.fixture
+def blobs(closed: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobStore]:
+    """A storage account with a container of that name; the site has it as its back end until the end."""
+    found = BlobStore(tmp_path_factory.mktemp("blobs"), f"{SUBNET}.1", 5991)
+    found.start()
+    config, services = closed.site / "config.yaml", closed.site / "services-configuration.yaml"
+    before = {path: path.read_text() for path in (config, services)}
+    try:
+        found.make("cache")
+        yield found
+    finally:
+        for path, text in before.items():
+            path.write_text(text)
+        found.stop()
+
+
+def test_content_moves_to_azure_while_it_serves(closed: Cluster, upstream: Upstream, blobs: BlobStore) -> None:
+    """What was cached in the folder comes from Azure: the upstream is off, and nothing was pulled in between."""
+    assert registry(closed, "warm", IMAGES[4], OTHER).returncode == 0
+    config, services = closed.site / "config.yaml", closed.site / "services-configuration.yaml"
+    azure = f"docker_cache_azure_account_name: {blobs.account}\ndocker_cache_azure_container_name: cache\n"
+    text = config.read_text().replace("storage_backend: filesystem", "storage_backend: azure") + azure
+    config.write_text(f"{text}docker_cache_azure_account_key: {base64.b64encode(b'another').decode()}\n")
+    services.write_text(services.read_text().replace("registry:", f"registry:\n  azure-endpoint: {blobs.endpoint}", 1))
+    refused = registry(closed, "rotate", "--backend", "--yes")
+    assert refused.returncode == 6, refused.stdout + refused.stderr
+    assert "config.yaml:" in refused.stdout + refused.stderr
+    assert "docker_cache_azure_account_key" in refused.stdout + refused.stderr
+    config.write_text(f"{text}docker_cache_azure_account_key: {blobs.key}\n")
+    done = registry(closed, "rotate", "--backend", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "what it had is still in /var/lib/pai-cache" in done.stderr
+    runs = [path for path in (closed.site / ".pai" / "runs").rglob("*") if path.is_file()]
+    assert not [path for path in runs if blobs.key in path.read_text(errors="replace")]
+    closed.on(MASTER, "mv /var/lib/pai-cache /var/lib/pai-cache.away")
+    upstream.stop()
+    try:
+        warm = registry(closed, "warm", IMAGES[4], OTHER)
+        assert warm.returncode == 0, warm.stdout + warm.stderr
+        pull(closed, LOST, IMAGES[4])
+    finally:
+        upstream.start()
+        closed.on(MASTER, "mv /var/lib/pai-cache.away /var/lib/pai-cache")
+    assert closed.plan()["phases"] == []

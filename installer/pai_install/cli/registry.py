@@ -90,6 +90,7 @@ def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environ
 @site_option
 @click.option("--credentials", is_flag=True, help="The login by which machines reach the cache.")
 @click.option("--ca", "authority", is_flag=True, help="The authority whose certificates machines trust.")
+@click.option("--backend", is_flag=True, help="Where the cache keeps its content: to what the site's files say now.")
 @click.option("--finish", is_flag=True, help="Only go on with a rotation that waits for machines.")
 @click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof.")
 @acting_options
@@ -99,18 +100,19 @@ def rotate_command(
     site_dir: Path,
     credentials: bool,
     authority: bool,
+    backend: bool,
     finish: bool,
     images: tuple[str, ...],
     how: How,
     environment: Environment,
 ) -> int:
-    """Replace the cache's login or authority while jobs run: no container restarts anywhere.
+    """Replace the cache's login, authority or the place of its content while jobs run: no container restarts anywhere.
 
     The new is good beside the old until every machine has it; a machine that does not answer keeps the old good, is
     named, and `--finish` goes on when it answers again. Where the registries cannot be used with the new, it is taken
     back. An interrupted rotation goes on where it was when the command is run again.
     """
-    subject = require_subject(credentials=credentials, authority=authority)
+    subject = require_subject(credentials=credentials, authority=authority, backend=backend)
     _checked(RegistryTest, images=images)
     return rotate(site_dir, subject, images, environment, how, finish=finish)
 

@@ -116,6 +116,14 @@ REGISTRIES: tuple[Check[None], ...] = (
         remedy="registry status shows the cache and its upstreams",
     ),
     Check(
+        id="registry-copy",
+        title="The content of the cache is in its new place",
+        judge=None,
+        reads="every file of the cache, and the digest of every blob that is copied",
+        rule="WARN when a blob is not what its name says: it is left out",
+        remedy="the cache fetches it again when it is asked for",
+    ),
+    Check(
         id="registry-cache",
         title="The cache answers and says how it is used",
         judge=None,

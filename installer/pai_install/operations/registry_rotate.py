@@ -24,9 +24,9 @@ class RegistryRotate(Operation):
     """The phases of registries alone, where machines differ from what the site and the identity say."""
 
     name: ClassVar[str] = "registry rotate"
-    summary: ClassVar[str] = "Give machines and cache a new login or authority; no container restarts."
+    summary: ClassVar[str] = "Bring one stage of a rotation to the cache and the machines; no container restarts."
     configures: ClassVar[bool] = True
-    subject: Literal["credentials", "ca"] = Field(description="What is rotated.")
+    subject: Literal["credentials", "ca", "backend"] = Field(description="What is rotated.")
     phases: tuple[str, ...] = Field((SERVER, CLIENTS), description="The phases of the stage.")
 
     def require(self, site: Site) -> None:

@@ -15,6 +15,7 @@ from pai_install.parts.container_runtime import proxy_of
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
 from pai_install.registry.compile import registries_of, wants_cache
+from pai_install.registry.content import content_of, place_of
 from pai_install.registry.identity import Identity
 from pai_install.registry.model import Cache, Upstream
 from pai_install.site import Machine, Site
@@ -61,7 +62,8 @@ class DockerCacheVariables(RoleVariables):
     """What the pod reads.
 
     azure: account, access_key, container, endpoint; empty for the folder. private_key: with the certificate chain
-    before it.
+    before it. places: setting of the site -> FILE:LINE:COLUMN. move: while the content goes to another place: source,
+    target, keep_hours.
     """
 
     role = "docker_cache"
@@ -75,6 +77,8 @@ class DockerCacheVariables(RoleVariables):
     private_key: str = ""
     proxy: dict[str, str]
     asked: tuple[AskedRegistry, ...]
+    places: dict[str, str] = Field(default_factory=dict)
+    move: dict[str, Any] = Field(default_factory=dict)
 
 
 class CacheConfiguration(Part):
@@ -85,6 +89,7 @@ class CacheConfiguration(Part):
     model = DockerCacheVariables
     after = ("control_plane", "api_proxy")
     removable = True
+    not_settings = frozenset({"docker_cache_places", "docker_cache_move"})
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """The first control plane, also where the configuration is to be taken away."""
@@ -96,7 +101,8 @@ class CacheConfiguration(Part):
         asked, proxy = tuple(asked_registries(context.registries)), proxy_of(context.site)
         cache, identity = context.registries.cache, context.identity
         if cache is not None and identity is not None:
-            return _cache_variables(cache, identity, asked, proxy)
+            found = _cache_variables(cache, identity, asked, proxy)
+            return found.model_copy(update={"places": dict(context.site.places), "move": _move(context.site, identity)})
         return DockerCacheVariables(asked=asked, proxy=proxy) if asked else None
 
     def components(self, site: Site) -> frozenset[str]:
@@ -134,6 +140,15 @@ def _cache_variables(
         proxy=proxy,
         asked=asked,
     )
+
+
+def _move(site: Site, identity: Identity) -> dict[str, Any]:
+    """What is copied where, while the content goes to the place that the site's files name; else nothing."""
+    source, cache = identity.content or identity.left, registries_of(site).cache
+    if source is None or cache is None:
+        return {}
+    target = place_of(cache, content_of(cache))
+    return {"source": place_of(cache, source), "target": target, "keep_hours": cache.ttl_hours}
 
 
 def cache_values(context: Context) -> dict[str, Any]:

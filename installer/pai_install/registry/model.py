@@ -42,7 +42,8 @@ class Azure:
 class Cache:
     """Our cache. host, port: what machines reach it by. upstreams: those it serves, never empty; docker.io first.
 
-    folder: its content on the first control plane, where azure is None. users: htpasswd lines, NAME:BCRYPT-HASH.
+    folder: its content on the first control plane, where azure is None. account: what the site's files say of Azure,
+    also where the content is in the folder. users: htpasswd lines, NAME:BCRYPT-HASH.
     """
 
     host: str
@@ -52,6 +53,7 @@ class Cache:
     azure: Azure | None
     users: tuple[str, ...]
     ttl_hours: int
+    account: Azure | None = None
 
     @property
     def authenticated(self) -> bool:

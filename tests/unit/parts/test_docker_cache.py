@@ -19,7 +19,8 @@ from pai_install.parts.registry import images, make_context, needed_components, 
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
 from pai_install.redact import Redactor, secret_values
-from pai_install.registry.identity import Identity, make_identity, with_new_login
+from pai_install.registry.content import Content
+from pai_install.registry.identity import Identity, make_identity, with_content_kept, with_content_left, with_new_login
 from pai_install.site import Site
 from tests.unit.plan.conftest import CONFIG
 
@@ -162,3 +163,19 @@ def test_no_secret_is_shown(secret_site: Site, components: ComponentSet) -> None
     shown = json.dumps(without_secrets(inventory))
     masked = json.dumps(Redactor(secret_values(inventory)).mapping(inventory))
     assert not [secret for secret in secrets() if secret in shown or secret in masked]
+
+
+def test_while_content_moves_the_cache_stays_where_it_is(make_site: MakeSite, components: ComponentSet) -> None:
+    site = make_site(config=AZURE)
+    kept = with_content_kept(identity(), Content(folder="/old"))
+    given = variables(site, components, kept)
+    assert (given["docker_cache_folder"], given["docker_cache_azure"]) == ("/old", {})
+    move = given["docker_cache_move"]
+    assert move["source"] == {"folder": "/old"}
+    assert (move["target"]["account"], move["target"]["container"]) == ("acc", "dockerregistry")
+    assert base64.b64encode(b"azure-planted").decode() in secret_values(given)
+    assert given["docker_cache_places"]["docker_cache_azure_account_key"].endswith(":1")
+    after = variables(site, components, with_content_left(kept))
+    assert after["docker_cache_azure"]["account"] == "acc"
+    assert after["docker_cache_move"] == move
+    assert variables(site, components)["docker_cache_move"] == {}
