@@ -43,6 +43,8 @@ class Cache:
     """Our cache. host, port: what machines reach it by. upstreams: those it serves, never empty; docker.io first.
 
     folder: its content on the first control plane, where azure is None. users: htpasswd lines, NAME:BCRYPT-HASH.
+    keep_days: without use; in Azure: after content was fetched. size_limit: bytes in the folder, 0 for as many as leave
+    its disk some room.
     """
 
     host: str
@@ -51,7 +53,8 @@ class Cache:
     folder: str
     azure: Azure | None
     users: tuple[str, ...]
-    ttl_hours: int
+    keep_days: int
+    size_limit: int
 
     @property
     def authenticated(self) -> bool:
