@@ -51,7 +51,7 @@ def room(report: Dict[str, Any]) -> str:
     limit = f" of at most {size(report['limit'])}" if report["limit"] else ""
     free = f"{size(report['free'])} free, and {size(report['keep_free'])} to stay so"
     days = (time.time() - report["oldest_use_kept"]) / _DAY_S
-    return f"{size(report['after'])} kept{limit}, used within {max(days, 0):.1f} days; {free}"
+    return f"{size(report['after'])} kept{limit}, unused for at most {max(days, 0):.1f} days; {free}"
 
 
 def dropped(report: Dict[str, Any]) -> str:

@@ -48,7 +48,7 @@ def test_what_goes_is_told(util: ModuleType, tmp_path: Path, run_module: Run) ->
     result = run_module("pai_registry_gc")
     (told,) = result["findings"]
     assert (result["changed"], told["message"]) == (False, "the cache: dropped 1 MB (1 blobs)")
-    assert told["value"].startswith("2 MB kept of at most 2 MB, used within 2.0 days; ")
+    assert told["value"].startswith("2 MB kept of at most 2 MB, unused for at most 2.0 days; ")
     assert json.loads(told["evidence"])["dropped"] == {"count": 1, "bytes": MIB}
     assert [path.exists() for path in paths] == [False, True, True]
     (told,) = run_module("pai_registry_gc")["findings"]
