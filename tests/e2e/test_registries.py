@@ -23,6 +23,8 @@ MASTER = "lab-master"
 NAMESPACE = ("--namespace", "pai-docker-cache")
 MACHINES = (MASTER, "lab-worker1", LOST)
 CACHE = "docker-cache.pai.internal:30500"
+CONTENT = "/var/lib/pai-cache"
+GC = "python3 /usr/local/lib/pai-install/docker-cache-gc.py"
 # bcrypt of USER_PASSWORD
 USERS = "cache-user:$2b$05$vneYE7mI5KGxkgC33yGjjuS2VdelAuZaSZ.rrK474njf7fPPCfWuS\n"
 USER_PASSWORD = "Cache-pull-5"
@@ -36,6 +38,7 @@ docker_cache_remote_url: {url}
 """
 SERVICES = """
 registry:
+  size-limit: 10Gi
   upstreams:
     - {{name: upstream.example.com, url: "{url}"}}
 """
@@ -139,6 +142,28 @@ def test_the_verbs_say_what_is(cached: Cluster) -> None:
     warm = registry(cached, "warm", IMAGES[3], OTHER)
     assert warm.returncode == 0, warm.stdout + warm.stderr
     assert "MB in" in warm.stdout
+
+
+def test_content_over_the_limit_goes_and_is_fetched_again(cached: Cluster) -> None:
+    for image in (IMAGES[0], OTHER):
+        pull(cached, LOST, image)
+    collected = registry(cached, "gc", "--format", "json")
+    assert collected.returncode == 0, collected.stdout + collected.stderr
+    (found,) = json.loads(collected.stdout)["findings"]
+    report = json.loads(found["evidence"])
+    assert (report["dropped"]["count"], report["limit"]) == (0, 10 * 2**30)
+    assert report["before"] > 100_000
+    # the youngest content stays: a pull may be under way
+    cached.on(MASTER, f"find {CONTENT} -name data -exec touch -d '1 day ago' {{}} +")
+    emptied = json.loads(cached.on(MASTER, f"{GC} --limit 1"))
+    assert (emptied["before"], emptied["after"]) == (report["after"], 0)
+    assert cached.on(MASTER, f"find {CONTENT} -name data") == ""
+    for image in (IMAGES[0], OTHER):
+        pull(cached, "lab-worker1", image)
+    assert cached.on(MASTER, f"find {CONTENT} -name data | wc -l").strip() != "0"
+    status = registry(cached, "status")
+    assert "of at most 10.7 GB" in status.stdout, status.stdout + status.stderr
+    assert "blobs) " in status.stdout.partition("dropped ")[2]
     missing = registry(cached, "warm", "docker.io/probe/none:1")
     assert missing.returncode == 7, missing.stdout
     status = registry(cached, "status")

@@ -17,7 +17,7 @@ from pai_install.cli._shared.tell import say
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.operations.registry_look import RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.report.console import progress
 from pai_install.report.registries import registries_data, registries_shown, registries_text
 from pai_install.run.environment import Environment
@@ -72,7 +72,7 @@ def test(
 @format_option
 @pass_environment
 def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """Show how the cache is used since it started: hits, misses, traffic, and what it keeps."""
+    """Show how the cache is used since it started, what it keeps, its limit, and when it dropped what was unused."""
     return _look(site_dir, RegistryStatus(), environment, output_format)
 
 
@@ -84,6 +84,20 @@ def status(*, site_dir: Path, output_format: str, environment: Environment) -> i
 def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environment: Environment) -> int:
     """Bring IMAGEs into the cache before a class of jobs starts: they are read through it once."""
     return _look(site_dir, _checked(RegistryWarm, images=images), environment, output_format)
+
+
+@command.command()
+@site_option
+@click.option("--check", is_flag=True, help="Only say what would be dropped.")
+@format_option
+@pass_environment
+def gc(*, site_dir: Path, check: bool, output_format: str, environment: Environment) -> int:
+    """Drop from the cache what is unused for keep-days or over its limit, the least recently used first.
+
+    The first control plane does so every ten minutes by itself; this does it now. What is dropped is fetched again
+    when a machine asks for it. Exit code 7 if it cannot be done.
+    """
+    return _look(site_dir, RegistryGc(only_count=check), environment, output_format)
 
 
 @command.command(name="rotate")

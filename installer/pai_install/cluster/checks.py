@@ -128,8 +128,16 @@ REGISTRIES: tuple[Check[None], ...] = (
         title="The cache answers and says how it is used",
         judge=None,
         reads="the counters of each upstream's registry since it started, and the size of its folder",
-        rule="FAIL when the cache does not answer; WARN when its disk is nearly full (under 10 %)",
+        rule="FAIL when the cache does not answer",
         remedy="kubectl --namespace pai-docker-cache describe pods",
+    ),
+    Check(
+        id="registry-content",
+        title="The cache keeps within its limit",
+        judge=None,
+        reads="size and last use of what its folder keeps, its limit, and the room on its disk",
+        rule="FAIL when what is unused cannot be dropped; WARN when the disk stays too full without what may go",
+        remedy="make room on the disk of docker_cache_fs_mount_path; journalctl --unit pai-docker-cache-gc has more",
     ),
 )
 # what `status` and a run without work say of what they saw; `verify` asks all but the certificates

@@ -25,6 +25,8 @@ FIRST_PORT = 5001
 FIRST_DEBUG_PORT = 6001
 # Raise it when the role writes another configuration of the registries for the same settings: they read it at start.
 FORM = 1
+_LEAST_GIB = 10
+_ENOUGH_GIB = 200
 
 
 class _Value(BaseModel):
@@ -70,7 +72,8 @@ class DockerCacheVariables(RoleVariables):
     port: int = FRONT_PORT
     folder: str = "/var/lib/registry"
     azure: dict[str, str] = Field(default_factory=dict)
-    ttl: str = "720h"
+    keep_days: int = 30
+    size_limit: int = 0
     upstreams: tuple[CachedRegistry, ...] = ()
     users: tuple[CacheUser, ...] = ()
     logins: tuple[MachineAccount, ...] = ()
@@ -119,7 +122,13 @@ class CacheConfiguration(Part):
         """The content, where it is kept on the machine."""
         del machine
         cache = registries_of(site).cache
-        return {cache.folder: Space(10, 200)} if cache and not cache.azure else {}
+        return {cache.folder: _space(cache.size_limit)} if cache and not cache.azure else {}
+
+
+def _space(size_limit: int) -> Space:
+    """What the content needs; no more than it may have."""
+    most = size_limit // 2**30 or _ENOUGH_GIB
+    return Space(min(_LEAST_GIB, most), min(_ENOUGH_GIB, most))
 
 
 def _cache_variables(
@@ -129,7 +138,8 @@ def _cache_variables(
     return DockerCacheVariables(
         folder=cache.folder,
         azure=_azure(cache),
-        ttl=f"{cache.ttl_hours}h",
+        keep_days=cache.keep_days,
+        size_limit=cache.size_limit,
         upstreams=tuple(_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)),
         users=tuple(_user(line) for line in cache.users),
         logins=tuple(
@@ -148,7 +158,7 @@ def _move(site: Site, identity: Identity) -> dict[str, Any]:
     if source is None or cache is None:
         return {}
     target = place_of(cache, content_of(cache))
-    return {"source": place_of(cache, source), "target": target, "keep_hours": cache.ttl_hours}
+    return {"source": place_of(cache, source), "target": target, "keep_hours": cache.keep_days * 24}
 
 
 def cache_values(context: Context) -> dict[str, Any]:
@@ -180,7 +190,7 @@ def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str]
         "form": FORM,
         "azure": _azure(cache),
         "folder": cache.folder,
-        "ttl": cache.ttl_hours,
+        "keep_days": cache.keep_days if cache.azure else 0,  # the folder's is another program's
         "proxy": proxy,
         "upstreams": [it.model_dump(exclude={"username", "password"}) for it in upstreams],
     }

@@ -80,7 +80,8 @@ def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...]
         folder=site.settings.docker_cache_fs_mount_path,
         azure=account if site.settings.docker_cache_storage_backend == "azure" else None,
         users=_users(site),
-        ttl_hours=section.keep_days * 24,
+        keep_days=section.keep_days,
+        size_limit=section.size_limit or 0,
         account=account,
     )
 

@@ -135,6 +135,24 @@ def test_what_is_well_is_said_too(site: Path, world: World, capsys: Any) -> None
     assert "one: answers\n" in capsys.readouterr().out
 
 
+def test_what_the_cache_dropped_is_said_with_its_numbers(site: Path, world: World, capsys: Any) -> None:
+    told = {
+        "id": "registry-content",
+        "verdict": "PASS",
+        "message": "the cache: dropped 1 MB (1 blobs)",
+        "value": "2 MB kept",
+    }
+    answer = event("ok", "master", "Drop it", findings=[{**told, "evidence": '{"after": 2000000}'}])
+    world.script["registry-gc.yml"] = done(answer)
+    assert run(["registry", "gc", "--site", str(site)]) == ExitCode.OK
+    assert "the cache: dropped 1 MB (1 blobs) (2 MB kept)\n" in capsys.readouterr().out
+    assert run(["registry", "gc", "--site", str(site), "--check", "--format", "json"]) == ExitCode.OK
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert json.loads(found["evidence"]) == {"after": 2_000_000}
+    asked = [request.extra_vars["registry_only_count"] for request in world.ansible.requests]
+    assert asked == [False, True]
+
+
 def test_a_rotation_is_one_document_in_json(site: Path, world: World, capsys: Any) -> None:
     words = ["registry", "rotate", "--site", str(site), "--ca", "--yes", "--format", "json"]
     assert run(words) == ExitCode.OK

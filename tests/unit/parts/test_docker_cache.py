@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 from pai_install.components.model import ComponentSet
 from pai_install.parts.compiled import COMPILED
 from pai_install.parts.docker_cache import CacheConfiguration, cache_values
+from pai_install.parts.part import Space
 from pai_install.parts.registry import images, make_context, needed_components, ports
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
@@ -102,6 +104,31 @@ def test_azure_takes_the_place_of_the_folder(make_site: MakeSite, components: Co
     site = make_site(config=AZURE)
     assert variables(site, components)["docker_cache_azure"]["account"] == "acc"
     assert values(site, components)["folder"] == ""
+
+
+def test_content_has_a_limit_and_the_registries_start_anew_for_it_in_azure_alone(
+    make_site: MakeSite, components: ComponentSet, tmp_path: Path
+) -> None:
+    digests = {}
+    for config, days in product((CACHE, AZURE), (30, 7)):
+        limit = "\n  size-limit: 100Gi" if config == CACHE else ""
+        (tmp_path / "services-configuration.yaml").write_text(f"registry:\n  keep-days: {days}{limit}\n")
+        site = make_site(config=config)
+        given = variables(site, components)
+        assert given["docker_cache_keep_days"] == days
+        assert given["docker_cache_size_limit"] == (100 * 2**30 if config == CACHE else 0)
+        digests[config, days] = values(site, components)["digest"]
+    assert digests[CACHE, 30] == digests[CACHE, 7]
+    assert digests[AZURE, 30] != digests[AZURE, 7]
+
+
+@pytest.mark.parametrize(("limit", "least", "enough"), [("5Gi", 5, 5), ("50Gi", 10, 50), ("2Ti", 10, 200)])
+def test_no_more_room_is_asked_for_than_the_content_may_have(
+    make_site: MakeSite, tmp_path: Path, limit: str, least: int, enough: int
+) -> None:
+    (tmp_path / "services-configuration.yaml").write_text(f"registry: {{size-limit: {limit}}}\n")
+    site = make_site(config=CACHE)
+    assert CacheConfiguration().space(site, site.control_planes[0]) == {"/var/lib/registry": Space(least, enough)}
 
 
 def test_the_add_on_gets_what_it_is_said_to(make_site: MakeSite, components: ComponentSet) -> None:
