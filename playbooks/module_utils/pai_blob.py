@@ -55,7 +55,7 @@ class Account(NamedTuple):
 
     @property
     def service(self) -> str:
-        """URL of the blob service, without a slash at its end."""
+        """URL of the blob service, without a last slash."""
         return (self.endpoint or AZURE.format(account=self.account)).rstrip("/")
 
 

@@ -22,7 +22,7 @@ ENTRIES = re.compile(
     r"/sha256/(?P<digest>[0-9a-f]{64})/link"
 )
 NUMBERS = {"_layers": 0, "_manifests/revisions": 1}
-# the list of what expires when; made anew for the place that is copied to
+# the list of what expires when; written again for the place that is copied to
 SCHEDULE = "scheduler-state.json"
 TEMPORARY = ".pai-copy"
 
@@ -100,7 +100,7 @@ class Prefix(NamedTuple):
         self.container.write(f"{self.name}/{path}", pieces)
 
     def free(self) -> Optional[int]:
-        """None: nobody says how much room Azure has."""
+        """None: Azure says nothing of its room."""
         return None
 
 

@@ -14,7 +14,7 @@ from pai_install.errors import ExitCode
 from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.registry.compile import cache_names
 from pai_install.registry.content import Content
-from pai_install.registry.identity import open_identity, read_identity, save, with_new_login
+from pai_install.registry.identity import open_identity, read_identity, save, with_content_kept, with_new_login
 from pai_install.run.state import open_state
 from pai_install.site import load_site
 from tests.unit.cli.stub_environment import NAMES, World, facts, run, write_site
@@ -271,3 +271,15 @@ def test_machines_that_differ_hold_up_a_move(moved: Path, world: World, capsys: 
     assert "run apply first, which leaves the content where it is" in capsys.readouterr().err
     assert move(moved) == OLD
     assert playbooks(world) == []
+
+
+def test_a_cache_that_did_not_get_the_new_place_keeps_the_old(moved: Path, world: World) -> None:
+    """Its machine may drop out in the very moment of the switch."""
+    path = open_state(moved).registry
+    identity = open_identity(path, cache_names(load_site(moved).site), datetime.now(UTC))
+    save(path, with_content_kept(identity, OLD))
+    world.phases = (Step("addons", "Apply", (HostStep("master", ("changed",)),), Playbook("addons.yml")),)
+    world.script["addons.yml"] = done(event("unreachable", "master", "Configure"), dark=["master"])
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) != ExitCode.OK
+    assert move(moved) == OLD
+    assert playbooks(world) == ["registry-copy.yml"]

@@ -156,7 +156,7 @@ class _Run:
             outcome = self._run(operation)
             if outcome.interrupted:
                 return outcome.exit_code
-            if _failed(operation, outcome):
+            if _failed(stage, operation, outcome):
                 return self._give_up(stage, outcome)
             code = outcome.exit_code
         return code
@@ -217,11 +217,11 @@ class _Run:
         return ExitCode.UNREACHABLE
 
 
-def _failed(operation: Operation, outcome: Outcome) -> bool:
-    """Whether the stage cannot go on: a machine that does not answer holds up nothing but a copy, which is of one."""
+def _failed(stage: RotationStage, operation: Operation, outcome: Outcome) -> bool:
+    """Whether the stage cannot go on: a machine that does not answer holds up what concerns that one alone."""
     if isinstance(operation, RegistryTest):
         return outcome.exit_code is ExitCode.STEP_FAILED or _refused(outcome)
-    good = (ExitCode.OK,) if isinstance(operation, RegistryCopy) else (ExitCode.OK, ExitCode.UNREACHABLE)
+    good = (ExitCode.OK,) if stage.copies else (ExitCode.OK, ExitCode.UNREACHABLE)
     return outcome.exit_code not in good
 
 
