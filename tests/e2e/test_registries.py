@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
+import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from pai_install.site import load_site
 
 from .blob_store import BlobStore
 from .conftest import LOST, SUBNET, Cluster, fault, pai_install
+from .distribution import DistributionClient
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
@@ -128,6 +131,31 @@ def test_pulls_survive_the_upstream_and_the_pod(cached: Cluster, upstream: Upstr
         upstream.start()
 
 
+def test_pulls_survive_the_upstream_and_a_reboot_of_the_machine(cached: Cluster, upstream: Upstream) -> None:
+    pull(cached, LOST, IMAGES[0])
+    upstream.stop()
+    try:
+        fault(cached.site, MASTER, "power-off")
+        fault(cached.site, MASTER, "heal")
+        wait_for(cached)
+        pull(cached, "lab-worker1", IMAGES[0])
+    finally:
+        upstream.start()
+
+
+def wait_for(cluster: Cluster) -> None:
+    """Returns once the cache serves again: its machine starts the whole control plane first."""
+    deadline = time.monotonic() + 300
+    while True:
+        try:
+            if somebody(cluster).ask("probe/one/manifests/1").status == 200:
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < deadline, "the cache does not answer"
+        time.sleep(2)
+
+
 def test_docker_pulls_through_the_cache(cached: Cluster, upstream: Upstream) -> None:
     assert f"https://{CACHE}/" in cached.on(LOST, "docker info")
     cached.on(LOST, f"docker pull --quiet {IMAGES[1].removeprefix('docker.io/')}")
@@ -208,6 +236,75 @@ def test_only_who_has_a_login_is_answered(closed: Cluster) -> None:
     stranger = base64.b64encode(b"cache-user:wrong").decode()
     assert [answer(closed, f"Basic {word}") for word in (user, stranger)] == ["200", "401"]
     pull(closed, LOST, IMAGES[2])
+
+
+def somebody(cluster: Cluster, login: str = "") -> DistributionClient:
+    """Who trusts the site's authority alone."""
+    identity = json.loads((cluster.site / ".pai" / "registry.json").read_text())
+    address = load_site(cluster.site).site.control_planes[0].hostip
+    return DistributionClient(address, 30500, identity["authorities"][-1]["certificate"], login)
+
+
+@pytest.fixture
+def client(closed: Cluster) -> DistributionClient:
+    """Somebody with a login."""
+    return somebody(closed, f"cache-user:{USER_PASSWORD}")
+
+
+def test_manifests_and_blobs_are_served_as_the_specification_says(client: DistributionClient) -> None:
+    tagged = client.ask("probe/one/manifests/1")
+    assert (tagged.status, tagged.headers["docker-content-digest"]) == (200, tagged.digest)
+    assert tagged.headers["content-type"] == tagged.json["mediaType"]
+    named = client.ask(f"probe/one/manifests/{tagged.digest}")
+    assert (named.status, named.body) == (200, tagged.body)
+    head = client.ask(f"probe/one/manifests/{tagged.digest}", method="HEAD")
+    assert (head.status, head.headers["content-length"]) == (200, str(len(tagged.body)))
+    layer = tagged.json["layers"][0]
+    blob = f"probe/one/blobs/{layer['digest']}"
+    whole = client.ask(blob)
+    assert (whole.status, whole.digest) == (200, layer["digest"])
+    head = client.ask(blob, method="HEAD")
+    assert (head.status, head.headers["content-length"]) == (200, str(layer["size"]))
+    part = client.ask(blob, Range="bytes=5-104")
+    assert (part.status, part.body) == (206, whole.body[5:105])
+    assert part.headers["content-range"] == f"bytes 5-104/{layer['size']}"
+    rest = client.ask(blob, Range=f"bytes={layer['size'] - 10}-")
+    assert (rest.status, rest.body) == (206, whole.body[-10:])
+    assert client.ask(blob, Range=f"bytes={layer['size']}-").status == 416
+    assert set("12345") <= set(client.ask("probe/one/tags/list").json["tags"])
+
+
+def test_referrers_are_found_by_their_tag(client: DistributionClient, upstream: Upstream) -> None:
+    """CNCF distribution has no referrers API; who gets 404 asks for the tag that the specification names instead."""
+    subject = client.ask("probe/one/manifests/1").digest
+    index = {
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.index.v1+json",
+        "manifests": [],
+        "annotations": {"signed-by": "the-upstream"},
+    }
+    tag = subject.replace(":", "-")
+    upstream.put_manifest("probe/one", tag, json.dumps(index).encode(), str(index["mediaType"]))
+    assert client.ask(f"probe/one/referrers/{subject}").status == 404
+    found = client.ask(f"probe/one/manifests/{tag}")
+    assert (found.status, found.json["annotations"]) == (200, {"signed-by": "the-upstream"})
+
+
+def test_errors_are_those_of_the_specification(client: DistributionClient) -> None:
+    unknown = f"sha256:{'0' * 64}"
+    answers = {
+        path: client.ask(f"probe/one/{path}") for path in ("manifests/none", f"manifests/{unknown}", f"blobs/{unknown}")
+    }
+    assert {path: (answer.status, answer.error) for path, answer in answers.items()} == {
+        "manifests/none": (404, "MANIFEST_UNKNOWN"),
+        f"manifests/{unknown}": (404, "MANIFEST_UNKNOWN"),
+        f"blobs/{unknown}": (404, "BLOB_UNKNOWN"),
+    }
+    stranger = replace(client, login="")
+    refused = stranger.ask("probe/one/manifests/1")
+    assert (refused.status, refused.headers["www-authenticate"].split()[0]) == (401, "Basic")
+    for method, path in (("POST", "blobs/uploads/"), ("PUT", "manifests/1"), ("DELETE", f"manifests/{unknown}")):
+        assert client.ask(f"probe/one/{path}", method=method).status == 405, method
 
 
 def test_credentials_rotate_while_containers_run(closed: Cluster, pods: dict[str, str]) -> None:
