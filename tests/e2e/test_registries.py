@@ -17,6 +17,7 @@ import pytest
 from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
+from .blob_store import BlobStore
 from .conftest import LOST, ROOT, SUBNET, Cluster, fault, pai_install, user_environment, wait_for_phase
 from .distribution import DistributionClient
 from .upstream import Upstream
@@ -28,6 +29,8 @@ NAMESPACE = ("--namespace", "pai-docker-cache")
 MACHINES = (MASTER, "lab-worker1", LOST)
 CACHE = "docker-cache.pai.internal:30500"
 OTHER_PORT = 30512
+CONTENT = "/var/lib/pai-cache"
+GC = "python3 /usr/local/lib/pai-install/docker-cache-gc.py"
 # bcrypt of USER_PASSWORD
 USERS = "cache-user:$2b$05$vneYE7mI5KGxkgC33yGjjuS2VdelAuZaSZ.rrK474njf7fPPCfWuS\n"
 USER_PASSWORD = "Cache-pull-5"
@@ -44,6 +47,7 @@ docker_cache_remote_url: {url}
 """
 SERVICES = """
 registry:
+  size-limit: 10Gi
   upstreams:
     - {{name: upstream.example.com, url: "{url}", username: robot, password: {password}}}
 """
@@ -193,6 +197,28 @@ def test_the_verbs_say_what_is(cached: Cluster) -> None:
     warm = registry(cached, "warm", IMAGES[3], OTHER)
     assert warm.returncode == 0, warm.stdout + warm.stderr
     assert "MB in" in warm.stdout
+
+
+def test_content_over_the_limit_goes_and_is_fetched_again(cached: Cluster) -> None:
+    for image in (IMAGES[0], OTHER):
+        pull(cached, LOST, image)
+    collected = registry(cached, "gc", "--format", "json")
+    assert collected.returncode == 0, collected.stdout + collected.stderr
+    (found,) = json.loads(collected.stdout)["findings"]
+    report = json.loads(found["evidence"])
+    assert (report["dropped"]["count"], report["limit"]) == (0, 10 * 2**30)
+    assert report["before"] > 100_000
+    # the youngest content stays: a pull may be under way
+    cached.on(MASTER, f"find {CONTENT} -name data -exec touch -d '1 day ago' {{}} +")
+    emptied = json.loads(cached.on(MASTER, f"{GC} --limit 1"))
+    assert (emptied["before"], emptied["after"]) == (report["after"], 0)
+    assert cached.on(MASTER, f"find {CONTENT} -name data") == ""
+    for image in (IMAGES[0], OTHER):
+        pull(cached, "lab-worker1", image)
+    assert cached.on(MASTER, f"find {CONTENT} -name data | wc -l").strip() != "0"
+    status = registry(cached, "status")
+    assert "of at most 10.7 GB" in status.stdout, status.stdout + status.stderr
+    assert "blobs) " in status.stdout.partition("dropped ")[2]
     missing = registry(cached, "warm", "docker.io/probe/none:1")
     assert missing.returncode == 7, missing.stdout
     status = registry(cached, "status")
@@ -415,3 +441,49 @@ def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
         assert closed.on(machine, f"{readable} || true") == ""
         assert closed.on(machine, "journalctl --no-pager | grep -cF -f /run/words || true").strip() == "0"
         closed.on(machine, "rm /run/words")
+
+
+@pytest.fixture
+def blobs(closed: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobStore]:
+    """A storage account with a container of that name; the site has it as its back end until the end."""
+    found = BlobStore(tmp_path_factory.mktemp("blobs"), f"{SUBNET}.1", 5991)
+    found.start()
+    config, services = closed.site / "config.yaml", closed.site / "services-configuration.yaml"
+    before = {path: path.read_text() for path in (config, services)}
+    try:
+        found.make("cache")
+        yield found
+    finally:
+        for path, text in before.items():
+            path.write_text(text)
+        found.stop()
+
+
+def test_content_moves_to_azure_while_it_serves(closed: Cluster, upstream: Upstream, blobs: BlobStore) -> None:
+    """What was cached in the folder comes from Azure: the upstream is off, and nothing was pulled in between."""
+    assert registry(closed, "warm", IMAGES[4], OTHER).returncode == 0
+    config, services = closed.site / "config.yaml", closed.site / "services-configuration.yaml"
+    azure = f"docker_cache_azure_account_name: {blobs.account}\ndocker_cache_azure_container_name: cache\n"
+    text = config.read_text().replace("storage_backend: filesystem", "storage_backend: azure") + azure
+    config.write_text(f"{text}docker_cache_azure_account_key: {base64.b64encode(b'another').decode()}\n")
+    services.write_text(services.read_text().replace("registry:", f"registry:\n  azure-endpoint: {blobs.endpoint}", 1))
+    refused = registry(closed, "rotate", "--backend", "--yes")
+    assert refused.returncode == 6, refused.stdout + refused.stderr
+    assert "config.yaml:" in refused.stdout + refused.stderr
+    assert "docker_cache_azure_account_key" in refused.stdout + refused.stderr
+    config.write_text(f"{text}docker_cache_azure_account_key: {blobs.key}\n")
+    done = registry(closed, "rotate", "--backend", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "what it had is still in /var/lib/pai-cache" in done.stderr
+    runs = [path for path in (closed.site / ".pai" / "runs").rglob("*") if path.is_file()]
+    assert not [path for path in runs if blobs.key in path.read_text(errors="replace")]
+    closed.on(MASTER, "mv /var/lib/pai-cache /var/lib/pai-cache.away")
+    upstream.stop()
+    try:
+        warm = registry(closed, "warm", IMAGES[4], OTHER)
+        assert warm.returncode == 0, warm.stdout + warm.stderr
+        pull(closed, LOST, IMAGES[4])
+    finally:
+        upstream.start()
+        closed.on(MASTER, "mv /var/lib/pai-cache.away /var/lib/pai-cache")
+    assert closed.plan()["phases"] == []

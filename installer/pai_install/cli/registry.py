@@ -18,7 +18,7 @@ from pai_install.cli._shared.upstream import rotate_upstream
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.operations.registry_look import RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.registry.rotation import Subject
 from pai_install.report.console import progress
 from pai_install.report.registries import registries_data, registries_shown, registries_text
@@ -74,7 +74,7 @@ def test(
 @format_option
 @pass_environment
 def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """Show how the cache is used since it started: hits, misses, traffic, and what it keeps."""
+    """Show how the cache is used since it started, what it keeps, its limit, and when it dropped what was unused."""
     return _look(site_dir, RegistryStatus(), environment, output_format)
 
 
@@ -86,6 +86,20 @@ def status(*, site_dir: Path, output_format: str, environment: Environment) -> i
 def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environment: Environment) -> int:
     """Bring IMAGEs into the cache before a class of jobs starts: they are read through it once."""
     return _look(site_dir, _checked(RegistryWarm, images=images), environment, output_format)
+
+
+@command.command()
+@site_option
+@click.option("--check", is_flag=True, help="Only say what would be dropped.")
+@format_option
+@pass_environment
+def gc(*, site_dir: Path, check: bool, output_format: str, environment: Environment) -> int:
+    """Drop from the cache what is unused for keep-days or over its limit, the least recently used first.
+
+    The first control plane does so every ten minutes by itself; this does it now. What is dropped is fetched again
+    when a machine asks for it. Exit code 7 if it cannot be done.
+    """
+    return _look(site_dir, RegistryGc(only_count=check), environment, output_format)
 
 
 @command.command(name="rotate")
@@ -105,14 +119,14 @@ def rotate_command(
     how: How,
     environment: Environment,
 ) -> int:
-    """Replace the cache's login, authority, port or upstream while jobs run: no container restarts anywhere.
+    """Replace the cache's login, authority, port, upstream or the place of its content; no container restarts.
 
     The new is good beside the old until every machine has it; a machine that does not answer keeps the old good, is
     named, and `--finish` goes on when it answers again. Where the registries cannot be used with the new, it is taken
     back. An interrupted rotation goes on where it was when the command is run again.
 
-    --endpoint and --upstream carry out what was changed in the site's files. An upstream is asked before anything
-    changes; another address or authority of it restarts the cache's own pod.
+    --endpoint, --backend and --upstream carry out what was changed in the site's files. An upstream is asked before
+    anything changes; another address or authority of it restarts the cache's own pod.
     """
     _checked(RegistryTest, images=images)
     if subject is None:

@@ -25,7 +25,7 @@ class RegistryRotate(Operation):
     """The phases of registries alone, where machines differ from what the site and the identity say."""
 
     name: ClassVar[str] = "registry rotate"
-    summary: ClassVar[str] = "Give machines and cache a new login, authority or port; no container restarts."
+    summary: ClassVar[str] = "Bring one stage of a rotation to the cache and the machines; no container restarts."
     configures: ClassVar[bool] = True
     subject: Subject | Literal["upstream"] = Field(description="What is rotated.")
     phases: tuple[str, ...] = Field((SERVER, CLIENTS), description="The phases of the stage.")

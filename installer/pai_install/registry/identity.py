@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 
 from pai_install.errors import PaiError
 from pai_install.registry.certificates import expires, make_authority, make_serving
+from pai_install.registry.content import Content
 from pai_install.site.services.registries import CACHE_PORT
 from pai_install.system.files import private_folder, write_secret
 
@@ -53,7 +54,9 @@ class Identity(_Value):
     serving_ca: generation of the authority that signed `certificate` (PEM, for `names`); it is one of the authorities.
     used_login: generation of the login that machines use; it is one of the logins. used_port: the port that they use;
     it is one of the ports. A file of before there were ports has none and 0: it is at the site's. salt: of digests
-    that others may read, so that no one guesses a secret by them; it never changes.
+    that others may read, so that no one guesses a secret by them; it never changes. content: what the cache uses while
+    its content is copied to where the site's files want it. left: where it was, from the switch until the copy is
+    proven.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -66,6 +69,8 @@ class Identity(_Value):
     ports: tuple[int, ...] = ()
     used_port: int = 0
     salt: _Kept
+    content: Content | None = None
+    left: Content | None = None
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -225,6 +230,26 @@ def with_old_port(identity: Identity) -> Identity:
 def without_other_ports(identity: Identity) -> Identity:
     """With the used port alone: for when every machine uses it."""
     return _changed(identity, ports=(identity.used_port,))
+
+
+def with_content_kept(identity: Identity, content: Content) -> Identity:
+    """With the cache at `content`, whatever the site's files say: the beginning of a move."""
+    return _changed(identity, content=content, left=None)
+
+
+def with_content_left(identity: Identity) -> Identity:
+    """With the cache where the site's files want it; the old place is remembered."""
+    return _changed(identity, content=None, left=identity.content or identity.left)
+
+
+def with_content_back(identity: Identity) -> Identity:
+    """With the cache at the old place again."""
+    return _changed(identity, content=identity.content or identity.left, left=None)
+
+
+def without_move(identity: Identity) -> Identity:
+    """Without a move: the site's files say where the content is."""
+    return _changed(identity, content=None, left=None)
 
 
 def _changed(identity: Identity, **values: object) -> Identity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,14 +11,17 @@ import click
 
 from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.act import How, require_answer
+from pai_install.cli._shared.moving import came_back, farewell, used_place, wanted_place
 from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.operations.registry_copy import RegistryCopy
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
 from pai_install.registry.compile import cache_names, cache_port
-from pai_install.registry.identity import Identity, open_identity, save
+from pai_install.registry.identity import Identity, open_identity, save, with_content_kept, without_move
 from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
@@ -29,8 +32,9 @@ from pai_install.site.load import load_site
 VERB = "registry rotate"
 _SUBJECTS = (
     click.option("--credentials", is_flag=True, help="The login by which machines reach the cache."),
-    click.option("--ca", "authority", is_flag=True, help="The authority whose certificates machines trust."),
+    click.option("--ca", is_flag=True, help="The authority whose certificates machines trust."),
     click.option("--endpoint", is_flag=True, help="The cache's port, after it was changed in the site."),
+    click.option("--backend", is_flag=True, help="Where the content is kept, after it was changed in the site."),
     click.option("--upstream", default="", metavar="NAME", help="A registry, after its entry was changed in the site."),
 )
 
@@ -75,7 +79,10 @@ class _Rotation:
 
     def _last_stage(self) -> int:
         """The file has one login and one authority; a run that was interrupted may not have brought it everywhere."""
-        plan = self._runs.standing()
+        if self._subject == "backend":
+            say("no rotation of the backend is unfinished")
+            return ExitCode.OK
+        plan = self._runs.standing().plan
         self._runs.require_cache(plan)
         if not unsettled(plan):
             say(_nothing_to_finish(self._subject, _identity(self._site_dir)))
@@ -83,45 +90,82 @@ class _Rotation:
         return self._runs.run(RegistryRotate(subject=self._subject)).exit_code or self._runs.run(Verify()).exit_code
 
     def _stages(self) -> int:
-        subject, identity = self._subject, _identity(self._site_dir)
-        plan = self._runs.standing()
-        if subject not in unfinished(identity) and unsettled(plan):
+        subject, begun = self._subject, _identity(self._site_dir)
+        if subject == "backend" and not self._move():
+            return ExitCode.OK
+        identity, plan = _identity(self._site_dir), self._runs.standing().plan
+        if subject not in unfinished(begun) and unsettled(plan):
+            finish = f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted"
+            remedy = "run apply first, which leaves the content where it is; then the same command again"
             raise PaiError(
-                "the cache or some machines differ from the site",
-                remedy=f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted",
+                "the cache or some machines differ from the site", remedy=remedy if subject == "backend" else finish
             )
         code: int = ExitCode.OK
         for number, stage in enumerate(STAGES[subject][position(identity, subject) :]):
             if number:  # the stage before has changed machines
-                plan = self._runs.standing()
+                plan = self._runs.standing().plan
             if stage.everyone and (waiting := behind(plan)):
                 return self._wait(waiting)
             self._runs.require_cache(plan)
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
-        say(
-            "machines and cache have the new alone"
-            if code == ExitCode.OK
-            else "machines that did not answer get it by apply"
-        )
+        self._say_end(identity, code)
         return code or self._runs.run(Verify()).exit_code
+
+    def _say_end(self, identity: Identity, code: int) -> None:
+        old, site = identity.content or identity.left, load_site(self._site_dir).site
+        if self._subject == "backend" and old is not None:
+            say(farewell(old, wanted_place(site), site.control_planes[0].hostname))
+        elif code == ExitCode.OK:
+            say("machines and cache have the new alone")
+        else:
+            say("machines that did not answer get it by apply")
+
+    def _move(self) -> bool:
+        """Notes where the content is now, so that nothing but the last stage changes that; False: nothing to move."""
+        site, identity = load_site(self._site_dir).site, _identity(self._site_dir)
+        begun = "backend" in unfinished(identity)
+        if begun and came_back(identity, site):
+            _edit(self._site_dir, lambda now, _when: without_move(now))
+            say(f"the site's files name {wanted_place(site)} again: nothing is moved, and apply brings the rest")
+            return False
+        if begun:
+            return True
+        used = used_place(site, self._runs.standing())
+        if used == wanted_place(site):
+            say(f"the cache keeps its content in {used} already, as the site's files say: nothing to move")
+            return False
+        _edit(self._site_dir, lambda now, _when: with_content_kept(now, used))
+        return True
 
     def _stage(self, stage: RotationStage) -> int:
         say(f"\n{stage.title}")
         _edit(self._site_dir, stage.change)
-        outcome = self._runs.run(RegistryRotate(subject=self._subject, phases=stage.phases))
-        if outcome.interrupted:
-            return outcome.exit_code
-        failed = outcome.exit_code not in (ExitCode.OK, ExitCode.UNREACHABLE)
-        if not failed and stage.proves:
-            outcome = self._runs.run(self._test)
+        code: int = ExitCode.OK
+        for operation in self._operations(stage):
+            outcome = self._runs.run(operation)
             if outcome.interrupted:
                 return outcome.exit_code
-            failed = outcome.exit_code is ExitCode.STEP_FAILED or refused(outcome)
-        if failed and stage.undo is not None:
+            if _failed(stage, operation, outcome):
+                return self._give_up(stage, outcome)
+            code = outcome.exit_code
+        return code
+
+    def _operations(self, stage: RotationStage) -> Iterator[Operation]:
+        if stage.phases:
+            yield RegistryRotate(subject=self._subject, phases=stage.phases)
+        if stage.copies:
+            yield RegistryCopy(in_use=bool(stage.phases))
+        if stage.proves:
+            yield self._test
+
+    def _give_up(self, stage: RotationStage, outcome: Outcome) -> int:
+        if stage.undo is not None:
             self._take_back(stage, stage.undo)
-        if failed and outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
+        elif stage.copies:
+            say("the cache goes on as before; run the same command again when that is repaired")
+        if outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
             return ExitCode.VERIFICATION_FAILED
         return outcome.exit_code
 
@@ -136,6 +180,14 @@ class _Rotation:
         say(f"when they answer again: pai-install {VERB} --{self._subject} --finish")
         say("absent: true in layout.yaml leaves a machine out")
         return ExitCode.UNREACHABLE
+
+
+def _failed(stage: RotationStage, operation: Operation, outcome: Outcome) -> bool:
+    """Whether the stage cannot go on: a machine that does not answer holds up what concerns that one alone."""
+    if isinstance(operation, RegistryTest):
+        return outcome.exit_code is ExitCode.STEP_FAILED or refused(outcome)
+    good = (ExitCode.OK,) if stage.copies else (ExitCode.OK, ExitCode.UNREACHABLE)
+    return outcome.exit_code not in good
 
 
 def _nothing_to_finish(subject: Subject, identity: Identity) -> str:
@@ -180,18 +232,14 @@ def subject_options(verb: Callable[..., int]) -> Callable[..., int]:
     """
 
     @functools.wraps(verb)  # with the options that the verb has of its own
-    def gathered(*, credentials: bool, authority: bool, endpoint: bool, upstream: str, **others: object) -> int:
-        named: dict[Subject, bool] = {"credentials": credentials, "ca": authority, "endpoint": endpoint}
-        return verb(subject=_subject(named, upstream), upstream=upstream, **others)
+    def gathered(*, upstream: str, **others: object) -> int:
+        named = [subject for subject in STAGES if others.pop(subject)]
+        if len(named) + bool(upstream) != 1:
+            words = ", ".join(f"--{subject}" for subject in STAGES)
+            raise PaiError(f"name one: {words} or --upstream NAME", exit_code=ExitCode.USAGE)
+        return verb(subject=named[0] if named else None, upstream=upstream, **others)
 
     command: Callable[..., int] = gathered
     for option in reversed(_SUBJECTS):
         command = option(command)
     return command
-
-
-def _subject(named: Mapping[Subject, bool], upstream: str) -> Subject | None:
-    found = [subject for subject, wanted in named.items() if wanted]
-    if len(found) + bool(upstream) != 1:
-        raise PaiError("name one: --credentials, --ca, --endpoint or --upstream NAME", exit_code=ExitCode.USAGE)
-    return found[0] if found else None

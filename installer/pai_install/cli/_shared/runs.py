@@ -19,7 +19,7 @@ from pai_install.report.console import progress
 from pai_install.report.data import report_data
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
-from pai_install.run.pipeline import open_session, prepare
+from pai_install.run.pipeline import Prepared, open_session, prepare
 from pai_install.run.request import Request
 from pai_install.site.load import load_site
 
@@ -44,14 +44,14 @@ class Runs:
         self._outcomes.append(outcome)
         return outcome
 
-    def standing(self) -> Plan:
+    def standing(self) -> Prepared:
         """How machines stand against the site and the identity's file."""
         request = Request(self._site_dir, Install())
         with (
             progress(sys.stderr) as observer,
             open_session(request, self._environment, verb=self._verb, progress=observer, say=say) as session,
         ):
-            return prepare(session).plan
+            return prepare(session)
 
     def require_cache(self, plan: Plan) -> None:
         """No machine gets what a cache that does not answer has never heard of. Raises PaiError."""

@@ -78,7 +78,7 @@ class _UpstreamRotation:
 
     def go_on(self) -> int:
         """All of it; one that was interrupted does what is left."""
-        plan = self._runs.standing()
+        plan = self._runs.standing().plan
         if self._served:
             self._runs.require_cache(plan)
         changes = self._changes(plan)
