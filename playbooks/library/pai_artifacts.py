@@ -23,7 +23,10 @@ options:
       kind: {description: What the download is., type: str, choices: [binary, tar.gz], required: true}
       dest: {description: The file (binary) or the folder (archive) to install to., type: path, required: true}
       strip: {description: Leading path parts to drop from archive members., type: int, default: 0}
-  ca: {description: Authorities of the component store., type: path, default: /etc/pai-install/store/ca.pem}
+  ca:
+    description: Authorities of the component store; where there is no such file, the system's are trusted.
+    type: path
+    default: /etc/pai-install/store/ca.pem
   timeout: {description: Seconds without a byte until a download counts as failed., type: int, default: 60}
 author: [pai-install]
 """
@@ -140,7 +143,7 @@ class Downloads:
         # Proxies of the environment are for the outside; the component store is a machine of the cluster.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if url.startswith("https:"):
-            handlers.append(urllib.request.HTTPSHandler(context=trust_only(self.module.params["ca"])))
+            handlers.append(urllib.request.HTTPSHandler(context=trust(self.module.params["ca"])))
         opener = urllib.request.build_opener(*handlers)
         with opener.open(url, timeout=self.module.params["timeout"]) as answer, open(path, "wb") as handle:
             began, done = time.monotonic(), 0
@@ -153,13 +156,9 @@ class Downloads:
                 handle.write(block)
 
 
-def trust_only(path: str) -> ssl.SSLContext:
-    """TLS that trusts the authorities in this file alone. Raises OSError where it cannot be read or has none."""
-    try:
-        return ssl.create_default_context(cafile=path)
-    except OSError as error:
-        said = error.strerror or error
-        raise OSError(f"{path}, by which the component store is known, cannot be used: {said}") from error
+def trust(path: str) -> ssl.SSLContext:
+    """TLS that trusts the authorities in this file alone; the system's where roles are used without a store."""
+    return ssl.create_default_context(cafile=path if os.path.exists(path) else None)
 
 
 def install(artifact: dict[str, Any], download: str) -> list[str]:

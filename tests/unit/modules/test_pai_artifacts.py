@@ -147,7 +147,7 @@ def test_only_a_store_of_the_sites_own_authority_is_asked(artifacts: Run, tmp_pa
     known = tmp_path / "ca.pem"
     with https_server(tmp_path, own.store, Program) as url:
         item = {**binary(tmp_path), "url": f"{url}/v2/files/tool/blobs/sha256:x"}
-        with pytest.raises(ModuleFailedError, match=rf"{known}, by which the component store is known, cannot be used"):
+        with pytest.raises(ModuleFailedError, match="certificate verify failed"):
             artifacts(item, ca=str(known))
         known.write_text(another.bundle)
         with pytest.raises(ModuleFailedError, match="certificate verify failed"):
