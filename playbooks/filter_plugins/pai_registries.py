@@ -82,7 +82,7 @@ def hosts_toml(upstream: Mapping[str, Any]) -> str:
     document: dict[str, Any] = {}
     if upstream.get("server") and (upstream.get("fallback", True) or not endpoints):
         own = {"ca": [authority_path(upstream["ca"])]} if upstream.get("ca") else {}
-        document = {"server": upstream["server"], **own}
+        document = {"server": upstream["server"], **own, **({"skip_verify": True} if upstream.get("insecure") else {})}
     elif endpoints and not upstream.get("fallback", True):
         last = endpoints.pop()
         document = {"server": last["endpoint"], **_host(last)}

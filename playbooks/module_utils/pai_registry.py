@@ -163,7 +163,7 @@ class Client:
             kind = LoginWantedError if error.code == 401 and bearer and not self.place.authorization else RegistryError
             raise kind(_refusal(error, path)) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _silence(self.place.url, error) from error
+            raise silence(self.place.url, error) from error
         return answer  # type: ignore[no-any-return]  # urllib types it as Any
 
     def ping(self) -> None:
@@ -262,7 +262,7 @@ def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: s
     except urllib.error.HTTPError as error:
         return error.code, _lower(error.headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _silence(address, error) from error
+        raise silence(address, error) from error
 
 
 def _lower(headers: Message) -> dict[str, str]:
@@ -290,7 +290,7 @@ def _refusal(error: urllib.error.HTTPError, path: str) -> str:
     return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + said if said else ''})"
 
 
-def _silence(url: str, error: BaseException) -> RegistryError:
+def silence(url: str, error: BaseException) -> RegistryError:
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
         return RegistryError(f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}")

@@ -9,7 +9,7 @@ import time
 import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import yaml
 
@@ -58,20 +58,27 @@ class Upstream:
     def push(self, layout: Path, repository: str, tag: str) -> None:
         """Puts the one image of an OCI layout into it."""
         (entry,) = json.loads((layout / "index.json").read_text())["manifests"]
-        raw = _blob(layout, entry["digest"])
+        raw = _blob(layout, entry["digest"]).read_bytes()
         manifest: dict[str, Any] = json.loads(raw)
         for part in (manifest["config"], *manifest["layers"]):
             self._upload(repository, part["digest"], _blob(layout, part["digest"]))
-        kind = {"Content-Type": entry["mediaType"]}
-        self._expect(201, "PUT", f"/v2/{repository}/manifests/{tag}", raw, kind)
+        self.put_manifest(repository, tag, raw, entry["mediaType"])
 
-    def _upload(self, repository: str, digest: str, data: bytes) -> None:
+    def put_manifest(self, repository: str, tag: str, raw: bytes, media_type: str) -> None:
+        """Puts a manifest under a tag; the blobs and manifests that it names must be there."""
+        self._expect(201, "PUT", f"/v2/{repository}/manifests/{tag}", raw, {"Content-Type": media_type})
+
+    def _upload(self, repository: str, digest: str, blob: Path) -> None:
         headers = self._expect(202, "POST", f"/v2/{repository}/blobs/uploads/", b"", {})
         place = urllib.parse.urlsplit(headers["location"])
         target = f"{place.path}?{place.query}&digest={urllib.parse.quote(digest)}"
-        self._expect(201, "PUT", target, data, {"Content-Type": "application/octet-stream"})
+        size = {"Content-Type": "application/octet-stream", "Content-Length": str(blob.stat().st_size)}
+        with blob.open("rb") as data:
+            self._expect(201, "PUT", target, data, size)
 
-    def _expect(self, status: int, verb: str, target: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:
+    def _expect(
+        self, status: int, verb: str, target: str, body: bytes | BinaryIO, headers: dict[str, str]
+    ) -> dict[str, str]:
         connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
         connection.request(verb, target, body, headers)
         answer = connection.getresponse()
@@ -87,5 +94,5 @@ class Upstream:
         return True
 
 
-def _blob(layout: Path, digest: str) -> bytes:
-    return (layout / "blobs" / digest.replace(":", "/")).read_bytes()
+def _blob(layout: Path, digest: str) -> Path:
+    return layout / "blobs" / digest.replace(":", "/")

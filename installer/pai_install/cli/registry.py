@@ -17,7 +17,7 @@ from pai_install.cli._shared.tell import say
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.operations.registry_look import RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.report.console import progress
 from pai_install.report.registries import registries_data, registries_shown, registries_text
 from pai_install.run.environment import Environment
@@ -72,7 +72,7 @@ def test(
 @format_option
 @pass_environment
 def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """Show how the cache is used since it started: hits, misses, traffic, and what it keeps."""
+    """Show how the cache is used since it started, what it keeps, its limit, and when it dropped what was unused."""
     return _look(site_dir, RegistryStatus(), environment, output_format)
 
 
@@ -86,10 +86,25 @@ def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environ
     return _look(site_dir, _checked(RegistryWarm, images=images), environment, output_format)
 
 
+@command.command()
+@site_option
+@click.option("--check", is_flag=True, help="Only say what would be dropped.")
+@format_option
+@pass_environment
+def gc(*, site_dir: Path, check: bool, output_format: str, environment: Environment) -> int:
+    """Drop from the cache what is unused for keep-days or over its limit, the least recently used first.
+
+    The first control plane does so every ten minutes by itself; this does it now. What is dropped is fetched again
+    when a machine asks for it. Exit code 7 if it cannot be done.
+    """
+    return _look(site_dir, RegistryGc(only_count=check), environment, output_format)
+
+
 @command.command(name="rotate")
 @site_option
 @click.option("--credentials", is_flag=True, help="The login by which machines reach the cache.")
 @click.option("--ca", "authority", is_flag=True, help="The authority whose certificates machines trust.")
+@click.option("--backend", is_flag=True, help="Where the cache keeps its content: to what the site's files say now.")
 @click.option("--finish", is_flag=True, help="Only go on with a rotation that waits for machines.")
 @click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof.")
 @acting_options
@@ -99,18 +114,19 @@ def rotate_command(
     site_dir: Path,
     credentials: bool,
     authority: bool,
+    backend: bool,
     finish: bool,
     images: tuple[str, ...],
     how: How,
     environment: Environment,
 ) -> int:
-    """Replace the cache's login or authority while jobs run: no container restarts anywhere.
+    """Replace the cache's login, authority or the place of its content while jobs run: no container restarts anywhere.
 
     The new is good beside the old until every machine has it; a machine that does not answer keeps the old good, is
     named, and `--finish` goes on when it answers again. Where the registries cannot be used with the new, it is taken
     back. An interrupted rotation goes on where it was when the command is run again.
     """
-    subject = require_subject(credentials=credentials, authority=authority)
+    subject = require_subject(credentials=credentials, authority=authority, backend=backend)
     _checked(RegistryTest, images=images)
     return rotate(site_dir, subject, images, environment, how, finish=finish)
 

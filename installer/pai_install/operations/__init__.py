@@ -7,7 +7,7 @@ from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
-from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.verify import Verify
 
@@ -20,5 +20,6 @@ OPERATIONS: tuple[type[Operation], ...] = (
     RegistryTest,
     RegistryWarm,
     RegistryStatus,
+    RegistryGc,
     RegistryRotate,
 )

@@ -23,7 +23,7 @@ class RegistryRotate(Operation):
     """The phases of a stage alone, where machines differ from what the site and the identity say."""
 
     name: ClassVar[str] = "registry rotate"
-    summary: ClassVar[str] = "Give machines, component store and cache a new login or authority; no container restarts."
+    summary: ClassVar[str] = "Bring one stage of a rotation to what serves and to the machines; no container restarts."
     configures: ClassVar[bool] = True
     subject: Subject = Field(description="What is rotated.")
     phases: tuple[str, ...] = Field((), description="The phases of the stage; empty: those of all stages.")
@@ -54,11 +54,12 @@ class RegistryRotate(Operation):
 
 def unsettled(plan: Plan, subject: Subject) -> bool:
     """Whether what a rotation changes differs from what the site and the identity say, where machines answered."""
-    return any(step.name in phases_of(subject) for step in plan.steps)
+    phases = phases_of(subject) | {"addons", "registries"}
+    return any(step.name in phases for step in plan.steps)
 
 
 def behind(plan: Plan, subject: Subject) -> tuple[str, ...]:
     """The machines that do not have what the identity says, or did not answer."""
-    clients = phases_of(subject) - SERVERS
+    clients = phases_of(subject) - SERVERS | {"registries"}
     waiting = [name for step in plan.steps if step.name in clients for name in step.names]
     return tuple(sorted({*waiting, *plan.unreachable}))

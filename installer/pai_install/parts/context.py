@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from pai_install.components.model import ComponentSet
 from pai_install.ports import API_PROXY_PORT
 from pai_install.registry.compile import registries_of
+from pai_install.registry.content import with_content
 from pai_install.registry.identity import Identity
 from pai_install.registry.model import STORE_HOST, Registries
 from pai_install.site import Machine, Site
@@ -50,8 +51,8 @@ class Context:
 
     @cached_property
     def registries(self) -> Registries:
-        """The site's registries. Raises PaiError where a secret of the cache is unavailable here."""
-        return registries_of(self.site)
+        """The registries as machines use them now. Raises PaiError where a secret of the cache is unavailable here."""
+        return with_content(registries_of(self.site), self.identity.content if self.identity else None)
 
     @property
     def leader(self) -> Machine:

@@ -82,24 +82,26 @@ def _url(site: Site, entry: UpstreamEntry) -> str:
 
 
 def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...]) -> Cache:
-    openpai = site.services.docker_cache
+    openpai, account = site.services.docker_cache, _account(site, section)
     return Cache(
         host=CACHE_HOST if site.settings.hosts_entries else site.control_planes[0].hostip,
         port=openpai.service_nodeport if openpai is not None else _NODE_PORT,
         upstreams=tuple(upstream for upstream in upstreams if not upstream.mirror),
         folder=site.settings.docker_cache_fs_mount_path,
-        azure=_azure(site, section),
+        azure=account if site.settings.docker_cache_storage_backend == "azure" else None,
         users=_users(site),
-        ttl_hours=section.keep_days * 24,
+        keep_days=section.keep_days,
+        size_limit=section.size_limit or 0,
+        account=account,
     )
 
 
-def _azure(site: Site, section: RegistrySection) -> Azure | None:
+def _account(site: Site, section: RegistrySection) -> Azure | None:
     settings = site.settings
-    if settings.docker_cache_storage_backend != "azure":
+    if not settings.docker_cache_azure_account_name:
         return None
     return Azure(
-        account=settings.docker_cache_azure_account_name or "",
+        account=settings.docker_cache_azure_account_name,
         key=settings.docker_cache_azure_account_key or _NO_SECRET,
         container=settings.docker_cache_azure_container_name,
         endpoint=section.azure_endpoint or "",

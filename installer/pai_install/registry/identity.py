@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 
 from pai_install.errors import PaiError
 from pai_install.registry.certificates import expires, make_authority, make_serving
+from pai_install.registry.content import Content
 from pai_install.registry.model import ServedNames
 from pai_install.system.files import private_folder, write_secret
 
@@ -64,7 +65,8 @@ class Identity(_Value):
 
     serving_ca: generation of the authority that signed the certificates of cache and store; it is one of the
     authorities. used_login: generation of the login that machines use; it is one of the logins. salt: of digests that
-    others may read, so that no one guesses a secret by them; it never changes.
+    others may read, so that no one guesses a secret by them; it never changes. content: what the cache uses while its
+    content is copied to where the site's files want it. left: where it was, from the switch until the copy is proven.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -74,6 +76,8 @@ class Identity(_Value):
     logins: tuple[MachineLogin, ...] = Field(min_length=1)
     used_login: int
     salt: _Kept
+    content: Content | None = None
+    left: Content | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -215,6 +219,26 @@ def with_old_login(identity: Identity) -> Identity:
 def without_other_logins(identity: Identity) -> Identity:
     """With the used login alone: for when every machine uses it."""
     return _changed(identity, logins=(identity.login,))
+
+
+def with_content_kept(identity: Identity, content: Content) -> Identity:
+    """With the cache at `content`, whatever the site's files say: the beginning of a move."""
+    return _changed(identity, content=content, left=None)
+
+
+def with_content_left(identity: Identity) -> Identity:
+    """With the cache where the site's files want it; the old place is remembered."""
+    return _changed(identity, content=None, left=identity.content or identity.left)
+
+
+def with_content_back(identity: Identity) -> Identity:
+    """With the cache at the old place again."""
+    return _changed(identity, content=identity.content or identity.left, left=None)
+
+
+def without_move(identity: Identity) -> Identity:
+    """Without a move: the site's files say where the content is."""
+    return _changed(identity, content=None, left=None)
 
 
 def _changed(identity: Identity, **values: object) -> Identity:

@@ -51,7 +51,10 @@ class Azure:
 class Cache:
     """Our cache. host, port: what machines reach it by. upstreams: those it serves, never empty; docker.io first.
 
-    folder: its content on the first control plane, where azure is None. users: htpasswd lines, NAME:BCRYPT-HASH.
+    folder: its content on the first control plane, where azure is None. account: what the site's files say of Azure,
+    also where the content is in the folder. users: htpasswd lines, NAME:BCRYPT-HASH.
+    keep_days: without use; in Azure: after content was fetched. size_limit: bytes in the folder, 0 for as many as leave
+    its disk some room.
     """
 
     host: str
@@ -60,7 +63,9 @@ class Cache:
     folder: str
     azure: Azure | None
     users: tuple[str, ...]
-    ttl_hours: int
+    keep_days: int
+    size_limit: int
+    account: Azure | None = None
 
     @property
     def authenticated(self) -> bool:

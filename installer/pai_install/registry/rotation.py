@@ -14,14 +14,17 @@ from typing import Literal
 from pai_install.registry.identity import (
     Identity,
     serve_from,
+    with_content_back,
+    with_content_left,
     with_new_authority,
     with_new_login,
     with_old_login,
+    without_move,
     without_old_authorities,
     without_other_logins,
 )
 
-Subject = Literal["credentials", "ca"]
+Subject = Literal["credentials", "ca", "backend"]
 # phases of what serves: the component store and the cache
 SERVERS = frozenset({"components", "addons"})
 Change = Callable[[Identity, datetime], Identity]
@@ -31,8 +34,9 @@ Change = Callable[[Identity, datetime], Identity]
 class RotationStage:
     """title: what it does. phases: those that bring it to the machines.
 
-    done: whether the identity is past its change. everyone: whether each machine must have the stage before. proves:
-    whether the registries are asked afterwards. undo: the change that takes it back where they cannot be used.
+    done: whether the identity is past its change. everyone: whether each machine must have the stage before. copies:
+    whether the cache's content is copied afterwards. proves: whether the registries are asked then. undo: the change
+    that takes it back where they cannot be used.
     """
 
     title: str
@@ -41,6 +45,7 @@ class RotationStage:
     done: Callable[[Identity], bool]
     everyone: bool = False
     proves: bool = False
+    copies: bool = False
     undo: Change | None = None
 
 
@@ -58,6 +63,10 @@ def _serves_newest(identity: Identity) -> bool:
 
 def _uses_newest(identity: Identity) -> bool:
     return len(identity.logins) > 1 and identity.login == identity.logins[-1]
+
+
+def _same(identity: Identity, _now: datetime) -> Identity:
+    return identity
 
 
 def _never(_identity: Identity) -> bool:
@@ -106,6 +115,31 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
             done=_never,
         ),
     ),
+    # begins with the place that the cache uses in the file (with_content_kept)
+    "backend": (
+        RotationStage(
+            "The content is copied while the cache serves it from the old place",
+            (),
+            change=_same,
+            done=lambda identity: identity.content is not None,
+            copies=True,
+        ),
+        RotationStage(
+            "The cache uses the new place, and what came meanwhile is copied",
+            ("addons",),
+            change=lambda identity, _now: with_content_left(identity),
+            done=lambda identity: identity.left is not None,
+            proves=True,
+            copies=True,
+            undo=lambda identity, _now: with_content_back(identity),
+        ),
+        RotationStage(
+            "The old place is no longer needed",
+            (),
+            change=lambda identity, _now: without_move(identity),
+            done=_never,
+        ),
+    ),
 }
 
 
@@ -121,6 +155,8 @@ def unfinished(identity: Identity) -> tuple[Subject, ...]:
         found.append("credentials")
     if len(identity.authorities) > 1:
         found.append("ca")
+    if identity.content is not None or identity.left is not None:
+        found.append("backend")
     return tuple(found)
 
 

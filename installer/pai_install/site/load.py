@@ -93,7 +93,15 @@ def _read_site(directory: Path) -> SiteReading:
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)
-    return SiteReading(_site(directory, layout, settings, services), problems, sources)
+    site = _site(directory, layout, settings, services).model_copy(update={"places": dict(_places(sources))})
+    return SiteReading(site, problems, sources)
+
+
+def _places(sources: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
+    for name, document in sources.items():
+        for path, mark in document.marks.items():
+            if (name, len(path)) == (CONFIG, 1) or (name, len(path), path[:1]) == (SERVICES, 2, ("registry",)):
+                yield ".".join(map(str, path)), f"{document.file}:{mark.line}:{mark.column}"
 
 
 def _place(problem: Problem) -> tuple[int, int]:

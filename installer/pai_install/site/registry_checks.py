@@ -70,7 +70,7 @@ def check_registry(source: Document, section: RegistrySection, settings: Setting
 
 def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
     if not settings.enable_docker_cache:
-        for key in ("keep-days", "azure-endpoint"):
+        for key in ("keep-days", "size-limit", "azure-endpoint"):
             if key in section.given:
                 yield _Found((key,), "no-effect", _CACHE_OFF, _SWITCH_ON)
         if section.air_gapped and not section.upstreams:
@@ -79,6 +79,9 @@ def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found
     elif section.azure_endpoint and settings.docker_cache_storage_backend != "azure":
         message = "has no effect: docker_cache_storage_backend in config.yaml is not azure"
         yield _Found(("azure-endpoint",), "no-effect", message, "remove it")
+    elif section.size_limit and settings.docker_cache_storage_backend == "azure":
+        message = "cannot be kept: the content is in Azure, which does not tell what was used last"
+        yield _Found(("size-limit",), "azure-size", message, "remove it; keep-days bounds what Azure keeps", "error")
     mirrored = {upstream.name for upstream in section.upstreams if upstream.mirror}
     if settings.enable_docker_cache and DOCKER_HUB in mirrored and len(mirrored) == len(section.upstreams):
         message = "leaves the cache of enable_docker_cache in config.yaml without an upstream: none is set up"

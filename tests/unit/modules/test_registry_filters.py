@@ -56,6 +56,12 @@ def test_registry_without_endpoints_has_its_server_and_its_authority(filters: An
     assert parsed(filters, own)["ca"] == [filters.authority_path(PEM)]
 
 
+def test_insecure_registry_may_have_a_certificate_of_its_own_making(filters: Any) -> None:
+    """As with Docker, whose word this is."""
+    plain = {"name": "r.example", "server": "https://r.example", "insecure": True, "endpoints": []}
+    assert parsed(filters, plain) == {"server": "https://r.example", "skip_verify": True}
+
+
 def test_endpoints_are_asked_in_their_order(filters: Any) -> None:
     urls = ["https://z.example", "https://a.example", "https://m.example"]
     text = filters.hosts_toml({**QUAY, "endpoints": [{**CACHE, "endpoint": url} for url in urls]})

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm, upstreams
+from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm, upstreams
 from pai_install.operations.registry_rotate import RegistryRotate, behind
 from pai_install.plan.model import HostStep, Inventory, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
@@ -51,7 +51,7 @@ def test_a_limit_names_machines_of_the_site(cached: Site) -> None:
 
 def test_the_cache_is_filled_and_asked_where_it_is(cached: Site) -> None:
     master = cached.control_planes[0].hostname
-    for operation in (RegistryWarm(images=("busybox",)), RegistryStatus()):
+    for operation in (RegistryWarm(images=("busybox",)), RegistryStatus(), RegistryGc()):
         (step,) = operation.plan(cached, NOTHING).steps
         assert step.names == (master,)
 
@@ -64,7 +64,7 @@ def test_what_is_no_image_is_refused(image: str) -> None:
 
 def test_a_site_without_registries_is_told(tmp_path: Path) -> None:
     site = site_of(tmp_path, CONFIG)
-    for operation in (RegistryTest(), RegistryWarm(images=("busybox",)), RegistryStatus()):
+    for operation in (RegistryTest(), RegistryWarm(images=("busybox",)), RegistryStatus(), RegistryGc()):
         with pytest.raises(PaiError, match="neither a registry cache nor mirrors") as caught:
             operation.require(site)
         assert caught.value.exit_code == ExitCode.USAGE
@@ -74,8 +74,18 @@ def test_mirrors_can_be_asked_and_have_no_status_of_ours(tmp_path: Path) -> None
     site = site_of(tmp_path, CONFIG, MIRRORED)
     assert upstreams(site) == ("docker.io",)
     RegistryTest().require(site)
-    with pytest.raises(PaiError, match="no cache in the cluster"):
-        RegistryStatus().require(site)
+    for operation in (RegistryStatus(), RegistryGc()):
+        with pytest.raises(PaiError, match="no cache in the cluster"):
+            operation.require(site)
+
+
+def test_azure_keeps_its_content_itself(tmp_path: Path) -> None:
+    azure = (
+        "enable_docker_cache: true\ndocker_cache_azure_account_name: acc\ndocker_cache_azure_account_key: aGVsbG8=\n"
+    )
+    with pytest.raises(PaiError, match="does not tell what was used last") as caught:
+        RegistryGc().require(site_of(tmp_path, CONFIG + azure))
+    assert caught.value.exit_code == ExitCode.USAGE
 
 
 def test_a_login_is_rotated_only_where_there_is_one(cached: Site, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_mirrors_and_insecure_registries_reach_docker_and_containerd(
     hub, plain = made["upstreams"]
     assert (hub["name"], hub["server"], hub["fallback"]) == ("docker.io", "https://registry-1.docker.io", True)
     assert hub["endpoints"] == [{"endpoint": "https://m.example", "ca": "", "auth_token": ""}]
-    assert (plain["name"], plain["server"]) == ("r.example:5000", "https://r.example:5000"), (
+    assert (plain["name"], plain["server"], plain["insecure"]) == ("r.example:5000", "https://r.example:5000", True), (
         "some speak TLS all the same"
     )
     assert plain["endpoints"] == [{"endpoint": "http://r.example:5000", "ca": "", "auth_token": ""}]

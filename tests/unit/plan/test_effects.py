@@ -184,3 +184,24 @@ def test_what_was_dealt_with_is_not_named_again() -> None:
     roles: dict[str, dict[str, str]] = {"container_runtime": {}, "pod_forwarding": {}}
     seen = Observed.model_validate({"hostname": "one", "roles": roles, "in_use": IN_USE})
     assert impact(("container_runtime", "pod_forwarding"), (), {}, seen) == ()
+
+
+@pytest.mark.parametrize(
+    ("note", "azure", "said"),
+    [
+        ('{"folder": "/old"}', {}, "the Docker cache begins empty in /new; what it has stays in /old"),
+        ('{"folder": "/new"}', {}, ""),
+        ('{"folder": "/new"}', {"account": "a", "container": "c"}, "begins empty in Azure account a, container c;"),
+        ("", {}, ""),
+    ],
+)
+def test_a_cache_that_begins_empty_is_told_beforehand(note: str, azure: dict[str, str], said: str) -> None:
+    seen = Observed(hostname="one", roles={"docker_cache": RoleRecord(notes={"content": note})})
+    variables = {"docker_cache_folder": "/new", "docker_cache_azure": azure, "docker_cache_upstreams": [{}]}
+    found = impact(("docker_cache",), (), variables, seen)
+    assert bool(found) == bool(said)
+    assert said in "; ".join(found)
+    if said:
+        assert "registry rotate --backend" in found[-1]
+    assert impact(("base",), (), variables, seen) == ()
+    assert impact(("docker_cache",), (), {**variables, "docker_cache_move": {"source": {}}}, seen) == ()

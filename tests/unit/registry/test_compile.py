@@ -37,7 +37,7 @@ def test_a_cache_serves_docker_hub_by_itself(tmp_path: Path) -> None:
     assert [(upstream.name, upstream.url) for upstream in cache.upstreams] == [
         ("docker.io", "https://registry-1.docker.io")
     ]
-    assert (cache.azure, cache.users, cache.ttl_hours) == (None, (), 720)
+    assert (cache.azure, cache.users, cache.keep_days, cache.size_limit) == (None, (), 30, 0)
 
 
 def test_without_our_names_it_is_reached_by_address(tmp_path: Path) -> None:
@@ -54,6 +54,7 @@ def test_docker_hub_is_first_and_an_upstream_with_a_mirror_is_not_ours(tmp_path:
     services = """\
 registry:
   keep-days: 2
+  size-limit: 200Gi
   upstreams:
     - {name: quay.io, username: robot, password: quay-secret}
     - {name: ghcr.io, mirror: "https://harbor.example.com/ghcr"}
@@ -63,7 +64,7 @@ registry:
     assert found.cache is not None
     assert [upstream.name for upstream in found.upstreams] == ["docker.io", "quay.io", "ghcr.io"]
     assert [upstream.url for upstream in found.cache.upstreams] == ["https://hub.example.com", "https://quay.io"]
-    assert found.cache.ttl_hours == 48
+    assert (found.cache.keep_days, found.cache.size_limit) == (2, 200 * 2**30)
     assert "quay-secret" not in repr(found)
 
 

@@ -9,7 +9,8 @@ from functools import cache
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pai_install.registry.identity import Identity, make_identity
+from pai_install.registry.content import Content
+from pai_install.registry.identity import Identity, make_identity, with_content_kept
 from pai_install.registry.model import ServedNames
 from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, unfinished
 from pai_install.registry.rotation import phases as phases_of
@@ -103,6 +104,22 @@ def test_no_machine_is_ever_locked_out(data: st.DataObject, verbs: list[str]) ->
         else:
             world.rotate("ca" if verb == "ca" else "credentials")
         world.check()
+
+
+def test_a_move_keeps_the_old_place_until_it_is_proven() -> None:
+    first_place = Content(folder="/old")
+    copying, switching, forgetting = STAGES["backend"]
+    moved = with_content_kept(first(), first_place)
+    assert (unfinished(moved), position(moved, "backend")) == (("backend",), 0)
+    moved = copying.change(moved, NOW)
+    assert moved.content == first_place
+    moved = switching.change(moved, NOW)
+    assert (moved.content, moved.left, position(moved, "backend")) == (None, first_place, 1)
+    assert switching.change(moved, NOW) == moved
+    assert switching.undo is not None
+    back = switching.undo(moved, NOW)
+    assert (back.content, back.left, position(back, "backend")) == (first_place, None, 0)
+    assert forgetting.change(moved, NOW) == first()
 
 
 def test_a_rotation_without_trouble_ends() -> None:

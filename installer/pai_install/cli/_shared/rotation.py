@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,23 +13,25 @@ import click
 
 from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.act import How, outcome_of, require_answer
+from pai_install.cli._shared.moving import came_back, farewell, used_place, wanted_place
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.operation import Operation
+from pai_install.operations.registry_copy import RegistryCopy
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
 from pai_install.plan.model import Plan
 from pai_install.registry.compile import served_names
-from pai_install.registry.identity import Identity, open_identity, save
+from pai_install.registry.identity import Identity, open_identity, save, with_content_kept, without_move
 from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
 from pai_install.report.console import progress
 from pai_install.report.data import report_data
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
 from pai_install.run.lock import site_lock
-from pai_install.run.pipeline import open_session, prepare
+from pai_install.run.pipeline import Prepared, open_session, prepare
 from pai_install.run.request import Request
 from pai_install.run.state import open_state
 from pai_install.site.load import load_site
@@ -85,7 +88,10 @@ class _Run:
 
     def _last_stage(self) -> int:
         """The file has one login and one authority; a run that was interrupted may not have brought it everywhere."""
-        plan = self._standing()
+        if self._operation.subject == "backend":
+            say("no rotation of the backend is unfinished")
+            return ExitCode.OK
+        plan = self._standing().plan
         self._require_leader(plan)
         if not unsettled(plan, self._operation.subject):
             say(f"no rotation of the {self._operation.subject} is unfinished")
@@ -93,45 +99,83 @@ class _Run:
         return self._run(self._operation).exit_code or self._run(Verify()).exit_code
 
     def _stages(self) -> int:
-        subject, identity = self._operation.subject, _identity(self._site_dir)
-        plan = self._standing()
-        if subject not in unfinished(identity) and unsettled(plan, subject):
+        subject, begun = self._operation.subject, _identity(self._site_dir)
+        if subject == "backend" and not self._move():
+            return ExitCode.OK
+        identity, plan = _identity(self._site_dir), self._standing().plan
+        if subject not in unfinished(begun) and unsettled(plan, subject):
+            finish = f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted"
+            remedy = "run apply first, which leaves the content where it is; then the same command again"
             raise PaiError(
                 "the component store, the cache or some machines differ from the site",
-                remedy=f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted",
+                remedy=remedy if subject == "backend" else finish,
             )
         code: int = ExitCode.OK
         for number, stage in enumerate(STAGES[subject][position(identity, subject) :]):
             if number:  # the stage before has changed machines
-                plan = self._standing()
+                plan = self._standing().plan
             if stage.everyone and (waiting := behind(plan, subject)):
                 return self._wait(waiting)
             self._require_leader(plan)
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
-        say(
-            "machines and what serves them have the new alone"
-            if code == ExitCode.OK
-            else "machines that did not answer get it by apply"
-        )
+        self._say_end(identity, code)
         return code or self._run(Verify()).exit_code
+
+    def _say_end(self, identity: Identity, code: int) -> None:
+        old, site = identity.content or identity.left, load_site(self._site_dir).site
+        if self._operation.subject == "backend" and old is not None:
+            say(farewell(old, wanted_place(site), site.control_planes[0].hostname))
+        elif code == ExitCode.OK:
+            say("machines and what serves them have the new alone")
+        else:
+            say("machines that did not answer get it by apply")
+
+    def _move(self) -> bool:
+        """Notes where the content is now, so that nothing but the last stage changes that; False: nothing to move."""
+        site, identity = load_site(self._site_dir).site, _identity(self._site_dir)
+        begun = "backend" in unfinished(identity)
+        if begun and came_back(identity, site):
+            _edit(self._site_dir, lambda now, _when: without_move(now))
+            say(f"the site's files name {wanted_place(site)} again: nothing is moved, and apply brings the rest")
+            return False
+        if begun:
+            return True
+        used = used_place(site, self._standing())
+        if used == wanted_place(site):
+            say(f"the cache keeps its content in {used} already, as the site's files say: nothing to move")
+            return False
+        _edit(self._site_dir, lambda now, _when: with_content_kept(now, used))
+        return True
 
     def _stage(self, stage: RotationStage) -> int:
         say(f"\n{stage.title}")
         _edit(self._site_dir, stage.change)
-        outcome = self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
-        if outcome.interrupted:
-            return outcome.exit_code
-        failed = outcome.exit_code not in (ExitCode.OK, ExitCode.UNREACHABLE)
-        if not failed and stage.proves:
-            outcome = self._run(self._test)
+        code: int = ExitCode.OK
+        for operation in self._operations(stage):
+            outcome = self._run(operation)
             if outcome.interrupted:
                 return outcome.exit_code
-            failed = outcome.exit_code is ExitCode.STEP_FAILED or _refused(outcome)
-        if failed and stage.undo is not None:
+            if _failed(stage, operation, outcome):
+                return self._give_up(stage, outcome)
+            code = outcome.exit_code
+        return code
+
+    def _operations(self, stage: RotationStage) -> Iterator[Operation]:
+        if stage.phases:
+            yield RegistryRotate(subject=self._operation.subject, phases=stage.phases)
+        if stage.copies:
+            yield RegistryCopy(in_use=bool(stage.phases))
+        if stage.proves:
+            yield self._test
+
+    def _give_up(self, stage: RotationStage, outcome: Outcome) -> int:
+        if stage.undo is not None:
             self._take_back(stage, stage.undo)
-        if failed and outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
+        elif stage.copies:
+            say("the cache goes on as before; run the same command again when that is repaired")
+        if outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
             return ExitCode.VERIFICATION_FAILED
         return outcome.exit_code
 
@@ -147,14 +191,14 @@ class _Run:
         self._outcomes.append(outcome)
         return outcome
 
-    def _standing(self) -> Plan:
+    def _standing(self) -> Prepared:
         """How machines stand against the file."""
         request = Request(self._site_dir, Install())
         with (
             progress(sys.stderr) as observer,
             open_session(request, self._environment, verb=VERB, progress=observer, say=say) as session,
         ):
-            return prepare(session).plan
+            return prepare(session)
 
     def _require_leader(self, plan: Plan) -> None:
         """No machine gets what cache and store, which do not answer, have never heard of. Raises PaiError."""
@@ -172,6 +216,14 @@ class _Run:
         say(f"when they answer again: pai-install {VERB} --{self._operation.subject} --finish")
         say("absent: true in layout.yaml leaves a machine out")
         return ExitCode.UNREACHABLE
+
+
+def _failed(stage: RotationStage, operation: Operation, outcome: Outcome) -> bool:
+    """Whether the stage cannot go on: a machine that does not answer holds up what concerns that one alone."""
+    if isinstance(operation, RegistryTest):
+        return outcome.exit_code is ExitCode.STEP_FAILED or _refused(outcome)
+    good = (ExitCode.OK,) if stage.copies else (ExitCode.OK, ExitCode.UNREACHABLE)
+    return outcome.exit_code not in good
 
 
 def _refused(outcome: Outcome) -> bool:
@@ -201,8 +253,10 @@ def _edit(site_dir: Path, change: Change) -> None:
         save(state.registry, change(_identity(site_dir), datetime.now(UTC)))
 
 
-def require_subject(*, credentials: bool, authority: bool) -> Subject:
+def require_subject(*, credentials: bool, authority: bool, backend: bool) -> Subject:
     """The one thing to rotate. Raises PaiError unless exactly one was named."""
-    if credentials == authority:
-        raise PaiError("name one: --credentials or --ca", exit_code=ExitCode.USAGE)
-    return "credentials" if credentials else "ca"
+    words: dict[Subject, bool] = {"credentials": credentials, "ca": authority, "backend": backend}
+    named = [subject for subject, wanted in words.items() if wanted]
+    if len(named) != 1:
+        raise PaiError("name one: --credentials, --ca or --backend", exit_code=ExitCode.USAGE)
+    return named[0]

@@ -34,7 +34,10 @@ def test_nothing_was_restarted_and_nothing_will_be(host: Host) -> None:
 def test_containerd_reads_its_files_and_the_admins_lies_beside_them(host: Host) -> None:
     folder = "/etc/containerd/certs.d"
     assert "https://mirror.example" in host.file(f"{folder}/docker.io/hosts.toml").content_string
-    assert 'server = "http://plain.example:5000"' in host.file(f"{folder}/plain.example:5000/hosts.toml").content_string
+    plain = host.file(f"{folder}/plain.example:5000/hosts.toml").content_string
+    # some speak TLS all the same, with a certificate of their own making
+    assert '[host."http://plain.example:5000"]' in plain
+    assert plain.startswith('server = "https://plain.example:5000"\nskip_verify = true\n')
     assert "of-the-admin" in host.check_output(f"cat {folder}/docker.io/hosts.toml.*.pai-backup")
 
 
