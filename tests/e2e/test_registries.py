@@ -426,7 +426,12 @@ def test_the_port_moves_while_containers_run(closed: Cluster, pods: dict[str, st
 def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
     identity = json.loads((closed.site / ".pai" / "registry.json").read_text())
     secrets = [identity["logins"][-1]["password"], login(closed).split()[1], USERS.split(":")[1].strip()]
-    secrets += [PRIVATE_PASSWORD, identity["key"].splitlines()[3], identity["authorities"][0]["key"].splitlines()[3]]
+    secrets += [
+        PRIVATE_PASSWORD,
+        identity["cache"]["key"].splitlines()[3],
+        identity["store"]["key"].splitlines()[3],
+        identity["authorities"][0]["key"].splitlines()[3],
+    ]
     for path in Path(closed.site / ".pai" / "runs").rglob("*"):
         text = path.read_text(errors="replace") if path.is_file() else ""
         assert not [secret for secret in secrets if secret in text], path

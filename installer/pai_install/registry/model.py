@@ -7,6 +7,19 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 CACHE_HOST = "docker-cache.pai.internal"
+STORE_HOST = "registry.pai.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNames:
+    """What machines ask the cache and the component store by: names and addresses that certificates are made for.
+
+    port: the one at which the site wants the cache, 0 for no cache.
+    """
+
+    cache: tuple[str, ...]
+    store: tuple[str, ...]
+    port: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.plan.model import Plan
-from pai_install.registry.compile import registries_of, wants_cache
+from pai_install.registry.compile import registries_of
 from pai_install.registry.identity import read_identity
 from pai_install.registry.rotation import unfinished
 from pai_install.site.model import Site
@@ -33,7 +33,7 @@ class RegistriesShown:
 
 def registries_shown(site: Site, plan: Plan, identity: Path) -> RegistriesShown:
     """From the plan of an installation: a machine without work in the phase is as the site wants it."""
-    known = read_identity(identity) if wants_cache(site) else None
+    known = read_identity(identity)
     found = registries_of(site, known)
     cached = {one.name for one in found.cache.upstreams} if found.cache else set()
     asked = {

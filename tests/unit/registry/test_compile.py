@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pai_install.registry.compile import cache_names, cache_port, registries_of, wants_cache
+from pai_install.registry.compile import registries_of, served_names, wants_cache
 from pai_install.registry.identity import at_port, make_identity, with_old_port
 from pai_install.registry.model import Registries
 from pai_install.site import Site, load_site
@@ -48,13 +49,16 @@ def test_without_our_names_it_is_reached_by_address(tmp_path: Path) -> None:
     assert cache is not None
     assert cache.url == "https://10.0.0.1:30600"
     assert cache.ports == (30600,)
-    assert cache_names(site) == ("docker-cache.pai.internal", "10.0.0.1")
+    names = served_names(site)
+    assert names.cache == ("docker-cache.pai.internal", "10.0.0.1")
+    assert names.store == ("registry.pai.internal", "10.0.0.1", "127.0.0.1")
+    assert names.port == 30600
 
 
 def test_until_all_machines_have_moved_the_identity_says_where_it_is(tmp_path: Path) -> None:
     site = site_of(tmp_path, services="docker-cache: {service_nodeport: 30600}\n")
-    identity = make_identity(cache_names(site), datetime.now(UTC))
-    cache = registries_of(site, with_old_port(at_port(identity, cache_port(site)))).cache
+    identity = make_identity(replace(served_names(site), port=30500), datetime.now(UTC))
+    cache = registries_of(site, with_old_port(at_port(identity, served_names(site).port))).cache
     assert cache is not None
     assert (cache.port, cache.ports) == (30500, (30500, 30600))
 

@@ -18,6 +18,7 @@ from pydantic import ValidationError
 from pai_install.errors import PaiError
 from pai_install.registry.identity import (
     Identity,
+    Serving,
     at_port,
     make_identity,
     open_identity,
@@ -32,50 +33,76 @@ from pai_install.registry.identity import (
     without_other_logins,
     without_other_ports,
 )
+from pai_install.registry.model import ServedNames
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 PORT = 30500
-NAMES = ("docker-cache.pai.internal", "10.0.0.1")
+NAMES = ServedNames(("docker-cache.pai.internal", "10.0.0.1"), ("registry.pai.internal", "10.0.0.1", "127.0.0.1"), PORT)
 FIRST = make_identity(NAMES, NOW)
 
 
 def signed_by(identity: Identity, certificate: str) -> None:
-    """Raises where the serving certificate is not signed by that authority."""
-    x509.load_pem_x509_certificate(identity.certificate.encode()).verify_directly_issued_by(
-        x509.load_pem_x509_certificate(certificate.encode())
-    )
+    """Raises where a serving certificate is not signed by that authority."""
+    authority = x509.load_pem_x509_certificate(certificate.encode())
+    for serving in (identity.cache, identity.store):
+        x509.load_pem_x509_certificate(serving.certificate.encode()).verify_directly_issued_by(authority)
+
+
+def names_of(serving: Serving) -> tuple[str, ...]:
+    """Those in the certificate."""
+    certificate = x509.load_pem_x509_certificate(serving.certificate.encode())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
 
 def test_the_first_one_serves_its_names_from_its_own_authority() -> None:
-    certificate = x509.load_pem_x509_certificate(FIRST.certificate.encode())
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["docker-cache.pai.internal"]
-    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
+    assert (names_of(FIRST.cache), names_of(FIRST.store)) == (NAMES.cache, NAMES.store)
+    assert FIRST.cache.key != FIRST.store.key
     signed_by(FIRST, FIRST.bundle)
     assert FIRST.login.generation == 1
 
 
 def test_a_file_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / ".pai" / "registry.json"
-    made = open_identity(path, NAMES, PORT, NOW)
-    assert open_identity(path, NAMES, PORT, NOW) == made
+    made = open_identity(path, NAMES, NOW)
+    assert open_identity(path, NAMES, NOW) == made
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
 def test_another_name_or_a_near_end_renews_the_certificate_alone(tmp_path: Path) -> None:
     path = tmp_path / ".pai" / "registry.json"
-    made = open_identity(path, NAMES, PORT, NOW)
-    moved = open_identity(path, ("docker-cache.pai.internal", "10.0.0.9"), PORT, NOW)
-    assert moved.certificate != made.certificate
+    made = open_identity(path, NAMES, NOW)
+    other = replace(NAMES, cache=("docker-cache.pai.internal", "10.0.0.9"))
+    moved = open_identity(path, other, NOW)
+    assert moved.cache.certificate != made.cache.certificate
+    assert moved.store == made.store
     assert moved.bundle == made.bundle
     assert moved.logins == made.logins
-    assert renewed(moved, moved.names, NOW + timedelta(days=300)) == moved
-    assert renewed(moved, moved.names, NOW + timedelta(days=340)).certificate != moved.certificate
+    assert renewed(moved, other, NOW + timedelta(days=300)) == moved
+    later = renewed(moved, other, NOW + timedelta(days=340))
+    assert later.cache.certificate != moved.cache.certificate
+    assert later.store.certificate != moved.store.certificate
+
+
+def test_a_file_of_before_the_store_had_a_certificate_gets_one_and_keeps_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / ".pai" / "registry.json"
+    made = open_identity(path, NAMES, NOW)
+    content = json.loads(path.read_text())
+    del content["store"]
+    path.write_text(json.dumps({**content, **content.pop("cache")}))
+    opened = open_identity(path, NAMES, NOW)
+    assert (opened.cache, opened.authorities, opened.logins, opened.salt) == (
+        made.cache, made.authorities, made.logins, made.salt,
+    )  # fmt: skip
+    assert names_of(opened.store) == NAMES.store
+    assert opened.store.key != opened.cache.key
+    signed_by(opened, opened.bundle)
+    assert open_identity(path, NAMES, NOW) == opened
 
 
 def test_no_secret_is_in_its_text() -> None:
-    for secret in (FIRST.key, FIRST.authorities[0].key, FIRST.login.password):
+    for secret in (FIRST.cache.key, FIRST.store.key, FIRST.authorities[0].key, FIRST.login.password):
         assert secret.get_secret_value() not in repr(FIRST)
 
 
@@ -84,7 +111,7 @@ def test_a_file_that_is_none_of_ours_is_told_and_kept(tmp_path: Path, content: s
     path = tmp_path / "registry.json"
     path.write_text(content)
     with pytest.raises(PaiError, match=r"registry\.json cannot be used"):
-        open_identity(path, NAMES, PORT, NOW)
+        open_identity(path, NAMES, NOW)
     assert path.read_text() == content
 
 
@@ -102,14 +129,19 @@ def test_a_file_of_before_there_were_ports_is_at_the_sites(tmp_path: Path) -> No
     found = read_identity(path)
     assert found is not None
     assert found.ports == ()
-    opened = open_identity(path, NAMES, 30600, NOW)
+    opened = open_identity(path, replace(NAMES, port=30600), NOW)
     assert (opened.ports, opened.used_port) == ((30600,), 30600)
+
+
+def test_a_site_without_a_cache_has_no_port_and_leaves_those_that_machines_may_have() -> None:
+    assert make_identity(replace(NAMES, port=0), NOW).ports == ()
+    assert at_port(FIRST, 0) == FIRST
 
 
 def test_another_port_of_the_site_is_used_beside_the_old_one_until_it_goes(tmp_path: Path) -> None:
     path = tmp_path / "registry.json"
-    open_identity(path, NAMES, PORT, NOW)
-    moved = open_identity(path, NAMES, 30600, NOW)
+    open_identity(path, NAMES, NOW)
+    moved = open_identity(path, replace(NAMES, port=30600), NOW)
     assert (moved.ports, moved.used_port) == ((PORT, 30600), 30600)
     assert with_old_port(moved).used_port == PORT
     assert at_port(with_old_port(moved), 30600).used_port == PORT, "what was taken back needs a rotation"
@@ -127,7 +159,7 @@ def test_a_used_port_at_which_the_cache_does_not_answer_is_refused(ports: tuple[
 def test_a_saved_one_is_read_back_as_it_was(tmp_path: Path) -> None:
     rotated = with_new_login(with_new_authority(FIRST, NOW))
     save(tmp_path / "registry.json", rotated)
-    assert open_identity(tmp_path / "registry.json", NAMES, PORT, NOW) == rotated
+    assert open_identity(tmp_path / "registry.json", NAMES, NOW) == rotated
 
 
 Transition = Callable[[Identity], Identity]
@@ -137,7 +169,7 @@ TRANSITIONS: dict[str, Transition] = {
     "drop authorities": without_old_authorities,
     "new login": with_new_login,
     "drop logins": without_other_logins,
-    "renew": lambda identity: renewed(identity, (*NAMES, "other"), NOW),
+    "renew": lambda identity: renewed(identity, replace(NAMES, store=(*NAMES.store, "other")), NOW),
 }
 
 
@@ -155,7 +187,7 @@ def test_whatever_happens_the_serving_authority_is_trusted_and_the_login_accepte
 
 @dataclass(frozen=True)
 class World:
-    """A cache and two machines, each as the last run left it."""
+    """What serves and two machines, each as the last run left it."""
 
     file: Identity
     cache: Identity

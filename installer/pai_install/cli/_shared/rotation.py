@@ -20,7 +20,7 @@ from pai_install.operations.registry_copy import RegistryCopy
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
-from pai_install.registry.compile import cache_names, cache_port
+from pai_install.registry.compile import served_names
 from pai_install.registry.identity import Identity, open_identity, save, with_content_kept, without_move
 from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
 from pai_install.report.model import Outcome
@@ -67,7 +67,7 @@ class _Rotation:
         self._site_dir = site_dir
         self._subject = subject
         # a mirror of the site's own that fails says nothing of the cache's new login or authority
-        self._test = RegistryTest(images=images, cached=True)
+        self._test = RegistryTest(images=images, cached=True, store=subject == "ca")
         self._runs = runs
 
     def go_on(self, *, finish: bool) -> int:
@@ -83,8 +83,8 @@ class _Rotation:
             say("no rotation of the backend is unfinished")
             return ExitCode.OK
         plan = self._runs.standing().plan
-        self._runs.require_cache(plan)
-        if not unsettled(plan):
+        self._runs.require_leader(plan)
+        if not unsettled(plan, self._subject):
             say(_nothing_to_finish(self._subject, _identity(self._site_dir)))
             return ExitCode.OK
         return self._runs.run(RegistryRotate(subject=self._subject)).exit_code or self._runs.run(Verify()).exit_code
@@ -94,19 +94,20 @@ class _Rotation:
         if subject == "backend" and not self._move():
             return ExitCode.OK
         identity, plan = _identity(self._site_dir), self._runs.standing().plan
-        if subject not in unfinished(begun) and unsettled(plan):
+        if subject not in unfinished(begun) and unsettled(plan, subject):
             finish = f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted"
             remedy = "run apply first, which leaves the content where it is; then the same command again"
             raise PaiError(
-                "the cache or some machines differ from the site", remedy=remedy if subject == "backend" else finish
+                "the component store, the cache or some machines differ from the site",
+                remedy=remedy if subject == "backend" else finish,
             )
         code: int = ExitCode.OK
         for number, stage in enumerate(STAGES[subject][position(identity, subject) :]):
             if number:  # the stage before has changed machines
                 plan = self._runs.standing().plan
-            if stage.everyone and (waiting := behind(plan)):
+            if stage.everyone and (waiting := behind(plan, subject)):
                 return self._wait(waiting)
-            self._runs.require_cache(plan)
+            self._runs.require_leader(plan)
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
@@ -118,7 +119,7 @@ class _Rotation:
         if self._subject == "backend" and old is not None:
             say(farewell(old, wanted_place(site), site.control_planes[0].hostname))
         elif code == ExitCode.OK:
-            say("machines and cache have the new alone")
+            say("machines and what serves them have the new alone")
         else:
             say("machines that did not answer get it by apply")
 
@@ -215,7 +216,7 @@ def _tell(identity: Identity, subject: Subject) -> None:
 
 def _identity(site_dir: Path) -> Identity:
     site = load_site(site_dir).site
-    return open_identity(open_state(site_dir).registry, cache_names(site), cache_port(site), datetime.now(UTC))
+    return open_identity(open_state(site_dir).registry, served_names(site), datetime.now(UTC))
 
 
 def _edit(site_dir: Path, change: Change) -> None:

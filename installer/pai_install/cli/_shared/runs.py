@@ -53,12 +53,12 @@ class Runs:
         ):
             return prepare(session)
 
-    def require_cache(self, plan: Plan) -> None:
-        """No machine gets what a cache that does not answer has never heard of. Raises PaiError."""
+    def require_leader(self, plan: Plan) -> None:
+        """No machine gets what cache and store, which do not answer, have never heard of. Raises PaiError."""
         leader = load_site(self._site_dir).site.control_planes[0].hostname
         if leader in plan.unreachable:
             raise PaiError(
-                f"{leader} has the cache and does not answer: {plan.unreachable[leader]}",
+                f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
                 remedy="nothing was changed; run the same command again when it answers",
                 exit_code=ExitCode.UNREACHABLE,
             )

@@ -13,7 +13,7 @@ from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode
 from pai_install.operations.registry_look import RegistryTest
-from pai_install.operations.registry_rotate import CLIENTS, SERVER, RegistryRotate
+from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.verify import Verify
 from pai_install.plan.model import Plan
@@ -24,6 +24,7 @@ from pai_install.site.problem import YamlPath, dotted
 
 # the registry keeps an upstream's login for a minute (playbooks/filter_plugins/pai_docker_cache.py)
 TAKEN_OVER_S = 60
+SERVER, CLIENTS = "addons", "registries"
 _CARRIED_ON = (ExitCode.OK, ExitCode.UNREACHABLE)
 
 
@@ -80,7 +81,7 @@ class _UpstreamRotation:
         """All of it; one that was interrupted does what is left."""
         plan = self._runs.standing().plan
         if self._served:
-            self._runs.require_cache(plan)
+            self._runs.require_leader(plan)
         changes = self._changes(plan)
         outcome = self._does("keep" if self._served and changes else "ask")
         if outcome.interrupted or outcome.exit_code not in _CARRIED_ON:
