@@ -21,6 +21,8 @@ INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.di
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 ANSWER_S = 60
 CHUNK = 1 << 20
+# OpenSSL's words, by its version, for an answer that is plain text
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 LARGEST_DOCUMENT = 4 << 20
 
 
@@ -292,4 +294,6 @@ def silence(url: str, error: BaseException) -> RegistryError:
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
         return RegistryError(f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}")
+    if isinstance(reason, ssl.SSLError) and reason.reason in NO_TLS:
+        return RegistryError(f"{url} answers without TLS")
     return RegistryUnreachableError(f"{url} does not answer: {reason}")

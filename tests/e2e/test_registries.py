@@ -344,7 +344,11 @@ def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str
 def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
     identity = json.loads((closed.site / ".pai" / "registry.json").read_text())
     secrets = [identity["logins"][-1]["password"], login(closed).split()[1], USERS.split(":")[1].strip()]
-    secrets += [identity["key"].splitlines()[3], identity["authorities"][0]["key"].splitlines()[3]]
+    secrets += [
+        identity["cache"]["key"].splitlines()[3],
+        identity["store"]["key"].splitlines()[3],
+        identity["authorities"][0]["key"].splitlines()[3],
+    ]
     for path in Path(closed.site / ".pai" / "runs").rglob("*"):
         text = path.read_text(errors="replace") if path.is_file() else ""
         assert not [secret for secret in secrets if secret in text], path

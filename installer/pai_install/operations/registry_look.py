@@ -13,7 +13,7 @@ from pai_install.operations.operation import Operation
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.registry.compile import registries_of
-from pai_install.registry.model import Cache
+from pai_install.registry.model import STORE_HOST, Cache
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present
 
@@ -59,16 +59,18 @@ class RegistryTest(RegistryLook):
     images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
     limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
     cached: bool = Field(default=False, description="Only registries that the cluster's own cache serves.")
+    store: bool = Field(default=False, description="Also the component store.")
 
     def require(self, site: Site) -> None:
         """The machines must be present ones of the site."""
-        super().require(site)
+        if not self.store:
+            super().require(site)
         require_present(site, self.limit)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the machines."""
         machines = tuple(one for one in site.present_machines if not self.limit or one.hostname in self.limit)
-        names = upstreams(site, cached=self.cached)
+        names = (*((STORE_HOST,) if self.store else ()), *upstreams(site, cached=self.cached))
         variables = {"registry_upstreams": list(names), "registry_images": list(self.images)}
         return self.step(machines, variables, observation)
 

@@ -146,7 +146,7 @@ def _cache_variables(
             MachineAccount(name=it.name, password=it.password.get_secret_value(), generation=it.generation)
             for it in logins
         ),
-        private_key=identity.chain,
+        private_key=identity.cache.chain,
         proxy=proxy,
         asked=asked,
     )

@@ -82,7 +82,7 @@ class RegistryClient(Part):
         cache = context.registries.cache
         return RegistryClientVariables(
             upstreams=upstreams,
-            ca=context.identity.bundle if context.identity else "",
+            ca=context.authorities,
             cache=cache.address if cache else "",
             docker_mirrors=_docker_mirrors(context),
             insecure_registries=context.site.settings.openpai_docker_insecure_registries,

@@ -48,6 +48,7 @@ def impact(
         *_on_containers(found, variables, seen),
         *_on_gpu_pods(roles, variables, seen),
         *_on_networks(roles, seen),
+        *_on_pulls(roles, seen),
         *_on_cache(roles, variables, seen),
     )
 
@@ -86,6 +87,13 @@ def _on_networks(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:
     if "container_runtime" in roles and "container_runtime" not in seen.roles and seen.in_use.cni_files:
         files = ", ".join(seen.in_use.cni_files)
         yield f"containerd no longer reads /etc/cni/net.d ({files})"
+
+
+def _on_pulls(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:
+    """Versions before this setting served components without TLS."""
+    record = seen.roles.get("component_store")
+    if "component_store" in roles and record is not None and "component_store_private_key" not in record.settings:
+        yield "the store speaks TLS from then on: machines pull the system's images again once this run reached them"
 
 
 def _on_cache(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 
 from pydantic import SecretStr
 
-from pai_install.registry.model import CACHE_HOST, Azure, Cache, Login, Registries, Upstream
+from pai_install.registry.model import (
+    CACHE_HOST,
+    STORE_HOST,
+    Azure,
+    Cache,
+    Login,
+    Registries,
+    ServedNames,
+    Upstream,
+)
 from pai_install.site import Site
 from pai_install.site.services.registries import DOCKER_HUB, RegistrySection, UpstreamEntry
 
@@ -29,9 +38,10 @@ def wants_cache(site: Site) -> bool:
     return wanted and any(not upstream.mirror for upstream in _upstreams(site, _section(site)))
 
 
-def cache_names(site: Site) -> tuple[str, ...]:
-    """Names and addresses that the cache's certificate is made for."""
-    return (CACHE_HOST, site.control_planes[0].hostip)
+def served_names(site: Site) -> ServedNames:
+    """What machines call the cache and the component store; the first control plane asks its store by 127.0.0.1."""
+    leader = site.control_planes[0].hostip
+    return ServedNames(cache=(CACHE_HOST, leader), store=(STORE_HOST, leader, "127.0.0.1"))
 
 
 def _section(site: Site) -> RegistrySection:

@@ -7,6 +7,15 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 CACHE_HOST = "docker-cache.pai.internal"
+STORE_HOST = "registry.pai.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNames:
+    """Names and addresses that the certificates of the cache and of the component store are made for."""
+
+    cache: tuple[str, ...]
+    store: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

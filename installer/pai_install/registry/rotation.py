@@ -1,4 +1,4 @@
-"""The rotation of what machines and the cache know each other by: stages, and where a file stands in them. Pure.
+"""The rotation of what machines, cache and component store know each other by: stages, where a file stands. Pure.
 
 Every stage changes the identity and then brings machines to it. A stage that would lock out a machine that did not
 answer waits: the old stays good until each machine has the new.
@@ -25,6 +25,8 @@ from pai_install.registry.identity import (
 )
 
 Subject = Literal["credentials", "ca", "backend"]
+# phases of what serves: the component store and the cache
+SERVERS = frozenset({"components", "addons"})
 Change = Callable[[Identity, datetime], Identity]
 
 
@@ -93,13 +95,13 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
     "ca": (
         RotationStage(
             "Machines trust a new authority beside the old one",
-            ("registries",),
+            ("runtime", "registries"),
             change=with_new_authority,
             done=lambda identity: len(identity.authorities) > 1,
         ),
         RotationStage(
-            "The cache shows a certificate of the new authority",
-            ("addons",),
+            "Component store and cache show certificates of the new authority",
+            ("components", "addons"),
             change=_serve_newest,
             done=_serves_newest,
             everyone=True,
@@ -108,7 +110,7 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
         ),
         RotationStage(
             "Machines no longer trust the old authority",
-            ("registries",),
+            ("runtime", "registries"),
             change=lambda identity, _now: without_old_authorities(identity),
             done=_never,
         ),
@@ -139,6 +141,11 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
         ),
     ),
 }
+
+
+def phases(subject: Subject) -> frozenset[str]:
+    """All that a rotation changes."""
+    return frozenset(phase for stage in STAGES[subject] for phase in stage.phases)
 
 
 def unfinished(identity: Identity) -> tuple[Subject, ...]:

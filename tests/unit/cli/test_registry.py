@@ -12,7 +12,7 @@ import pytest
 
 from pai_install.errors import ExitCode
 from pai_install.plan.model import HostStep, Playbook, Step
-from pai_install.registry.compile import cache_names
+from pai_install.registry.compile import served_names
 from pai_install.registry.content import Content
 from pai_install.registry.identity import open_identity, read_identity, save, with_content_kept, with_new_login
 from pai_install.run.state import open_state
@@ -60,7 +60,7 @@ def generations(site: Path) -> tuple[list[int], list[int]]:
 def test_a_rotation_goes_to_its_end(site: Path, world: World, what: str, left: Any, capsys: Any) -> None:
     assert run(["registry", "rotate", "--site", str(site), what, "--yes"]) == ExitCode.OK
     assert generations(site) == left
-    assert "machines and cache have the new alone" in capsys.readouterr().err
+    assert "machines and what serves them have the new alone" in capsys.readouterr().err
     assert {"registry-test.yml", "verify.yml"} <= {request.playbook for request in world.ansible.requests}
 
 
@@ -92,7 +92,7 @@ def test_a_login_that_does_not_work_is_taken_back(site: Path, world: World) -> N
 def begin(site: Path) -> None:
     """A rotation of the login that was interrupted in its first stage."""
     path = open_state(site).registry
-    save(path, with_new_login(open_identity(path, cache_names(load_site(site).site), datetime.now(UTC))))
+    save(path, with_new_login(open_identity(path, served_names(load_site(site).site), datetime.now(UTC))))
 
 
 def test_a_machine_that_differs_keeps_the_old_good(site: Path, world: World, capsys: Any) -> None:
@@ -276,7 +276,7 @@ def test_machines_that_differ_hold_up_a_move(moved: Path, world: World, capsys: 
 def test_a_cache_that_did_not_get_the_new_place_keeps_the_old(moved: Path, world: World) -> None:
     """Its machine may drop out in the very moment of the switch."""
     path = open_state(moved).registry
-    identity = open_identity(path, cache_names(load_site(moved).site), datetime.now(UTC))
+    identity = open_identity(path, served_names(load_site(moved).site), datetime.now(UTC))
     save(path, with_content_kept(identity, OLD))
     world.phases = (Step("addons", "Apply", (HostStep("master", ("changed",)),), Playbook("addons.yml")),)
     world.script["addons.yml"] = done(event("unreachable", "master", "Configure"), dark=["master"])

@@ -92,8 +92,23 @@ def test_a_login_is_rotated_only_where_there_is_one(cached: Site, tmp_path: Path
     RegistryRotate(subject="ca").require(cached)
     with pytest.raises(PaiError, match="asks for no login"):
         RegistryRotate(subject="credentials").require(cached)
+    other = site_of(tmp_path / "other", CONFIG)
     with pytest.raises(PaiError, match="no registry cache"):
-        RegistryRotate(subject="ca").require(site_of(tmp_path / "other", CONFIG))
+        RegistryRotate(subject="credentials").require(other)
+    RegistryRotate(subject="ca").require(other)
+
+
+def test_the_proof_of_another_authority_asks_the_store_as_well(cached: Site, tmp_path: Path) -> None:
+    other = site_of(tmp_path / "other", CONFIG)
+    for site, names in (
+        (cached, ["registry.pai.internal", "docker.io", "quay.io"]),
+        (other, ["registry.pai.internal"]),
+    ):
+        test = RegistryTest(cached=True, store=True)
+        test.require(site)
+        action = test.plan(site, NOTHING).steps[0].action
+        assert isinstance(action, Playbook)
+        assert action.variables["registry_upstreams"] == names
 
 
 def step(name: str, *hosts: str) -> Step:
@@ -101,10 +116,11 @@ def step(name: str, *hosts: str) -> Step:
 
 
 def test_who_is_behind_differs_or_did_not_answer() -> None:
-    steps = (step("base", "zero"), step("registries", "two", "one"))
+    steps = (step("base", "zero"), step("runtime", "four"), step("registries", "two", "one"))
     plan = Plan(steps, NOTHING.inventory, {"three": "no route"})
-    assert behind(plan) == ("one", "three", "two")
-    assert behind(replace(plan, steps=(), unreachable={})) == ()
+    assert behind(plan, "credentials") == ("one", "three", "two")
+    assert behind(plan, "ca") == ("four", "one", "three", "two")
+    assert behind(replace(plan, steps=(), unreachable={}), "ca") == ()
 
 
 def test_a_stage_touches_its_own_phases_alone(cached: Site, monkeypatch: pytest.MonkeyPatch) -> None:

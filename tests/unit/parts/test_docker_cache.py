@@ -23,9 +23,11 @@ from pai_install.plan.unsecret import without_secrets
 from pai_install.redact import Redactor, secret_values
 from pai_install.registry.content import Content
 from pai_install.registry.identity import Identity, make_identity, with_content_kept, with_content_left, with_new_login
+from pai_install.registry.model import ServedNames
 from pai_install.site import Site
 from tests.unit.plan.conftest import CONFIG
 
+NAMES = ServedNames(cache=("docker-cache.pai.internal",), store=("registry.pai.internal",))
 HASH = "$2y$05$abcdefghijklmnopqrstuuW0PjbpL1pSQBVqKqCJnxBYWUeVCgBsy"
 CACHE = CONFIG + "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
 LOGIN = f"docker_cache_htpasswd: {base64.b64encode(f'admin:{HASH}'.encode()).decode()}\n"
@@ -41,7 +43,10 @@ MakeSite = Callable[..., Site]
 @cache
 def identity() -> Identity:
     """One for all tests."""
-    return make_identity(["docker-cache.pai.internal"], datetime(2026, 1, 1, tzinfo=UTC))
+    return make_identity(
+        NAMES,
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
 
 
 def variables(site: Site, components: ComponentSet, own: Identity | None = None) -> dict[str, Any]:
@@ -173,7 +178,7 @@ def secret_site(make_site: MakeSite, tmp_path: Path) -> Site:
 
 def secrets() -> list[str]:
     """All of them, the private key by a line of its own."""
-    key = identity().key.get_secret_value().splitlines()[1]
+    key = identity().cache.key.get_secret_value().splitlines()[1]
     azure = base64.b64encode(b"azure-planted").decode()
     return ["upstream-planted", azure, HASH, identity().login.password.get_secret_value(), key]
 

@@ -14,11 +14,16 @@ from pai_install.parts.registry import make_context, part_named
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
 from pai_install.registry.identity import make_identity
+from pai_install.registry.model import ServedNames
 from pai_install.site import Site
 from tests.unit.plan.conftest import CONFIG
 
 MakeSite = Callable[..., Site]
-IDENTITY = make_identity(["docker-cache.pai.internal"], datetime(2026, 1, 1, tzinfo=UTC))
+NAMES = ServedNames(cache=("docker-cache.pai.internal",), store=("registry.pai.internal",))
+IDENTITY = make_identity(
+    NAMES,
+    datetime(2026, 1, 1, tzinfo=UTC),
+)
 CACHE = "https://docker-cache.pai.internal:30500"
 CACHED = "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
 HTPASSWD = base64.b64encode(b"bob:$2y$05$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu\n").decode()

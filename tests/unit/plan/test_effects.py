@@ -57,8 +57,8 @@ READERS = ("containerd.service", "docker.service")
     ("changed", "words"),
     [
         (("log_max_size",), ("restarts docker.service",)),
-        (("registry_hosts",), ()),
-        (("registry_hosts", "insecure_registries"), ()),
+        (("store_host",), ()),
+        (("store", "store_ca"), ()),
         (("sandbox_image",), ("restarts containerd.service",)),
         (("proxy",), ("restarts containerd.service", "restarts docker.service")),
         (("log_max_size", "artifacts"), ("restarts docker.service", "may restart containerd.service")),
@@ -121,6 +121,18 @@ def test_pods_that_had_gpus_before_they_were_given_by_mounts_are_remarked_on() -
         record().model_copy(update={"roles": {"container_runtime": RoleRecord(settings=told)}}),
     ):
         assert impact(("container_runtime",), (), nvidia, seen) == ()
+
+
+def test_a_store_that_begins_to_speak_tls_is_remarked_on() -> None:
+    def seen(*names: str) -> Observed:
+        record = RoleRecord(settings=dict.fromkeys(names, "1"))
+        return Observed(hostname="one", roles={"component_store": record})
+
+    (words,) = impact(("component_store",), (), {}, seen("component_store_port"))
+    assert words.startswith("the store speaks TLS from then on")
+    assert impact(("component_store",), (), {}, seen("component_store_private_key")) == ()
+    assert impact(("component_store",), (), {}, Observed(hostname="one")) == ()
+    assert impact(("container_runtime",), (), {}, seen("component_store_port")) == ()
 
 
 def test_systemd_has_no_part_in_pods_of_an_add_on() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
-from pai_install.registry.compile import cache_names, registries_of, wants_cache
+from pai_install.registry.compile import registries_of, served_names, wants_cache
 from pai_install.registry.model import Registries
 from pai_install.site import Site, load_site
 from tests.unit.site.sites import CONFIG, write_site
@@ -45,7 +45,9 @@ def test_without_our_names_it_is_reached_by_address(tmp_path: Path) -> None:
     cache = registries_of(site).cache
     assert cache is not None
     assert cache.url == "https://10.0.0.1:30600"
-    assert cache_names(site) == ("docker-cache.pai.internal", "10.0.0.1")
+    names = served_names(site)
+    assert names.cache == ("docker-cache.pai.internal", "10.0.0.1")
+    assert names.store == ("registry.pai.internal", "10.0.0.1", "127.0.0.1")
 
 
 def test_docker_hub_is_first_and_an_upstream_with_a_mirror_is_not_ours(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Whatever drops out or is cut off, every machine can use the cache at every moment of a rotation."""
+"""Whatever drops out or is cut off, every machine can use cache and store at every moment of a rotation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from pai_install.registry.content import Content
 from pai_install.registry.identity import Identity, make_identity, with_content_kept
+from pai_install.registry.model import ServedNames
 from pai_install.registry.rotation import STAGES, RotationStage, Subject, position, unfinished
+from pai_install.registry.rotation import phases as phases_of
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MACHINES = ("one", "two", "three")
@@ -20,44 +22,58 @@ SUBJECTS: tuple[Subject, ...] = ("credentials", "ca")
 
 @cache
 def first() -> Identity:
-    return make_identity(("docker-cache.pai.internal",), NOW)
+    return make_identity(ServedNames(("docker-cache.pai.internal",), ("registry.pai.internal",)), NOW)
 
 
 @dataclass
 class World:
-    """The file, the cache as it runs, and what each machine has; the drawn words say what drops out."""
+    """The file, store and cache as they run, and what each machine knows them by; drawn words say what drops out."""
 
     draw: st.DataObject
     file: Identity = field(default_factory=first)
+    store: Identity = field(default_factory=first)
     cache: Identity = field(default_factory=first)
+    pullers: dict[str, Identity] = field(default_factory=lambda: dict.fromkeys(MACHINES, first()))
     machines: dict[str, Identity] = field(default_factory=lambda: dict.fromkeys(MACHINES, first()))
 
     def check(self) -> None:
         for name, machine in self.machines.items():
             assert machine.login in self.cache.logins, name
             assert self.cache.serving_authority in machine.authorities, name
+        for name, puller in self.pullers.items():
+            assert self.store.serving_authority in puller.authorities, name
 
     def converge(self, phases: tuple[str, ...]) -> bool:
-        """As a run does it: the cache first; some machines do not answer. False where the run is cut off."""
-        if "addons" in phases:
+        """As a run does it, in the order of an installation; some machines do not answer. False where it is cut off."""
+        for phase in ("components", "runtime", "addons", "registries"):
+            if phase in phases and not self.run(phase):
+                return False
+        return True
+
+    def run(self, phase: str) -> bool:
+        if phase in ("components", "addons"):
             if self.cut():
                 return False
-            self.cache = self.file
+            setattr(self, "store" if phase == "components" else "cache", self.file)
             self.check()
-        if "registries" in phases:
-            for name in MACHINES:
-                if self.cut():
-                    return False
-                if self.draw.draw(st.booleans(), label=f"{name} answers"):
-                    self.machines[name] = self.file
-                self.check()
+            return True
+        known = self.pullers if phase == "runtime" else self.machines
+        for name in MACHINES:
+            if self.cut():
+                return False
+            if self.draw.draw(st.booleans(), label=f"{name} answers"):
+                known[name] = self.file
+            self.check()
         return True
 
     def cut(self) -> bool:
         return self.draw.draw(st.integers(0, 9), label="cut off") == 0
 
-    def behind(self) -> bool:
-        return any(machine != self.file for machine in self.machines.values())
+    def behind(self, subject: Subject) -> bool:
+        if any(machine != self.file for machine in self.machines.values()):
+            return True
+        pulls = "runtime" in phases_of(subject)
+        return pulls and any(puller.authorities != self.file.authorities for puller in self.pullers.values())
 
     def stage(self, stage: RotationStage) -> bool:
         """Whether the rotation may go on."""
@@ -72,7 +88,7 @@ class World:
 
     def rotate(self, subject: Subject) -> None:
         for stage in STAGES[subject][position(self.file, subject) :]:
-            if stage.everyone and self.behind():
+            if stage.everyone and self.behind(subject):
                 return
             if not self.stage(stage):
                 return
@@ -84,7 +100,7 @@ def test_no_machine_is_ever_locked_out(data: st.DataObject, verbs: list[str]) ->
     world = World(data)
     for verb in verbs:
         if verb == "apply":
-            world.converge(("addons", "registries"))
+            world.converge(("components", "runtime", "addons", "registries"))
         else:
             world.rotate("ca" if verb == "ca" else "credentials")
         world.check()

@@ -23,7 +23,7 @@ from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
 from pai_install.plan.model import Plan
-from pai_install.registry.compile import cache_names
+from pai_install.registry.compile import served_names
 from pai_install.registry.identity import Identity, open_identity, save, with_content_kept, without_move
 from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
 from pai_install.report.console import progress
@@ -70,7 +70,7 @@ class _Run:
         self._site_dir = site_dir
         self._operation = operation
         # a mirror of the site's own that fails says nothing of the cache's new login or authority
-        self._test = RegistryTest(images=images, cached=True)
+        self._test = RegistryTest(images=images, cached=True, store=operation.subject == "ca")
         self._environment = environment
         self._how = how
         self._outcomes: list[Outcome] = []
@@ -92,8 +92,8 @@ class _Run:
             say("no rotation of the backend is unfinished")
             return ExitCode.OK
         plan = self._standing().plan
-        self._require_cache(plan)
-        if not unsettled(plan):
+        self._require_leader(plan)
+        if not unsettled(plan, self._operation.subject):
             say(f"no rotation of the {self._operation.subject} is unfinished")
             return ExitCode.OK
         return self._run(self._operation).exit_code or self._run(Verify()).exit_code
@@ -103,19 +103,20 @@ class _Run:
         if subject == "backend" and not self._move():
             return ExitCode.OK
         identity, plan = _identity(self._site_dir), self._standing().plan
-        if subject not in unfinished(begun) and unsettled(plan):
+        if subject not in unfinished(begun) and unsettled(plan, subject):
             finish = f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted"
             remedy = "run apply first, which leaves the content where it is; then the same command again"
             raise PaiError(
-                "the cache or some machines differ from the site", remedy=remedy if subject == "backend" else finish
+                "the component store, the cache or some machines differ from the site",
+                remedy=remedy if subject == "backend" else finish,
             )
         code: int = ExitCode.OK
         for number, stage in enumerate(STAGES[subject][position(identity, subject) :]):
             if number:  # the stage before has changed machines
                 plan = self._standing().plan
-            if stage.everyone and (waiting := behind(plan)):
+            if stage.everyone and (waiting := behind(plan, subject)):
                 return self._wait(waiting)
-            self._require_cache(plan)
+            self._require_leader(plan)
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
@@ -127,7 +128,7 @@ class _Run:
         if self._operation.subject == "backend" and old is not None:
             say(farewell(old, wanted_place(site), site.control_planes[0].hostname))
         elif code == ExitCode.OK:
-            say("machines and cache have the new alone")
+            say("machines and what serves them have the new alone")
         else:
             say("machines that did not answer get it by apply")
 
@@ -199,12 +200,12 @@ class _Run:
         ):
             return prepare(session)
 
-    def _require_cache(self, plan: Plan) -> None:
-        """No machine gets what a cache that does not answer has never heard of. Raises PaiError."""
+    def _require_leader(self, plan: Plan) -> None:
+        """No machine gets what cache and store, which do not answer, have never heard of. Raises PaiError."""
         leader = load_site(self._site_dir).site.control_planes[0].hostname
         if leader in plan.unreachable:
             raise PaiError(
-                f"{leader} has the cache and does not answer: {plan.unreachable[leader]}",
+                f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
                 remedy="nothing was changed; run the same command again when it answers",
                 exit_code=ExitCode.UNREACHABLE,
             )
@@ -242,7 +243,7 @@ def _tell(identity: Identity, subject: Subject) -> None:
 
 def _identity(site_dir: Path) -> Identity:
     site = load_site(site_dir).site
-    return open_identity(open_state(site_dir).registry, cache_names(site), datetime.now(UTC))
+    return open_identity(open_state(site_dir).registry, served_names(site), datetime.now(UTC))
 
 
 def _edit(site_dir: Path, change: Change) -> None:

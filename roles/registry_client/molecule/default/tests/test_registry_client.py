@@ -21,7 +21,7 @@ def test_docker_uses_both_mirrors_and_all_insecure_registries(host: Host) -> Non
     used = registries(host)
     assert used["Mirrors"] == MIRRORS
     insecure = {name for name, index in used["IndexConfigs"].items() if not index["Secure"]}
-    assert insecure == {"plain.example:5000", "registry.pai.internal:5080"}
+    assert insecure == {"plain.example:5000"}
 
 
 def test_nothing_was_restarted_and_nothing_will_be(host: Host) -> None:
