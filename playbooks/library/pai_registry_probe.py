@@ -42,7 +42,7 @@ EXAMPLES = r"""
     registries: [{name: quay.io, address: "https://quay.io"}]
 """
 RETURN = r"""
-unreachable: {description: Names of those that did not answer., type: list, elements: str, returned: always}
+silent: {description: Names of those that did not answer., type: list, elements: str, returned: always}
 """
 
 import concurrent.futures
@@ -91,8 +91,8 @@ def main() -> None:
     if account.get("account") and (reason := wrong_account(account, module.params["places"])):
         wrong.append(reason)
     if wrong:
-        module.fail_json(msg="; ".join(wrong), unreachable=silent)
-    module.exit_json(changed=False, unreachable=silent)
+        module.fail_json(msg="; ".join(wrong), silent=silent)
+    module.exit_json(changed=False, silent=silent)
 
 
 if __name__ == "__main__":

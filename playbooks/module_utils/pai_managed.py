@@ -84,7 +84,7 @@ def write_record(
     os.makedirs(ROLES_DIR, mode=0o700, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=ROLES_DIR)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-        record = {"schema_version": 1, "settings": settings, "managed": expected, "notes": notes or {}}
+        record = {"schema_version": 1, "settings": settings, "managed": expected, **({"notes": notes} if notes else {})}
         json.dump(record, handle, indent=1)
         handle.flush()
         os.fsync(handle.fileno())
