@@ -90,7 +90,8 @@ def test_azure_keeps_its_content_itself(tmp_path: Path) -> None:
 
 
 def test_a_login_is_rotated_only_where_there_is_one(cached: Site, tmp_path: Path) -> None:
-    RegistryRotate(subject="ca").require(cached)
+    for subject in ("ca", "endpoint", "backend"):
+        RegistryRotate(subject=subject).require(cached)
     with pytest.raises(PaiError, match="asks for no login"):
         RegistryRotate(subject="credentials").require(cached)
     other = site_of(tmp_path / "other", CONFIG)
