@@ -55,8 +55,10 @@ def test_every_task_again_changes_nothing(cluster: Cluster) -> None:
     report = cluster.apply()
     assert report["ok"], report["stderr"]
     assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)
-    # a control plane has 66, among them those of the roles system_images and pod_forwarding; a worker 56
-    assert all(counts["tasks"] <= 66 for counts in report["hosts"].values())
+    # among them those of system_images and pod_forwarding, and what asks the component store for its certificate
+    tasks = {host: counts["tasks"] for host, counts in report["hosts"].items()}
+    assert max(tasks.values()) <= 68, tasks
+    assert min(tasks.values()) <= 58, tasks
 
 
 DRIFT: dict[str, tuple[str, str, str]] = {

@@ -471,7 +471,9 @@ def test_content_moves_to_azure_while_it_serves(closed: Cluster, upstream: Upstr
     azure = f"docker_cache_azure_account_name: {blobs.account}\ndocker_cache_azure_container_name: cache\n"
     text = config.read_text().replace("storage_backend: filesystem", "storage_backend: azure") + azure
     config.write_text(f"{text}docker_cache_azure_account_key: {base64.b64encode(b'another').decode()}\n")
-    services.write_text(services.read_text().replace("registry:", f"registry:\n  azure-endpoint: {blobs.endpoint}", 1))
+    # Azure knows no last use, so no limit either
+    words = services.read_text().replace("  size-limit: 10Gi\n", "")
+    services.write_text(words.replace("registry:", f"registry:\n  azure-endpoint: {blobs.endpoint}", 1))
     refused = registry(closed, "rotate", "--backend", "--yes")
     assert refused.returncode == 6, refused.stdout + refused.stderr
     assert "config.yaml:" in refused.stdout + refused.stderr
