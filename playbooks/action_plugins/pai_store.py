@@ -129,6 +129,7 @@ class ActionModule(ActionBase):
         args = self._task.args
         arguments = {
             "url": args["url"],
+            "ca": args["ca"],
             "data": args["data"],
             "state": state,
             "blobs": blobs,

@@ -9,7 +9,7 @@ from typing import Any
 def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """What Docker's daemon.json must contain.
 
-    settings: data_root, log_max_size, log_max_file, live_restore, insecure_registries, nvidia_path, default_runtime.
+    settings: data_root, log_max_size, log_max_file, live_restore, nvidia_path, default_runtime.
     facts: `ansible_facts.pai` of the machine.
     A log driver that the admin chose stays, with its options: ours would be refused by it.
     """
@@ -17,12 +17,13 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
         "data-root": settings["data_root"],
         "exec-opts": [f"native.cgroupdriver={facts['cgroup_driver']}"],
         "live-restore": settings["live_restore"],
+        # an empty list takes the component store out, which earlier versions reached without TLS; Docker that is
+        # reloaded keeps what it had of a key that is missing
+        "insecure-registries": [],
     }
     if facts.get("docker", {}).get("log_driver", "json-file") == "json-file":
         patch["log-driver"] = "json-file"
         patch["log-opts"] = {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])}
-    if settings["insecure_registries"]:
-        patch["insecure-registries"] = list(settings["insecure_registries"])
     if facts["sys_resource"]:
         # containerd 2.1.5 and newer start containers with 1024 open files, too few for data loaders;
         # RDMA registers the memory of a job, and 8 MiB are not enough for it

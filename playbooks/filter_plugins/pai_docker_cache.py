@@ -25,7 +25,7 @@ def haproxy_word(text: str) -> str:
 
 
 def upstream_files(upstream: Mapping[str, Any], settings: Mapping[str, Any], folder: str) -> list[dict[str, Any]]:
-    """Items of pai_files for the registry of one upstream. settings: azure, ttl."""
+    """Items of pai_files for the registry of one upstream. settings: azure, keep_days."""
     name = upstream["name"]
     # JSON is YAML in which no value can become anything but itself
     text = MANAGED + json.dumps(_registry(upstream, settings), indent=2) + "\n"
@@ -44,8 +44,11 @@ def _registry(upstream: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[
         "version": 0.1,
         "log": {"level": "warn", "accesslog": {"disabled": True}},
         "storage": {
+            # No `cache` of what is there: what docker-cache-gc.py drops beside the running registry would seem to be
+            # there still. Without one each request asks the disk, and what is gone is fetched and written again,
+            # manifests and layers alike.
             **_storage(upstream["name"], settings["azure"]),
-            "delete": {"enabled": True},  # what has expired
+            "delete": {"enabled": True},  # what has expired in Azure
             # machines have to reach the cache alone, not where it keeps its content
             "redirect": {"disable": True},
         },
@@ -60,7 +63,9 @@ def _registry(upstream: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[
             # Asked for when it is needed: another login needs no restart. With one that stands here, or none, the
             # registry would ask the upstream when it starts, and not start without it to serve what it has.
             "exec": {"command": f"{CONFIGURATION}/login-{upstream['name']}", "lifetime": "1m"},
-            "ttl": settings["ttl"],
+            # Counted from the time of fetching, used or not, as Azure tells no time of use; 0: never. From a folder
+            # docker-cache-gc.py drops what is unused.
+            "ttl": f"{settings['keep_days'] * 24}h" if settings["azure"] else "0s",
             "cachewritetimeout": "12h",  # layers of many GB over a slow line
         },
     }
@@ -88,6 +93,12 @@ def _login(upstream: Mapping[str, Any]) -> str:
     return f"#!/bin/sh\n{MANAGED}cat <<'END'\n{login}\nEND\n"
 
 
+def content_note(azure: Mapping[str, str], folder: str) -> str:
+    """Where the content is, for the record: JSON of a folder or of an Azure container, without its key."""
+    named = {name: azure[name] for name in ("account", "container", "endpoint") if azure.get(name)}
+    return json.dumps(named or {"folder": folder}, sort_keys=True)
+
+
 def but_for(found: Sequence[Mapping[str, Any]], wanted: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Items of pai_files that take away what is not wanted. found: as ansible.builtin.find gives it."""
     paths = {entry["path"] for entry in wanted}
@@ -100,4 +111,9 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
-        return {"haproxy_word": haproxy_word, "upstream_files": upstream_files, "but_for": but_for}
+        return {
+            "haproxy_word": haproxy_word,
+            "upstream_files": upstream_files,
+            "content_note": content_note,
+            "but_for": but_for,
+        }

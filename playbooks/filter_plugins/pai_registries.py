@@ -12,6 +12,8 @@ import tomlkit
 HOSTS_FOLDER = "/etc/containerd/certs.d"
 AUTHORITIES = "/etc/pai-install/registry"
 BUNDLE = f"{AUTHORITIES}/ca.pem"
+STORE_AUTHORITIES = "/etc/pai-install/store/ca.pem"
+NAMED = {"bundle": BUNDLE, "store": STORE_AUTHORITIES}
 # containerd's own time limit is 30 s, for each layer of an image again
 DIAL_TIMEOUT = "5s"
 # The kubelet looks into its own folder first, and keeps what it read for up to five minutes; Docker's client reads its
@@ -33,10 +35,15 @@ def registry_files(upstreams: Sequence[Mapping[str, Any]], bundle: str) -> list[
     return [*authorities, *map(hosts_file, upstreams)]
 
 
-def registry_hosts(hosts: Mapping[str, Sequence[str]]) -> list[dict[str, Any]]:
-    """The files of registries that need nothing but addresses: registry -> URLs to ask in its place, in order."""
-    asked = {name: [{"endpoint": url} for url in urls] for name, urls in hosts.items()}
-    return [hosts_file({"name": name, "endpoints": endpoints}) for name, endpoints in asked.items()]
+def store_files(host: str, address: str, authorities: str, *, docker: bool) -> list[dict[str, Any]]:
+    """The files by which programs of a machine know the component store: containerd, pai_artifacts, and Docker.
+
+    host: in the names of its images. address: HOST:PORT. authorities: PEM.
+    """
+    known = {"content": authorities, "mode": "0644", "live": True}
+    dockers = [{"path": f"/etc/docker/certs.d/{address}/ca.crt", **known}] if docker else []
+    hosts = hosts_file({"name": host, "endpoints": [{"endpoint": f"https://{address}", "ca": "store"}]})
+    return [{"path": STORE_AUTHORITIES, **known}, *dockers, hosts]
 
 
 def _authorities(upstream: Mapping[str, Any]) -> Iterator[str]:
@@ -45,9 +52,9 @@ def _authorities(upstream: Mapping[str, Any]) -> Iterator[str]:
 
 
 def authority_path(text: str) -> str:
-    """Where an authority is on a machine; text: "bundle" or PEM."""
-    if text == "bundle":
-        return BUNDLE
+    """Where an authority is on a machine; text: "bundle", "store" or PEM."""
+    if text in NAMED:
+        return NAMED[text]
     return f"{AUTHORITIES}/ca-{hashlib.sha256(text.encode()).hexdigest()[:16]}.pem"
 
 
@@ -75,7 +82,7 @@ def hosts_toml(upstream: Mapping[str, Any]) -> str:
     document: dict[str, Any] = {}
     if upstream.get("server") and (upstream.get("fallback", True) or not endpoints):
         own = {"ca": [authority_path(upstream["ca"])]} if upstream.get("ca") else {}
-        document = {"server": upstream["server"], **own}
+        document = {"server": upstream["server"], **own, **({"skip_verify": True} if upstream.get("insecure") else {})}
     elif endpoints and not upstream.get("fallback", True):
         last = endpoints.pop()
         document = {"server": last["endpoint"], **_host(last)}
@@ -120,6 +127,6 @@ class FilterModule:
         return {
             "registry_cached": registry_cached,
             "registry_files": registry_files,
-            "registry_hosts": registry_hosts,
             "registry_logins": registry_logins,
+            "store_files": store_files,
         }

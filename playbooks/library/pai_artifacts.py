@@ -23,6 +23,10 @@ options:
       kind: {description: What the download is., type: str, choices: [binary, tar.gz], required: true}
       dest: {description: The file (binary) or the folder (archive) to install to., type: path, required: true}
       strip: {description: Leading path parts to drop from archive members., type: int, default: 0}
+  ca:
+    description: Authorities of the component store; where there is no such file, the system's are trusted.
+    type: path
+    default: /etc/pai-install/store/ca.pem
   timeout: {description: Seconds without a byte until a download counts as failed., type: int, default: 60}
 author: [pai-install]
 """
@@ -31,7 +35,7 @@ EXAMPLES = r"""
   pai_artifacts:
     artifacts:
       - name: runc
-        url: "http://192.0.2.1:5080/v2/files/runc/blobs/sha256:..."
+        url: "https://192.0.2.1:5080/v2/files/runc/blobs/sha256:..."
         sha256: "..."
         kind: binary
         dest: /usr/local/sbin/runc
@@ -45,6 +49,7 @@ import hashlib
 import json
 import os
 import shutil
+import ssl
 import stat
 import tarfile
 import tempfile
@@ -136,7 +141,10 @@ class Downloads:
     def copy(self, url: str, path: str) -> None:
         """Streams a URL into a file."""
         # Proxies of the environment are for the outside; the component store is a machine of the cluster.
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if url.startswith("https:"):
+            handlers.append(urllib.request.HTTPSHandler(context=trust(self.module.params["ca"])))
+        opener = urllib.request.build_opener(*handlers)
         with opener.open(url, timeout=self.module.params["timeout"]) as answer, open(path, "wb") as handle:
             began, done = time.monotonic(), 0
             while block := answer.read1(1 << 20):
@@ -146,6 +154,11 @@ class Downloads:
                 if time.monotonic() - began > HEAD_START_S + done / SLOWEST:
                     raise OSError(f"slower than {SLOWEST} bytes a second")
                 handle.write(block)
+
+
+def trust(path: str) -> ssl.SSLContext:
+    """TLS that trusts the authorities in this file alone; the system's where roles are used without a store."""
+    return ssl.create_default_context(cafile=path if os.path.exists(path) else None)
 
 
 def install(artifact: dict[str, Any], download: str) -> list[str]:
@@ -207,6 +220,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "artifacts": {"type": "list", "elements": "dict", "required": True, "options": artifact},
+            "ca": {"type": "path", "default": "/etc/pai-install/store/ca.pem"},
             "timeout": {"type": "int", "default": 60},
         },
         supports_check_mode=True,

@@ -12,12 +12,6 @@ description:
   - When they do not become the same, the task fails with the evidence; the files named in I(rollback) are restored.
   - A Docker that does not run is left alone; so is a key that the file does not have.
 options:
-  exact:
-    description:
-      - Whether mirrors and insecure registries that the file does not name are a difference, too.
-      - Without it, only what is missing counts.
-    type: bool
-    default: true
   rollback: {description: "File -> its old copy; an empty copy means the file was not there.", type: dict, default: {}}
   timeout: {description: Seconds until the settings must be in use., type: int, default: 30}
 author: [pai-install]
@@ -34,7 +28,7 @@ different: {description: What differed before., type: list, elements: str, retur
 import ipaddress
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
@@ -67,12 +61,7 @@ def mirror(word: str) -> str:
     return word.rstrip("/") + "/"
 
 
-def unlike(wanted: Sequence[str], used: Sequence[str], *, exact: bool) -> bool:
-    """Whether dockerd lacks a word, or, if exact, has others or another order."""
-    return list(wanted) != list(used) if exact else not set(wanted) <= set(used)
-
-
-def differences(file: Mapping[str, Any], info: Mapping[str, Any], *, exact: bool) -> list[str]:
+def differences(file: Mapping[str, Any], info: Mapping[str, Any]) -> list[str]:
     """A sentence per setting that is another one in the daemon; file: daemon.json, info: `docker info`."""
     registries = info.get("RegistryConfig") or {}
     indexes = registries.get("IndexConfigs") or {}
@@ -81,13 +70,13 @@ def differences(file: Mapping[str, Any], info: Mapping[str, Any], *, exact: bool
         found.append(f"{LIVE_RESTORE} is off")
     if MIRRORS in file:
         wanted, used = list(dict.fromkeys(map(mirror, file[MIRRORS]))), registries.get("Mirrors") or []
-        if unlike(wanted, used, exact=exact):
+        if wanted != used:
             found.append(f"{MIRRORS} are {', '.join(used) or 'none'} instead of {', '.join(wanted) or 'none'}")
     if INSECURE in file:
         hosts = [name for name, index in indexes.items() if not index.get("Secure")]
         seen = {*hosts, *(registries.get("InsecureRegistryCIDRs") or [])} - LOOPBACK
         named = set(map(registry, file[INSECURE])) - LOOPBACK
-        if unlike(sorted(named), sorted(seen), exact=exact):
+        if named != seen:
             found.append(
                 f"{INSECURE} are {', '.join(sorted(seen)) or 'none'} instead of {', '.join(sorted(named)) or 'none'}"
             )
@@ -109,7 +98,7 @@ class Docker:
             info = None
         if not isinstance(info, dict):
             return [f"docker info does not answer: status {status}"]
-        return differences(daemon_settings(), info, exact=self.module.params["exact"])
+        return differences(daemon_settings(), info)
 
     def reload(self) -> None:
         """Reloads it and waits; fails the task when something still differs once the time is up."""
@@ -138,7 +127,6 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
-            "exact": {"type": "bool", "default": True},
             "rollback": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 30},
         },

@@ -74,7 +74,7 @@ def virtualization(module: AnsibleModule) -> dict[str, Any]:
 
 
 def roles() -> dict[str, dict[str, Any]]:
-    """role -> the settings it ran with, what has drifted since, and the services that would restart.
+    """role -> the settings it ran with, its notes, what has drifted since, and the services that would restart.
 
     readers: units that restart when the role changes one of their files; restarts: those whose files have drifted.
     """
@@ -88,6 +88,7 @@ def roles() -> dict[str, dict[str, Any]]:
             found[name] = {
                 "settings": record["settings"],
                 "drift": [problem for _item, problem in problems],
+                "notes": record.get("notes", {}),
                 "readers": readers(record["managed"]),
                 "restarts": restarts(record["managed"], [item for item, _problem in problems]),
             }

@@ -19,6 +19,7 @@ options:
     type: dict
     default: {}
   managed: {description: Expectations., type: list, elements: raw, required: true}
+  notes: {description: "What a later run wants to know of this one: word -> text, no secrets.", type: dict, default: {}}
   packages: {description: Debian packages that stay installed., type: list, elements: str, default: []}
 author: [pai-install]
 """
@@ -64,6 +65,7 @@ def main() -> None:
             "role": {"type": "str", "default": ""},
             "settings": {"type": "dict", "default": {}},
             "managed": {"type": "list", "elements": "raw", "required": True},
+            "notes": {"type": "dict", "default": {}},
             "packages": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
@@ -76,7 +78,7 @@ def main() -> None:
     expected += [{"kind": "package", "name": name} for name in module.params["packages"]]
     given_back = give_back(expected, check=module.check_mode)
     if not module.check_mode:
-        write_record(module.params["role"], module.params["settings"], expected)
+        write_record(module.params["role"], module.params["settings"], expected, module.params["notes"])
     module.exit_json(changed=bool(given_back), path=path, given_back=given_back)
 
 

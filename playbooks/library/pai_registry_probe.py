@@ -10,6 +10,7 @@ description:
   - Changes nothing, also in check mode.
   - Fails for an account that is refused, a certificate that the CA did not sign, and what is no registry.
   - A registry that does not answer fails only where I(must_answer) says so; a cache starts without its upstream.
+  - Fails, too, where Azure does not answer, refuses the account's key or has no such container.
 options:
   registries:
     description: What to ask.
@@ -23,6 +24,15 @@ options:
       password: {description: Password of that account., type: str, default: ""}
       ca: {description: PEM of whom to trust beside the system., type: str, default: ""}
       must_answer: {description: Whether it is an error that it does not answer., type: bool, default: false}
+  azure:
+    description: Azure storage of the cache's content.
+    type: dict
+    suboptions:
+      account: {description: Storage account; empty for none., type: str, default: ""}
+      access_key: {description: Its key., type: str, default: ""}
+      container: {description: Container., type: str, default: ""}
+      endpoint: {description: "URL of the blob service; empty for Azure's own.", type: str, default: ""}
+  places: {description: "Setting of the site -> FILE:LINE:COLUMN, for messages.", type: dict, default: {}}
   proxy: {description: "Proxy towards them: http, https, no_proxy.", type: dict, default: {}}
 author: [pai-install]
 """
@@ -32,14 +42,14 @@ EXAMPLES = r"""
     registries: [{name: quay.io, address: "https://quay.io"}]
 """
 RETURN = r"""
-unreachable: {description: Names of those that did not answer., type: list, elements: str, returned: always}
+silent: {description: Names of those that did not answer., type: list, elements: str, returned: always}
 """
 
 import concurrent.futures
-import os
 from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_blob import AZURE_OPTIONS, use_proxy, wrong_account
 from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachableError, probe
 
 
@@ -63,11 +73,11 @@ def main() -> None:
         "must_answer": {"type": "bool", "default": False},
     }
     registries = {"type": "list", "elements": "dict", "required": True, "options": entry}
-    proxy = {"type": "dict", "default": {}}
-    module = AnsibleModule(argument_spec={"registries": registries, "proxy": proxy}, supports_check_mode=True)
-    # what the interpreter's own library reads; this process asks no one else
-    names = {"http": "http_proxy", "https": "https_proxy", "no_proxy": "no_proxy"}
-    os.environ.update({names[word]: str(value) for word, value in module.params["proxy"].items() if word in names})
+    plain = {"type": "dict", "default": {}}
+    azure = {"type": "dict", "options": AZURE_OPTIONS}
+    given = {"registries": registries, "proxy": plain, "places": plain, "azure": azure}
+    module = AnsibleModule(argument_spec=given, supports_check_mode=True)
+    use_proxy(module.params["proxy"])  # this process asks no one else
     entries = module.params["registries"]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         found = list(zip(entries, pool.map(verdict, entries)))
@@ -77,9 +87,12 @@ def main() -> None:
         for entry, error in found
         if error and (entry["must_answer"] or not isinstance(error, RegistryUnreachableError))
     ]
+    account = module.params["azure"] or {}
+    if account.get("account") and (reason := wrong_account(account, module.params["places"])):
+        wrong.append(reason)
     if wrong:
-        module.fail_json(msg="; ".join(wrong), unreachable=silent)
-    module.exit_json(changed=False, unreachable=silent)
+        module.fail_json(msg="; ".join(wrong), silent=silent)
+    module.exit_json(changed=False, silent=silent)
 
 
 if __name__ == "__main__":

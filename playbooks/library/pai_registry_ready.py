@@ -1,23 +1,24 @@
 #!/usr/bin/python
-"""Ansible module: does the cluster's cache know what this machine is about to use? Asked before a file changes."""
+"""Ansible module: do cache or store know what this machine is about to use? Asked before a file changes."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_registry_ready
-short_description: Ask the cache with the authority and the login that the machine is about to get
+short_description: Ask cache or component store with the address, authority and login that the machine is about to get
 description:
-  - Fails where the cache refuses the login or shows a certificate of another authority; the machine keeps what works.
-  - Fails, too, where the cache does not answer, but on a machine that has never used it.
-  - A machine that has this authority and this login already is not held up.
+  - Fails where it refuses the login or shows a certificate of another authority; the machine keeps what works.
+  - Fails, too, where it does not answer, but on a machine that has never used it.
+  - A machine that has this authority, this address and this login already is not held up.
   - Changes nothing; does nothing in check mode.
 options:
-  url: {description: Address of the cache., type: str, required: true}
+  what: {description: What is asked; in messages., type: str, default: the cache}
+  url: {description: Its address., type: str, required: true}
   ca: {description: Authorities to trust (PEM)., type: str, required: true}
   auth_token: {description: "Base64 of NAME:PASSWORD, or empty.", type: str, default: ""}
-  known: {description: File that is there on machines that use the cache., type: path, required: true}
+  known: {description: File that is there on machines that use it., type: path, required: true}
   upstream: {description: Registry whose hosts.toml shows the login that is used now., type: str, required: true}
-  timeout: {description: Seconds for the cache to take over what it was given., type: int, default: 45}
+  timeout: {description: Seconds for it to take over what it was given., type: int, default: 45}
 author: [pai-install]
 """
 EXAMPLES = r"""
@@ -29,7 +30,7 @@ EXAMPLES = r"""
     upstream: docker.io
 """
 RETURN = r"""
-answered: {description: Whether the cache answered., type: bool, returned: always}
+answered: {description: Whether it answered., type: bool, returned: always}
 """
 
 import os
@@ -63,11 +64,12 @@ def wait(ask: Callable[[], None], timeout: float) -> Optional[RegistryError]:
             return None
 
 
-def has(known: str, ca: str, upstream: str, authorization: str) -> bool:
-    """Whether the machine uses this authority and this login already."""
+def has(known: str, ca: str, upstream: str, url: str, authorization: str) -> bool:
+    """Whether the machine uses this authority, this address and this login already."""
     try:
         with open(known, encoding="utf-8") as handle:
-            return handle.read() == ca and endpoint(upstream).authorization == authorization
+            place = endpoint(upstream)
+            return handle.read() == ca and (place.url, place.authorization) == (url, authorization)
     except (OSError, ValueError, RegistryError):
         return False
 
@@ -76,6 +78,7 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
+            "what": {"type": "str", "default": "the cache"},
             "url": {"type": "str", "required": True},
             "ca": {"type": "str", "required": True},
             "auth_token": {"type": "str", "default": "", "no_log": True},
@@ -87,22 +90,23 @@ def main() -> None:
     )
     given = module.params
     authorization = f"Basic {given['auth_token']}" if given["auth_token"] else ""
-    if module.check_mode or has(given["known"], given["ca"], given["upstream"], authorization):
+    if module.check_mode or has(given["known"], given["ca"], given["upstream"], given["url"], authorization):
         module.exit_json(changed=False, answered=False)
     try:
         context = only_these(given["ca"])
     except (ssl.SSLError, ValueError) as error:
-        module.fail_json(msg=f"the authorities of the cache cannot be used: {error}")
+        module.fail_json(msg=f"the authorities of {given['what']} cannot be used: {error}")
     client = Client(Endpoint(given["url"], (), authorization), "", context)
     used = os.path.exists(given["known"])
-    # a machine that has never used the cache loses nothing by a cache that is not up yet
+    # a machine that has never used it loses nothing by one that is not up yet
     wrong = wait(client.ping, given["timeout"] if used else 5)
     if isinstance(wrong, RegistryUnreachableError) and not used:
         module.exit_json(changed=False, answered=False)
     if wrong is not None:
+        name, kept = given["what"], "The machine keeps what it has"
         module.fail_json(
-            msg=f"the cache is not ready for what this machine is about to use: {wrong}. The machine keeps what it has",
-            remedy="apply, without --phase and --limit, brings the cache up to date before the machines",
+            msg=f"{name} is not ready for what this machine is about to use: {wrong}. {kept}",
+            remedy=f"apply, without --phase and --limit, brings {name} up to date before the machines",
         )
     module.exit_json(changed=False, answered=True)
 

@@ -18,19 +18,28 @@ EXAMPLES = r"""
   pai_registry_status: {upstreams: [docker.io], folder: /var/lib/registry}
 """
 RETURN = r"""
-findings: {description: One verdict per upstream., type: list, elements: dict, returned: always}
+findings: {description: A verdict per upstream and one on the folder., type: list, elements: dict, returned: always}
 """
 
 import os
 import re
-import shutil
+import time
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_docker_cache_gc import REMEDY as REMEDY_OF_CONTENT
+from ansible.module_utils.pai_docker_cache_gc import (
+    REMEDY_OF_ROOM,
+    CollectError,
+    collect,
+    last_reports,
+    last_words,
+    room,
+)
+from ansible.module_utils.pai_docker_cache_gc import size as human
 from ansible.module_utils.pai_finding import own_finding
 from ansible.module_utils.pai_registry import Client, RegistryError, endpoint
 
 COUNTER = re.compile(r'^registry_proxy_(\w+?)_total\{type="\w+"\} (\S+)$', re.MULTILINE)
-NEARLY_FULL = 0.9
 REMEDY = "kubectl --namespace pai-docker-cache describe pods"
 
 
@@ -73,14 +82,22 @@ def used(upstream: str, folder: str) -> dict[str, str]:
         message = f"{upstream}: the cache cannot be asked"
         return own_finding("registry-cache", "FAIL", message, value=str(error), remedy=REMEDY)
     kept = os.path.join(folder, upstream)
-    room = f", {size(kept) / 1e6:.0f} MB kept" if folder else ""
-    if folder and os.path.isdir(folder):
-        disk = shutil.disk_usage(folder)
-        if disk.used / disk.total > NEARLY_FULL:
-            free = f"{disk.free / 1e9:.1f} GB free in {folder}"
-            message, remedy = f"{upstream}: the cache's disk is nearly full", "give it more room, or lower keep-days"
-            return own_finding("registry-cache", "WARN", message, value=f"{free}; {words(seen)}", remedy=remedy)
-    return own_finding("registry-cache", "PASS", f"{upstream}: the cache answers", value=words(seen) + room)
+    here = f", {size(kept) / 1e6:.0f} MB kept" if folder else ""
+    return own_finding("registry-cache", "PASS", f"{upstream}: the cache answers", value=words(seen) + here)
+
+
+def content() -> dict[str, str]:
+    """The verdict on all that the folder keeps."""
+    try:
+        report = collect(check=True)
+    except CollectError as error:
+        message = "the cache does not drop what is unused"
+        return own_finding("registry-content", "FAIL", message, value=str(error), remedy=REMEDY_OF_CONTENT)
+    told = f"{room(report)}; {last_words(last_reports(), time.time())}"
+    if report["short"]:
+        message = f"the cache: {human(report['short'])} more is kept, or its disk fuller, than should be"
+        return own_finding("registry-content", "WARN", message, value=told, remedy=REMEDY_OF_ROOM)
+    return own_finding("registry-content", "PASS", "the cache keeps within its limit", value=told)
 
 
 def main() -> None:
@@ -93,7 +110,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params
-    findings = [] if module.check_mode else [used(name, given["folder"]) for name in given["upstreams"]]
+    if module.check_mode:
+        module.exit_json(changed=False, findings=[])
+    findings = [used(name, given["folder"]) for name in given["upstreams"]]
+    findings += [content()] if given["folder"] else []
     module.exit_json(changed=False, findings=findings)
 
 

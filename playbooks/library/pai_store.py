@@ -12,6 +12,7 @@ description:
     that moment and listens where only root can reach it.
 options:
   url: {description: The registry., type: str, required: true}
+  ca: {description: PEM of the authorities that its certificate is checked with., type: str, required: true}
   files: {description: "Files on the dev box: name, path, sha256.", type: list, elements: dict}
   images:
     description: "OCI layouts on the dev box: repository, tag, layout, manifest_digest."
@@ -26,7 +27,12 @@ author: [pai-install]
 """
 EXAMPLES = r"""
 - name: Seed the registry
-  pai_store: {url: "http://127.0.0.1:5080", data: /var/lib/pai-install/store, files: [], images: []}
+  pai_store:
+    url: "https://127.0.0.1:5080"
+    ca: "{{ component_store_ca }}"
+    data: /var/lib/pai-install/store
+    files: []
+    images: []
 """
 RETURN = r"""
 managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
@@ -42,6 +48,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -52,6 +59,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import file_sha256
+from ansible.module_utils.pai_registry import only_these
 
 MANIFEST_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"
 
@@ -72,6 +80,11 @@ class SocketConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+def connection(url: str, ca: str) -> http.client.HTTPConnection:
+    """To the store; its certificate must be of one of these authorities (PEM). Raises ssl.SSLError for what is none."""
+    return http.client.HTTPSConnection(urllib.parse.urlsplit(url).netloc, timeout=120, context=only_these(ca))
 
 
 class Registry:
@@ -213,6 +226,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "url": {"type": "str", "required": True},
+            "ca": {"type": "str", "required": True},
             "files": {"type": "list", "elements": "dict"},
             "images": {"type": "list", "elements": "dict"},
             "data": {"type": "path", "required": True},
@@ -231,15 +245,16 @@ def main() -> None:
             with writer(module.params["program"], data) as registry:
                 push(registry, blobs, manifests)
             module.exit_json(changed=True)
-        registry = Registry(http.client.HTTPConnection(urllib.parse.urlsplit(module.params["url"]).netloc, timeout=120))
+        registry = Registry(connection(module.params["url"], module.params["ca"]))
         module.exit_json(
             changed=False,
             missing_blobs=[index for index, blob in enumerate(blobs) if lost(registry, data, blob)],
             missing_manifests=[index for index, entry in enumerate(manifests) if not registry.has_manifest(entry)],
         )
-    except ConnectionRefusedError:
+    except (ConnectionRefusedError, ssl.SSLError) as error:
         if not module.check_mode:
-            module.fail_json(msg=f"the component store at {module.params['url']} does not answer")
+            module.fail_json(msg=f"the component store at {module.params['url']} does not answer: {error}")
+        # it does not run yet, or as an earlier version set it up
         everything = {"missing_blobs": list(range(len(blobs))), "missing_manifests": list(range(len(manifests)))}
         module.exit_json(changed=False, **everything)
     except (OSError, http.client.HTTPException) as error:

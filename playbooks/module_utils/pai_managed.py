@@ -32,7 +32,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Optional
 
 from ansible.module_utils.pai_images import image_problems
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
@@ -73,7 +73,9 @@ def read_block(text: str, marker: str) -> str | None:
     return found.group(1) if found else None
 
 
-def write_record(name: str, settings: dict[str, Any], expected: list[dict[str, Any]]) -> str:
+def write_record(
+    name: str, settings: dict[str, Any], expected: list[dict[str, Any]], notes: Optional[dict[str, str]] = None
+) -> str:
     """Keeps a record on the machine, whole or not at all; gives its path.
 
     For root alone: digests of settings would let a weak password be guessed.
@@ -82,7 +84,8 @@ def write_record(name: str, settings: dict[str, Any], expected: list[dict[str, A
     os.makedirs(ROLES_DIR, mode=0o700, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=ROLES_DIR)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-        json.dump({"schema_version": 1, "settings": settings, "managed": expected}, handle, indent=1)
+        record = {"schema_version": 1, "settings": settings, "managed": expected, **({"notes": notes} if notes else {})}
+        json.dump(record, handle, indent=1)
         handle.flush()
         os.fsync(handle.fileno())
     os.chmod(temporary, 0o600)

@@ -21,6 +21,8 @@ INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.di
 MANIFESTS = ("application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json")
 ANSWER_S = 60
 CHUNK = 1 << 20
+# OpenSSL's words, by its version, for an answer that is plain text
+NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 LARGEST_DOCUMENT = 4 << 20
 
 
@@ -161,7 +163,7 @@ class Client:
             kind = LoginWantedError if error.code == 401 and bearer and not self.place.authorization else RegistryError
             raise kind(_refusal(error, path)) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise _silence(self.place.url, error) from error
+            raise silence(self.place.url, error) from error
         return answer  # type: ignore[no-any-return]  # urllib types it as Any
 
     def ping(self) -> None:
@@ -260,7 +262,7 @@ def _asked(opener: urllib.request.OpenerDirector, address: str, authorization: s
     except urllib.error.HTTPError as error:
         return error.code, _lower(error.headers)
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise _silence(address, error) from error
+        raise silence(address, error) from error
 
 
 def _lower(headers: Message) -> dict[str, str]:
@@ -288,8 +290,10 @@ def _refusal(error: urllib.error.HTTPError, path: str) -> str:
     return f"{words.get(error.code, 'refuses')} (HTTP {error.code}{': ' + said if said else ''})"
 
 
-def _silence(url: str, error: BaseException) -> RegistryError:
+def silence(url: str, error: BaseException) -> RegistryError:
     reason = getattr(error, "reason", error)
     if isinstance(reason, ssl.SSLCertVerificationError):
         return RegistryError(f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}")
+    if isinstance(reason, ssl.SSLError) and reason.reason in NO_TLS:
+        return RegistryError(f"{url} answers without TLS")
     return RegistryUnreachableError(f"{url} does not answer: {reason}")

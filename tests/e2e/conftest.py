@@ -218,7 +218,7 @@ def apply_losing(site: Path, machine: str) -> subprocess.CompletedProcess[str]:
         ) as process,
     ):
         try:
-            _wait_for_phase(process, site, earlier, "runtime", machine)
+            wait_for_phase(process, site, earlier, "runtime", machine)
             fault(site, machine, "power-off")
             process.wait(timeout=1800)
         finally:
@@ -226,7 +226,7 @@ def apply_losing(site: Path, machine: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, process.returncode, out.read_text(), errors.read_text())
 
 
-def _wait_for_phase(process: subprocess.Popen[bytes], site: Path, earlier: set[Path], phase: str, machine: str) -> None:
+def wait_for_phase(process: subprocess.Popen[bytes], site: Path, earlier: set[Path], phase: str, machine: str) -> None:
     """Returns once a task of the phase has ended on the machine, by what the run itself writes down."""
     deadline = time.monotonic() + 4500  # the components may have to be built first
     while time.monotonic() < deadline:

@@ -99,7 +99,7 @@ def test_a_machine_whose_host_key_nobody_recorded(lab: Lab) -> None:
         report = lab.preflight("--limit", WORKER)
     finally:
         known.write_text(words)
-    assert list(failures(report)) == [(WORKER, "host-key")]
+    assert list(failures(report)) == [(WORKER, "host-key")], failures(report)
 
 
 def test_everything_bad_is_found_at_once_and_nothing_is_touched(lab: Lab) -> None:

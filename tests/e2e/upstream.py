@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import subprocess
@@ -9,19 +10,24 @@ import time
 import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import yaml
 
 
 @dataclass
 class Upstream:
-    """A registry that listens on one address of the dev box. program: of CNCF distribution. folder: of its own."""
+    """A registry that listens on one address of the dev box. program: of CNCF distribution. folder: of its own.
+
+    login: NAME:PASSWORD that it asks for, and htpasswd, a line of that account with bcrypt; both empty for none.
+    """
 
     program: Path
     folder: Path
     address: str
     port: int
+    login: str = ""
+    htpasswd: str = ""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -31,15 +37,7 @@ class Upstream:
 
     def start(self) -> None:
         """Returns once it answers."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        settings = {
-            "version": 0.1,
-            "log": {"accesslog": {"disabled": True}, "level": "error"},
-            "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}},
-            "http": {"addr": f"{self.address}:{self.port}"},
-        }
-        config = self.folder / "config.yml"
-        config.write_text(yaml.safe_dump(settings))
+        config = self._configure()
         with (self.folder / "log").open("ab") as log:
             words = [str(self.program), "serve", str(config)]
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -55,25 +53,50 @@ class Upstream:
             self.process.wait()
             self.process = None
 
+    def _configure(self) -> Path:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings: dict[str, Any] = {
+            "version": 0.1,
+            "log": {"accesslog": {"disabled": True}, "level": "error"},
+            "storage": {"filesystem": {"rootdirectory": str(self.folder / "data")}},
+            "http": {"addr": f"{self.address}:{self.port}"},
+        }
+        if self.htpasswd:
+            users = self.folder / "htpasswd"
+            users.write_text(f"{self.htpasswd}\n")
+            settings["auth"] = {"htpasswd": {"realm": "upstream", "path": str(users)}}
+        config = self.folder / "config.yml"
+        config.write_text(yaml.safe_dump(settings))
+        return config
+
     def push(self, layout: Path, repository: str, tag: str) -> None:
         """Puts the one image of an OCI layout into it."""
         (entry,) = json.loads((layout / "index.json").read_text())["manifests"]
-        raw = _blob(layout, entry["digest"])
+        raw = _blob(layout, entry["digest"]).read_bytes()
         manifest: dict[str, Any] = json.loads(raw)
         for part in (manifest["config"], *manifest["layers"]):
             self._upload(repository, part["digest"], _blob(layout, part["digest"]))
-        kind = {"Content-Type": entry["mediaType"]}
-        self._expect(201, "PUT", f"/v2/{repository}/manifests/{tag}", raw, kind)
+        self.put_manifest(repository, tag, raw, entry["mediaType"])
 
-    def _upload(self, repository: str, digest: str, data: bytes) -> None:
+    def put_manifest(self, repository: str, tag: str, raw: bytes, media_type: str) -> None:
+        """Puts a manifest under a tag; the blobs and manifests that it names must be there."""
+        self._expect(201, "PUT", f"/v2/{repository}/manifests/{tag}", raw, {"Content-Type": media_type})
+
+    def _upload(self, repository: str, digest: str, blob: Path) -> None:
         headers = self._expect(202, "POST", f"/v2/{repository}/blobs/uploads/", b"", {})
         place = urllib.parse.urlsplit(headers["location"])
         target = f"{place.path}?{place.query}&digest={urllib.parse.quote(digest)}"
-        self._expect(201, "PUT", target, data, {"Content-Type": "application/octet-stream"})
+        size = {"Content-Type": "application/octet-stream", "Content-Length": str(blob.stat().st_size)}
+        with blob.open("rb") as data:
+            self._expect(201, "PUT", target, data, size)
 
-    def _expect(self, status: int, verb: str, target: str, body: bytes, headers: dict[str, str]) -> dict[str, str]:
+    def _expect(
+        self, status: int, verb: str, target: str, body: bytes | BinaryIO, headers: dict[str, str]
+    ) -> dict[str, str]:
         connection = http.client.HTTPConnection(self.address, self.port, timeout=60)
-        connection.request(verb, target, body, headers)
+        token = base64.b64encode(self.login.encode()).decode()
+        shown = {"Authorization": f"Basic {token}"} if self.login else {}
+        connection.request(verb, target, body, {**headers, **shown})
         answer = connection.getresponse()
         said = answer.read()
         assert answer.status == status, said
@@ -87,5 +110,5 @@ class Upstream:
         return True
 
 
-def _blob(layout: Path, digest: str) -> bytes:
-    return (layout / "blobs" / digest.replace(":", "/")).read_bytes()
+def _blob(layout: Path, digest: str) -> Path:
+    return layout / "blobs" / digest.replace(":", "/")

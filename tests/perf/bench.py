@@ -24,6 +24,7 @@ from tests.perf.code_size import code_size
 from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
 from tests.perf.own_lab import add_machine, own_lab
 from tests.perf.process import ROOT, cost_of, pai_install, python, this_machine
+from tests.perf.registry_bench import registry_measures
 
 HELP_RUNS = 5
 SITE_VARIABLE = "PAI_BENCH_SITE"
@@ -110,7 +111,7 @@ def bench(site: Path | None) -> dict[str, object]:
     def attempt(name: str, part: Callable[[], None]) -> None:
         try:
             part()
-        except (OSError, ValueError, CalledProcessError) as error:
+        except (OSError, ValueError, CalledProcessError, AssertionError) as error:  # the lab's commands assert
             skipped[name] = f"{type(error).__name__}: {error}"
 
     attempt("help", lambda: measures.extend(help_time()))
@@ -125,6 +126,7 @@ def bench(site: Path | None) -> dict[str, object]:
             skipped.update(untold)
             if site is None:
                 measures.extend(join(directory))
+                attempt("registries", lambda: measures.extend(registry_measures(directory)))
 
     attempt("cluster", lab)
     return document(machine, measures, health=numbers, skipped=skipped)

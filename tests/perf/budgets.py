@@ -59,6 +59,11 @@ BUDGETS: Mapping[str, Budget] = {
     "lab_install_tasks_per_control_plane": Budget("tasks"),
     "lab_install_changed_per_control_plane": Budget("tasks"),
     "lab_install_skipped_per_control_plane": Budget("tasks"),
+    "registry_pull_upstream_wall": Budget("s"),
+    "registry_pull_cold_cache_wall": Budget("s"),
+    "registry_pull_cache_wall": Budget("s"),
+    "registry_cache_throughput": Budget("MiB/s"),
+    "registry_disk_throughput": Budget("MiB/s"),
 }
 
 

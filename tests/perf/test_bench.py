@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.perf.budgets import Measure
 from tests.perf.code_size import STANDALONE, code_size
 from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
 from tests.perf.process import Cost, cost_of, this_machine
+from tests.perf.registry_bench import large_image
 
 
 def counts(tasks: int, changed: int = 0) -> dict[str, int]:
@@ -217,6 +219,19 @@ def test_a_part_that_fails_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> No
     measures = found["measures"]
     assert isinstance(measures, list)
     assert {"plan_1000_wall", "module_lines_median"} <= {entry["name"] for entry in measures}
+
+
+def test_large_image_is_one_that_a_registry_takes(tmp_path: Path) -> None:
+    layout = large_image(tmp_path, mib=1)
+    blobs = {path.name: path.read_bytes() for path in (layout / "blobs" / "sha256").iterdir()}
+    assert {name: hashlib.sha256(content).hexdigest() for name, content in blobs.items()} == {
+        name: name for name in blobs
+    }
+    (entry,) = json.loads((layout / "index.json").read_text())["manifests"]
+    manifest = json.loads(blobs[entry["digest"].removeprefix("sha256:")])
+    (layer,) = manifest["layers"]
+    assert len(blobs[layer["digest"].removeprefix("sha256:")]) == layer["size"] > 2**20
+    assert manifest["config"]["digest"].removeprefix("sha256:") in blobs
 
 
 def test_a_process_is_measured_with_its_output() -> None:

@@ -12,12 +12,14 @@ from pydantic import ValidationError
 from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.act import How, acting_options, outcome_of
 from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli._shared.rotation import require_subject, rotate
+from pai_install.cli._shared.rotation import rotate, subject_options
 from pai_install.cli._shared.tell import say
+from pai_install.cli._shared.upstream import rotate_upstream
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.operations.registry_look import RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.registry.rotation import Subject
 from pai_install.report.console import progress
 from pai_install.report.registries import registries_data, registries_shown, registries_text
 from pai_install.run.environment import Environment
@@ -72,7 +74,7 @@ def test(
 @format_option
 @pass_environment
 def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
-    """Show how the cache is used since it started: hits, misses, traffic, and what it keeps."""
+    """Show how the cache is used since it started, what it keeps, its limit, and when it dropped what was unused."""
     return _look(site_dir, RegistryStatus(), environment, output_format)
 
 
@@ -86,10 +88,23 @@ def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environ
     return _look(site_dir, _checked(RegistryWarm, images=images), environment, output_format)
 
 
+@command.command()
+@site_option
+@click.option("--check", is_flag=True, help="Only say what would be dropped.")
+@format_option
+@pass_environment
+def gc(*, site_dir: Path, check: bool, output_format: str, environment: Environment) -> int:
+    """Drop from the cache what is unused for keep-days or over its limit, the least recently used first.
+
+    The first control plane does so every ten minutes by itself; this does it now. What is dropped is fetched again
+    when a machine asks for it. Exit code 7 if it cannot be done.
+    """
+    return _look(site_dir, RegistryGc(only_count=check), environment, output_format)
+
+
 @command.command(name="rotate")
 @site_option
-@click.option("--credentials", is_flag=True, help="The login by which machines reach the cache.")
-@click.option("--ca", "authority", is_flag=True, help="The authority whose certificates machines trust.")
+@subject_options
 @click.option("--finish", is_flag=True, help="Only go on with a rotation that waits for machines.")
 @click.option("--image", "images", multiple=True, metavar="IMAGE", help="An image to pull as a proof.")
 @acting_options
@@ -97,21 +112,27 @@ def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environ
 def rotate_command(
     *,
     site_dir: Path,
-    credentials: bool,
-    authority: bool,
+    subject: Subject | None,
+    upstream: str,
     finish: bool,
     images: tuple[str, ...],
     how: How,
     environment: Environment,
 ) -> int:
-    """Replace the cache's login or authority while jobs run: no container restarts anywhere.
+    """Replace the cache's login, authority, port, upstream or the place of its content; no container restarts.
 
     The new is good beside the old until every machine has it; a machine that does not answer keeps the old good, is
     named, and `--finish` goes on when it answers again. Where the registries cannot be used with the new, it is taken
     back. An interrupted rotation goes on where it was when the command is run again.
+
+    --endpoint, --backend and --upstream carry out what was changed in the site's files. An upstream is asked before
+    anything changes; another address or authority of it restarts the cache's own pod.
     """
-    subject = require_subject(credentials=credentials, authority=authority)
     _checked(RegistryTest, images=images)
+    if subject is None:
+        if finish:
+            raise PaiError("--finish: an upstream waits for no machine", exit_code=ExitCode.USAGE)
+        return rotate_upstream(site_dir, upstream, images, environment, how)
     return rotate(site_dir, subject, images, environment, how, finish=finish)
 
 

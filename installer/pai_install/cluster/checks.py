@@ -116,12 +116,28 @@ REGISTRIES: tuple[Check[None], ...] = (
         remedy="registry status shows the cache and its upstreams",
     ),
     Check(
+        id="registry-copy",
+        title="The content of the cache is in its new place",
+        judge=None,
+        reads="every file of the cache, and the digest of every blob that is copied",
+        rule="WARN when a blob is not what its name says: it is left out",
+        remedy="the cache fetches it again when it is asked for",
+    ),
+    Check(
         id="registry-cache",
         title="The cache answers and says how it is used",
         judge=None,
         reads="the counters of each upstream's registry since it started, and the size of its folder",
-        rule="FAIL when the cache does not answer; WARN when its disk is nearly full (under 10 %)",
+        rule="FAIL when the cache does not answer",
         remedy="kubectl --namespace pai-docker-cache describe pods",
+    ),
+    Check(
+        id="registry-content",
+        title="The cache keeps within its limit",
+        judge=None,
+        reads="size and last use of what its folder keeps, its limit, and the room on its disk",
+        rule="FAIL when what is unused cannot be dropped; WARN when the disk stays too full without what may go",
+        remedy="make room on the disk of docker_cache_fs_mount_path; journalctl --unit pai-docker-cache-gc has more",
     ),
 )
 # what `status` and a run without work say of what they saw; `verify` asks all but the certificates

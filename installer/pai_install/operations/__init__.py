@@ -7,8 +7,9 @@ from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
-from pai_install.operations.registry_look import RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.operations.registry_rotate import RegistryRotate
+from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.verify import Verify
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -20,5 +21,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     RegistryTest,
     RegistryWarm,
     RegistryStatus,
+    RegistryGc,
     RegistryRotate,
+    RegistryUpstream,
 )

@@ -13,6 +13,7 @@ from pai_install.operations.operation import Operation
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.registry.compile import registries_of
+from pai_install.registry.model import STORE_HOST, Cache
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present
 
@@ -58,17 +59,21 @@ class RegistryTest(RegistryLook):
     images: tuple[Image, ...] = Field((), description="Images that every machine pulls and removes again.")
     limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
     cached: bool = Field(default=False, description="Only registries that the cluster's own cache serves.")
+    upstream: str = Field("", description="Only this registry; empty: all.")
+    store: bool = Field(default=False, description="Also the component store.")
 
     def require(self, site: Site) -> None:
         """The machines must be present ones of the site."""
-        super().require(site)
+        if not self.store:
+            super().require(site)
         require_present(site, self.limit)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the machines."""
         machines = tuple(one for one in site.present_machines if not self.limit or one.hostname in self.limit)
-        names = upstreams(site, cached=self.cached)
-        variables = {"registry_upstreams": list(names), "registry_images": list(self.images)}
+        asked = [name for name in upstreams(site, cached=self.cached) if self.upstream in ("", name)]
+        names = [*([STORE_HOST] if self.store else []), *asked]
+        variables = {"registry_upstreams": names, "registry_images": list(self.images)}
         return self.step(machines, variables, observation)
 
 
@@ -88,25 +93,53 @@ class RegistryStatus(RegistryLook):
     """How the cache is used."""
 
     name: ClassVar[str] = "registry status"
-    summary: ClassVar[str] = "Show how the cache is used: hits, misses, traffic, size."
+    summary: ClassVar[str] = "Show how the cache is used: hits, misses, traffic, size, limit."
 
     def require(self, site: Site) -> None:
         """The site must have a cache of its own."""
         super().require(site)
-        if registries_of(site).cache is None:
+        _own_cache(site)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on the first control plane, where the cache is."""
+        cache = _own_cache(site)
+        folder = "" if cache.azure else cache.folder
+        names = [upstream.name for upstream in cache.upstreams]
+        return self.step(_leader(site), {"registry_upstreams": names, "registry_folder": folder}, observation)
+
+
+class RegistryGc(RegistryLook):
+    """Content that no machine asks for goes now, as it does on its schedule; it can be fetched again."""
+
+    name: ClassVar[str] = "registry gc"
+    summary: ClassVar[str] = "Drop from the cache what is unused or over its limit, now."
+    only_count: bool = Field(default=False, description="Only say what would be dropped.")
+
+    def require(self, site: Site) -> None:
+        """The site must have a cache of its own that keeps its content in a folder."""
+        super().require(site)
+        if _own_cache(site).azure:
             raise PaiError(
-                "this site has mirrors of its own and no cache in the cluster",
-                remedy="registry test asks the mirrors",
+                "the cache keeps its content in Azure, which does not tell what was used last",
+                remedy="keep-days of the section registry bounds what Azure keeps",
                 exit_code=ExitCode.USAGE,
             )
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the first control plane, where the cache is."""
-        cache = registries_of(site).cache
-        assert cache is not None  # noqa: S101 - `require` refuses a site without one
-        folder = "" if cache.azure else cache.folder
-        names = [upstream.name for upstream in cache.upstreams]
-        return self.step(_leader(site), {"registry_upstreams": names, "registry_folder": folder}, observation)
+        return self.step(_leader(site), {"registry_only_count": self.only_count}, observation)
+
+
+def _own_cache(site: Site) -> Cache:
+    """Raises PaiError where the site has none."""
+    cache = registries_of(site).cache
+    if cache is None:
+        raise PaiError(
+            "this site has mirrors of its own and no cache in the cluster",
+            remedy="registry test asks the mirrors",
+            exit_code=ExitCode.USAGE,
+        )
+    return cache
 
 
 def upstreams(site: Site, *, cached: bool = False) -> tuple[str, ...]:

@@ -13,24 +13,25 @@ from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
 from pai_install.registry.compile import registries_of
+from pai_install.registry.rotation import SERVERS, Subject
+from pai_install.registry.rotation import phases as phases_of
 from pai_install.site.model import Site
 from pai_install.site.selection import watched
 
-CLIENTS = "registries"
-SERVER = "addons"
-
 
 class RegistryRotate(Operation):
-    """The phases of registries alone, where machines differ from what the site and the identity say."""
+    """The phases of a stage alone, where machines differ from what the site and the identity say."""
 
     name: ClassVar[str] = "registry rotate"
-    summary: ClassVar[str] = "Give machines and cache a new login or authority; no container restarts."
+    summary: ClassVar[str] = "Bring one stage of a rotation to what serves and to the machines; no container restarts."
     configures: ClassVar[bool] = True
-    subject: Literal["credentials", "ca"] = Field(description="What is rotated.")
-    phases: tuple[str, ...] = Field((SERVER, CLIENTS), description="The phases of the stage.")
+    subject: Subject | Literal["upstream"] = Field(description="What is rotated.")
+    phases: tuple[str, ...] = Field((), description="The phases of the stage; empty: those of all stages.")
 
     def require(self, site: Site) -> None:
-        """The site must have a cache; a login only exists where it asks for one."""
+        """Every site has an authority, an upstream may have a mirror, a login exists where a cache asks for one."""
+        if self.subject in ("ca", "upstream"):
+            return
         cache = registries_of(site).cache
         if cache is None:
             remedy = "enable_docker_cache: true in config.yaml starts one"
@@ -46,16 +47,19 @@ class RegistryRotate(Operation):
     def plan(self, site: Site, observation: Observation) -> Plan:
         """What the phases have to do; nothing elsewhere."""
         plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
-        steps = tuple(step for step in plan.steps if step.name in self.phases)
+        phases = self.phases or (() if self.subject == "upstream" else phases_of(self.subject))
+        steps = tuple(step for step in plan.steps if step.name in phases)
         return replace(plan, steps=steps, nothing="every machine that answered has this stage already")
 
 
-def unsettled(plan: Plan) -> bool:
-    """Whether cache or machines that answered differ from what the site and the identity say."""
-    return any(step.name in (SERVER, CLIENTS) for step in plan.steps)
+def unsettled(plan: Plan, subject: Subject) -> bool:
+    """Whether what a rotation changes differs from what the site and the identity say, where machines answered."""
+    phases = phases_of(subject) | {"addons", "registries"}
+    return any(step.name in phases for step in plan.steps)
 
 
-def behind(plan: Plan) -> tuple[str, ...]:
+def behind(plan: Plan, subject: Subject) -> tuple[str, ...]:
     """The machines that do not have what the identity says, or did not answer."""
-    waiting = [name for step in plan.steps if step.name == CLIENTS for name in step.names]
+    clients = phases_of(subject) - SERVERS | {"registries"}
+    waiting = [name for step in plan.steps if step.name in clients for name in step.names]
     return tuple(sorted({*waiting, *plan.unreachable}))

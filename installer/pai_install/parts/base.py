@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 
-from pai_install.parts.context import API_NAME, REGISTRY_HOST, Context
+from pai_install.parts.context import API_NAME, Context
 from pai_install.parts.part import Part, RoleVariables, Space
 from pai_install.registry.compile import wants_cache
-from pai_install.registry.model import CACHE_HOST
+from pai_install.registry.model import CACHE_HOST, STORE_HOST
 from pai_install.site import Machine, Site
 
 _SYSCTL: Mapping[str, int | str] = {
@@ -81,5 +81,5 @@ def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:
     named = {master.hostip: (master.hostname,) for master in context.site.control_planes}
     named[machine.hostip] = (machine.hostname,)
     leader = context.leader.hostip
-    served = (REGISTRY_HOST, CACHE_HOST) if wants_cache(context.site) else (REGISTRY_HOST,)
+    served = (STORE_HOST, CACHE_HOST) if wants_cache(context.site) else (STORE_HOST,)
     return {"127.0.0.1": (API_NAME,), **named, leader: (*named[leader], *served)}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from pai_install.parts.context import REGISTRY_HOST, Context
+from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables, by_kind
+from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
 
 
@@ -36,7 +37,7 @@ class ClusterVerify(Part):
         return ClusterVerifyVariables(
             version=context.components.kubernetes_version,
             nodes={other.hostname: other.worker for other in site.present_machines},
-            image=f"{REGISTRY_HOST}/busybox@{context.digest('busybox')}",
+            image=f"{STORE_HOST}/busybox@{context.digest('busybox')}",
             store_image=f"{context.store_address}/busybox@{context.digest('busybox')}",
             runtimes=("runc", "nvidia") if site.sku_of(machine).has_nvidia else ("runc",),
             namespaces=context.namespaces,

@@ -28,6 +28,6 @@ COMPILED: Mapping[str, Compiled] = {
     "docker_cache": Compiled(
         wants_cache,
         cache_values,
-        frozenset({"leader", "node_port", "front_port", "folder", "registries", "digest"}),
+        frozenset({"leader", "node_ports", "front_port", "folder", "registries", "digest"}),
     ),
 }

@@ -43,10 +43,15 @@ class LocalProgram(BaseModel):
 
 
 class ComponentStoreVariables(RoleVariables):
-    """What the store serves, and the registry program that serves it."""
+    """What the store serves, and the registry program that serves it.
+
+    private_key: with the certificate before it. ca: PEM of the authorities by which it is asked after what it has.
+    """
 
     role = "component_store"
     port: int
+    private_key: str
+    ca: str
     registry: LocalProgram
     files: tuple[LocalFile, ...]
     images: tuple[LocalImage, ...]
@@ -62,6 +67,8 @@ class ComponentStore(Part):
     name = "component_store"
     phase = "components"
     model = ComponentStoreVariables
+    # one more authority changes nothing that the store serves or shows
+    not_settings = frozenset({"component_store_ca"})
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """The first control plane."""
@@ -73,6 +80,8 @@ class ComponentStore(Part):
         registry = context.components.file("registry")
         return ComponentStoreVariables(
             port=context.site.settings.component_store_port,
+            private_key=context.identity.store.chain if context.identity else "",
+            ca=context.authorities,
             registry=LocalProgram(path=str(registry.path), sha256=registry.sha256),
             files=tuple(
                 LocalFile(name=file.name, path=str(file.path), sha256=file.sha256) for file in context.components.files

@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pai_install.parts.context import REGISTRY_HOST, Artifact, Context
+from pai_install.parts.context import Artifact, Context
 from pai_install.parts.part import Part, RoleVariables, Space, by_kind, restarts
+from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
 
 VXLAN_OVERHEAD = 50
@@ -20,7 +21,7 @@ _NVIDIA_PROGRAMS = (*_PROGRAMS, ("nvidia-container-toolkit", "/usr/local"))
 
 
 class ContainerRuntimeVariables(RoleVariables):
-    """containerd, Docker on it, the NVIDIA runtime."""
+    """containerd, Docker on it, the NVIDIA runtime; store: HOST:PORT that images named after store_host come from."""
 
     role = "container_runtime"
     artifacts: tuple[Artifact, ...]
@@ -29,10 +30,10 @@ class ContainerRuntimeVariables(RoleVariables):
     log_max_size: Annotated[str, _DOCKER]
     log_max_file: Annotated[int, _DOCKER]
     live_restore: Annotated[bool, _DOCKER]
-    # the component store's alone, the others are registry_client's; Docker is reloaded, and containerd reads its
-    # hosts.toml files for every pull
-    insecure_registries: Annotated[tuple[str, ...], restarts()]
-    registry_hosts: Annotated[dict[str, tuple[str, ...]], restarts()]
+    # containerd and Docker read whom they trust, and what is asked in a registry's place, for every pull
+    store: Annotated[str, restarts()]
+    store_host: Annotated[str, restarts()]
+    store_ca: Annotated[str, restarts()]
     sandbox_image: Annotated[str, _CONTAINERD]
     nvidia: Annotated[bool, _BOTH]
     default: Annotated[Literal["runc", "nvidia"], _BOTH]
@@ -63,8 +64,9 @@ class ContainerRuntime(Part):
             log_max_size=settings.docker_log_max_size,
             log_max_file=settings.docker_log_max_file,
             live_restore=settings.docker_live_restore,
-            insecure_registries=(context.store_address,),
-            registry_hosts={REGISTRY_HOST: (f"http://{context.store_address}",)},
+            store=context.store_address,
+            store_host=STORE_HOST,
+            store_ca=context.authorities,
             sandbox_image=context.tagged("pause"),
             nvidia=nvidia,
             default=default if nvidia else "runc",

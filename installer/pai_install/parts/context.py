@@ -13,11 +13,11 @@ from pydantic import BaseModel, ConfigDict
 from pai_install.components.model import ComponentSet
 from pai_install.ports import API_PROXY_PORT
 from pai_install.registry.compile import registries_of
+from pai_install.registry.content import with_content
 from pai_install.registry.identity import Identity
-from pai_install.registry.model import Registries
+from pai_install.registry.model import STORE_HOST, Registries
 from pai_install.site import Machine, Site
 
-REGISTRY_HOST = "registry.pai.internal"
 API_NAME = "kubernetes.pai.internal"
 
 
@@ -37,8 +37,8 @@ class Artifact(BaseModel):
 class Context:
     """A site, everything it is made of, and its state folder on the dev box.
 
-    kernel_modules, namespaces, images (those of a machine's pods): of all parts. identity: the cache's; None where no
-    cache is wanted, or none of its variables are asked for. registry.make_context gives one.
+    kernel_modules, namespaces, images (those of a machine's pods): of all parts. identity: what store and cache are
+    known by; None where no variables are asked for. registry.make_context gives one.
     """
 
     site: Site
@@ -51,8 +51,9 @@ class Context:
 
     @cached_property
     def registries(self) -> Registries:
-        """The site's registries. Raises PaiError where a secret of the cache is unavailable here."""
-        return registries_of(self.site)
+        """The registries as machines use them now. Raises PaiError where a secret of the cache is unavailable here."""
+        identity = self.identity
+        return with_content(registries_of(self.site, identity), identity.content if identity else None)
 
     @property
     def leader(self) -> Machine:
@@ -62,8 +63,18 @@ class Context:
     @property
     def store_address(self) -> str:
         """HOST:PORT of the component store. The host is a name where machines know it, so that it may move."""
-        host = REGISTRY_HOST if self.site.settings.hosts_entries else self.leader.hostip
+        host = STORE_HOST if self.site.settings.hosts_entries else self.leader.hostip
         return f"{host}:{self.site.settings.component_store_port}"
+
+    @property
+    def store_url(self) -> str:
+        """Its address with the scheme."""
+        return f"https://{self.store_address}"
+
+    @property
+    def authorities(self) -> str:
+        """PEM of the authorities by which machines know store and cache; empty without an identity."""
+        return self.identity.bundle if self.identity else ""
 
     @property
     def endpoint(self) -> str:
@@ -77,7 +88,7 @@ class Context:
 
     def tagged(self, repository: str) -> str:
         """NAME:TAG of an image, as kubeadm names it."""
-        return f"{REGISTRY_HOST}/{repository}:{self.tag(repository)}"
+        return f"{STORE_HOST}/{repository}:{self.tag(repository)}"
 
     def digest(self, repository: str) -> str:
         """The digest of an image's manifest, "sha256:..."."""
@@ -93,7 +104,7 @@ class Context:
 
     def _artifact(self, name: str, destination: str) -> Artifact:
         file = self.components.file(name)
-        url = f"http://{self.store_address}/v2/files/{file.name}/blobs/sha256:{file.sha256}"
+        url = f"{self.store_url}/v2/files/{file.name}/blobs/sha256:{file.sha256}"
         return Artifact(
             name=file.name, version=file.version, url=url, sha256=file.sha256, kind=file.kind, dest=destination
         )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pai_install.parts.context import API_NAME, REGISTRY_HOST, Artifact, Context
+from pai_install.parts.context import API_NAME, Artifact, Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
 from pai_install.ports import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT
+from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
 
 # its role puts a command of the same name on PATH that knows etcd's address and certificates
@@ -61,7 +62,7 @@ class ControlPlane(Part):
         return ControlPlaneVariables(
             artifacts=context.artifacts(_PROGRAMS),
             version=context.components.kubernetes_version,
-            image_repository=REGISTRY_HOST,
+            image_repository=STORE_HOST,
             coredns_tag=context.tag("coredns"),
             etcd_tag=context.tag("etcd"),
             node_name=machine.hostname,

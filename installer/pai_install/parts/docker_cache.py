@@ -15,6 +15,7 @@ from pai_install.parts.container_runtime import proxy_of
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, is_leader
 from pai_install.registry.compile import registries_of, wants_cache
+from pai_install.registry.content import content_of, place_of
 from pai_install.registry.identity import Identity
 from pai_install.registry.model import Cache, Upstream
 from pai_install.site import Machine, Site
@@ -24,6 +25,8 @@ FIRST_PORT = 5001
 FIRST_DEBUG_PORT = 6001
 # Raise it when the role writes another configuration of the registries for the same settings: they read it at start.
 FORM = 1
+_LEAST_GIB = 10
+_ENOUGH_GIB = 200
 
 
 class _Value(BaseModel):
@@ -61,20 +64,24 @@ class DockerCacheVariables(RoleVariables):
     """What the pod reads.
 
     azure: account, access_key, container, endpoint; empty for the folder. private_key: with the certificate chain
-    before it.
+    before it. places: setting of the site -> FILE:LINE:COLUMN. move: while the content goes to another place: source,
+    target, keep_hours.
     """
 
     role = "docker_cache"
     port: int = FRONT_PORT
     folder: str = "/var/lib/registry"
     azure: dict[str, str] = Field(default_factory=dict)
-    ttl: str = "720h"
+    keep_days: int = 30
+    size_limit: int = 0
     upstreams: tuple[CachedRegistry, ...] = ()
     users: tuple[CacheUser, ...] = ()
     logins: tuple[MachineAccount, ...] = ()
     private_key: str = ""
     proxy: dict[str, str]
     asked: tuple[AskedRegistry, ...]
+    places: dict[str, str] = Field(default_factory=dict)
+    move: dict[str, Any] = Field(default_factory=dict)
 
 
 class CacheConfiguration(Part):
@@ -85,6 +92,7 @@ class CacheConfiguration(Part):
     model = DockerCacheVariables
     after = ("control_plane", "api_proxy")
     removable = True
+    not_settings = frozenset({"docker_cache_places", "docker_cache_move"})
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """The first control plane, also where the configuration is to be taken away."""
@@ -96,7 +104,8 @@ class CacheConfiguration(Part):
         asked, proxy = tuple(asked_registries(context.registries)), proxy_of(context.site)
         cache, identity = context.registries.cache, context.identity
         if cache is not None and identity is not None:
-            return _cache_variables(cache, identity, asked, proxy)
+            found = _cache_variables(cache, identity, asked, proxy)
+            return found.model_copy(update={"places": dict(context.site.places), "move": _move(context.site, identity)})
         return DockerCacheVariables(asked=asked, proxy=proxy) if asked else None
 
     def components(self, site: Site) -> frozenset[str]:
@@ -113,7 +122,13 @@ class CacheConfiguration(Part):
         """The content, where it is kept on the machine."""
         del machine
         cache = registries_of(site).cache
-        return {cache.folder: Space(10, 200)} if cache and not cache.azure else {}
+        return {cache.folder: _space(cache.size_limit)} if cache and not cache.azure else {}
+
+
+def _space(size_limit: int) -> Space:
+    """What the content needs; no more than it may have."""
+    most = size_limit // 2**30 or _ENOUGH_GIB
+    return Space(min(_LEAST_GIB, most), min(_ENOUGH_GIB, most))
 
 
 def _cache_variables(
@@ -123,17 +138,27 @@ def _cache_variables(
     return DockerCacheVariables(
         folder=cache.folder,
         azure=_azure(cache),
-        ttl=f"{cache.ttl_hours}h",
+        keep_days=cache.keep_days,
+        size_limit=cache.size_limit,
         upstreams=tuple(_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)),
         users=tuple(_user(line) for line in cache.users),
         logins=tuple(
             MachineAccount(name=it.name, password=it.password.get_secret_value(), generation=it.generation)
             for it in logins
         ),
-        private_key=identity.chain,
+        private_key=identity.cache.chain,
         proxy=proxy,
         asked=asked,
     )
+
+
+def _move(site: Site, identity: Identity) -> dict[str, Any]:
+    """What is copied where, while the content goes to the place that the site's files name; else nothing."""
+    source, cache = identity.content or identity.left, registries_of(site).cache
+    if source is None or cache is None:
+        return {}
+    target = place_of(cache, content_of(cache))
+    return {"source": place_of(cache, source), "target": target, "keep_hours": cache.keep_days * 24}
 
 
 def cache_values(context: Context) -> dict[str, Any]:
@@ -148,7 +173,7 @@ def cache_values(context: Context) -> dict[str, Any]:
     upstreams = [_upstream(number, upstream) for number, upstream in enumerate(cache.upstreams)]
     return {
         "leader": context.leader.hostname,
-        "node_port": cache.port,
+        "node_ports": list(cache.ports),
         "front_port": FRONT_PORT,
         "folder": "" if cache.azure else cache.folder,
         "registries": [{"container": _container(it), "upstream": it.name} for it in upstreams],
@@ -165,7 +190,7 @@ def _digest(cache: Cache, upstreams: list[CachedRegistry], proxy: dict[str, str]
         "form": FORM,
         "azure": _azure(cache),
         "folder": cache.folder,
-        "ttl": cache.ttl_hours,
+        "keep_days": cache.keep_days if cache.azure else 0,  # the folder's is another program's
         "proxy": proxy,
         "upstreams": [it.model_dump(exclude={"username", "password"}) for it in upstreams],
     }

@@ -29,12 +29,16 @@ class Endpoint(BaseModel):
 
 
 class ClientUpstream(BaseModel):
-    """A registry as images name it; fallback: whether its server is asked when no endpoint answers. ca: PEM."""
+    """A registry as images name it; fallback: whether its server is asked when no endpoint answers. ca: PEM.
+
+    insecure: whether any certificate of the server will do.
+    """
 
     model_config = ConfigDict(frozen=True)
     name: str
     server: str
     ca: str = ""
+    insecure: bool = False
     fallback: bool = True
     endpoints: tuple[Endpoint, ...] = ()
 
@@ -78,7 +82,7 @@ class RegistryClient(Part):
         cache = context.registries.cache
         return RegistryClientVariables(
             upstreams=upstreams,
-            ca=context.identity.bundle if context.identity else "",
+            ca=context.authorities,
             cache=cache.address if cache else "",
             docker_mirrors=_docker_mirrors(context),
             insecure_registries=context.site.settings.openpai_docker_insecure_registries,
@@ -99,7 +103,7 @@ def _upstreams(context: Context) -> tuple[ClientUpstream, ...]:
     for name in settings.openpai_docker_insecure_registries:
         # some that are listed speak TLS all the same: without it first, then with it
         plain = Endpoint(endpoint=f"http://{name}")
-        found.setdefault(name, ClientUpstream(name=name, server=f"https://{name}", endpoints=(plain,)))
+        found.setdefault(name, ClientUpstream(name=name, server=f"https://{name}", insecure=True, endpoints=(plain,)))
     return tuple(found.values())
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from pai_install.parts.part import Part
 from pai_install.parts.registry import PARTS
 from pai_install.plan.observed import Observed
+from pai_install.registry.content import content_of_variables, read_note
 
 _PARTS: Mapping[str, Part] = {part.name: part for part in PARTS}
 DOCKER = "docker.service"
@@ -43,7 +44,13 @@ def impact(
     roles: tuple[str, ...], found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed
 ) -> tuple[str, ...]:
     """What that means for what is in use on the machine; found: the effects, variables: those of the roles there."""
-    return (*_on_containers(found, variables, seen), *_on_gpu_pods(roles, variables, seen), *_on_networks(roles, seen))
+    return (
+        *_on_containers(found, variables, seen),
+        *_on_gpu_pods(roles, variables, seen),
+        *_on_networks(roles, seen),
+        *_on_pulls(roles, seen),
+        *_on_cache(roles, variables, seen),
+    )
 
 
 def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
@@ -80,3 +87,23 @@ def _on_networks(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:
     if "container_runtime" in roles and "container_runtime" not in seen.roles and seen.in_use.cni_files:
         files = ", ".join(seen.in_use.cni_files)
         yield f"containerd no longer reads /etc/cni/net.d ({files})"
+
+
+def _on_pulls(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:
+    """Versions before this setting served components without TLS."""
+    record = seen.roles.get("component_store")
+    if "component_store" in roles and record is not None and "component_store_private_key" not in record.settings:
+        yield "the store speaks TLS from then on: machines pull the system's images again once this run reached them"
+
+
+def _on_cache(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    """A cache that gets another place begins without content; a rotation would bring it along."""
+    record = seen.roles.get("docker_cache")
+    used = read_note(record.notes.get("content", "")) if record else None
+    moves = variables.get("docker_cache_move")  # a rotation brings it along
+    if used is None or moves or "docker_cache" not in roles or not variables.get("docker_cache_upstreams"):
+        return
+    wanted = content_of_variables(variables["docker_cache_folder"], variables["docker_cache_azure"])
+    if wanted != used:
+        yield f"the Docker cache begins empty in {wanted}; what it has stays in {used}"
+        yield "pai-install registry rotate --backend, in place of apply, brings the content along"

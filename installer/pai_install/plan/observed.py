@@ -20,7 +20,7 @@ Count = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class RoleRecord(BaseModel):
-    """The record of a role on a machine. settings: variable -> digest; drift: one sentence each.
+    """The record of a role on a machine. settings: variable -> digest; drift: one sentence each. notes: word -> text.
 
     readers: units that restart when the role changes a file of theirs; restarts: those whose files have drifted.
     """
@@ -28,6 +28,7 @@ class RoleRecord(BaseModel):
     model_config = ConfigDict(frozen=True)
     settings: Mapping[Text, Text] = Field(default_factory=dict)
     drift: tuple[Text, ...] = ()
+    notes: Mapping[Text, Text] = Field(default_factory=dict)
     readers: tuple[Text, ...] = ()
     restarts: tuple[Text, ...] = ()
 

@@ -10,7 +10,15 @@ from pai_install.site.problem import without_login
 _PASSWORDS = frozenset({"ansible_password", "ansible_become_password"})
 # secrets of roles: without them a role would set up something else, so a play must not begin
 _SECRETS = frozenset(
-    {"auth_token", "password", "access_key", "docker_cache_private_key", "docker_cache_users", "docker_cache_logins"}
+    {
+        "auth_token",
+        "password",
+        "access_key",
+        "component_store_private_key",
+        "docker_cache_private_key",
+        "docker_cache_users",
+        "docker_cache_logins",
+    }
 )
 # a template of ours: Ansible ends with this sentence where a play needs the value
 LEFT_OUT = "{{ undef(hint='left out as a secret: pai-install inventory --show-secrets prints it') }}"

@@ -7,19 +7,31 @@ from collections.abc import Iterator
 
 from pydantic import SecretStr
 
-from pai_install.registry.model import CACHE_HOST, Azure, Cache, Login, Registries, Upstream
+from pai_install.registry.identity import Identity
+from pai_install.registry.model import (
+    CACHE_HOST,
+    STORE_HOST,
+    Azure,
+    Cache,
+    Login,
+    Registries,
+    ServedNames,
+    Upstream,
+)
 from pai_install.site import Site
-from pai_install.site.services.registries import DOCKER_HUB, RegistrySection, UpstreamEntry
+from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
-_NODE_PORT = 30500
 _NO_SECRET = SecretStr("")
 
 
-def registries_of(site: Site) -> Registries:
-    """All registries of a site. Raises PaiError where a secret of the cache is unavailable here."""
+def registries_of(site: Site, identity: Identity | None = None) -> Registries:
+    """All registries of a site. Raises PaiError where a secret of the cache is unavailable here.
+
+    identity: the cache's, which says where the cache is reached until all machines are at the site's port.
+    """
     section = _section(site)
     upstreams = _upstreams(site, section)
-    cache = _cache(site, section, upstreams) if wants_cache(site) else None
+    cache = _cache(site, section, upstreams, identity) if wants_cache(site) else None
     return Registries(cache, upstreams, section.air_gapped, tuple(_logins(site, section)))
 
 
@@ -29,9 +41,17 @@ def wants_cache(site: Site) -> bool:
     return wanted and any(not upstream.mirror for upstream in _upstreams(site, _section(site)))
 
 
-def cache_names(site: Site) -> tuple[str, ...]:
-    """Names and addresses that the cache's certificate is made for."""
-    return (CACHE_HOST, site.control_planes[0].hostip)
+def served_names(site: Site) -> ServedNames:
+    """What machines call the cache and the component store; the first control plane asks its store by 127.0.0.1."""
+    leader = site.control_planes[0].hostip
+    port = cache_port(site) if wants_cache(site) else 0
+    return ServedNames(cache=(CACHE_HOST, leader), store=(STORE_HOST, leader, "127.0.0.1"), port=port)
+
+
+def cache_port(site: Site) -> int:
+    """The port at which the site wants the cache."""
+    section = site.services.docker_cache
+    return section.service_nodeport if section is not None else CACHE_PORT
 
 
 def _section(site: Site) -> RegistrySection:
@@ -71,25 +91,28 @@ def _url(site: Site, entry: UpstreamEntry) -> str:
     return settings.docker_cache_remote_url
 
 
-def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...]) -> Cache:
-    openpai = site.services.docker_cache
+def _cache(site: Site, section: RegistrySection, upstreams: tuple[Upstream, ...], identity: Identity | None) -> Cache:
+    ports, account = identity.ports if identity else (), _account(site, section)
     return Cache(
         host=CACHE_HOST if site.settings.hosts_entries else site.control_planes[0].hostip,
-        port=openpai.service_nodeport if openpai is not None else _NODE_PORT,
+        port=identity.used_port if identity and ports else cache_port(site),
+        ports=ports or (cache_port(site),),
         upstreams=tuple(upstream for upstream in upstreams if not upstream.mirror),
         folder=site.settings.docker_cache_fs_mount_path,
-        azure=_azure(site, section),
+        azure=account if site.settings.docker_cache_storage_backend == "azure" else None,
         users=_users(site),
-        ttl_hours=section.keep_days * 24,
+        keep_days=section.keep_days,
+        size_limit=section.size_limit or 0,
+        account=account,
     )
 
 
-def _azure(site: Site, section: RegistrySection) -> Azure | None:
+def _account(site: Site, section: RegistrySection) -> Azure | None:
     settings = site.settings
-    if settings.docker_cache_storage_backend != "azure":
+    if not settings.docker_cache_azure_account_name:
         return None
     return Azure(
-        account=settings.docker_cache_azure_account_name or "",
+        account=settings.docker_cache_azure_account_name,
         key=settings.docker_cache_azure_account_key or _NO_SECRET,
         container=settings.docker_cache_azure_container_name,
         endpoint=section.azure_endpoint or "",

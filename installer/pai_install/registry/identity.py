@@ -1,4 +1,4 @@
-"""What the cache shows to machines and machines to the cache: authorities, serving certificate, machine logins.
+"""What cache and component store show to machines, and machines to the cache: authorities, certificates, logins, ports.
 
 Everything stays in one file of the site's state folder. A rotation is a row of transitions, and between two of
 them machines are brought to what the file says: first everyone trusts or accepts the new, then it is used, then the
@@ -18,6 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, SecretStr, V
 
 from pai_install.errors import PaiError
 from pai_install.registry.certificates import expires, make_authority, make_serving
+from pai_install.registry.content import Content
+from pai_install.registry.model import ServedNames
 from pai_install.system.files import private_folder, write_secret
 
 _RENEW_BEFORE = timedelta(days=60)
@@ -45,22 +47,52 @@ class MachineLogin(_Value):
     password: _Kept
 
 
-class Identity(_Value):
-    """All of it. Machines trust every authority, the cache accepts every login; the newest of each is the last.
+class Serving(_Value):
+    """A serving certificate (PEM), its key, and the names and addresses that it is for."""
 
-    serving_ca: generation of the authority that signed `certificate` (PEM, for `names`); it is one of the authorities.
-    used_login: generation of the login that machines use; it is one of the logins. salt: of digests that others may
-    read, so that no one guesses a secret by them; it never changes.
+    certificate: str
+    key: _Kept
+    names: tuple[str, ...] = Field(min_length=1)
+
+    @property
+    def chain(self) -> str:
+        """The certificate and its key, as a server reads them from one file; a secret."""
+        return self.certificate + self.key.get_secret_value()
+
+
+class Identity(_Value):
+    """All of it. Machines trust every authority; the cache accepts every login and answers at every port; the newest of
+    each is the last.
+
+    serving_ca: generation of the authority that signed the certificates of cache and store; it is one of the
+    authorities. used_login: generation of the login that machines use; it is one of the logins. used_port: the port of
+    the cache that they use; it is one of the ports. A file of before there were ports, or of a site that never had a
+    cache, has none and 0. salt: of digests that others may read, so that no one guesses a secret by them; it never
+    changes. content: what the cache uses while its content is copied to where the site's files want it. left: where it
+    was, from the switch until the copy is proven.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
     serving_ca: int
-    certificate: str
-    key: _Kept
-    names: tuple[str, ...] = Field(min_length=1)
+    cache: Serving
+    store: Serving
     logins: tuple[MachineLogin, ...] = Field(min_length=1)
     used_login: int
+    ports: tuple[int, ...] = ()
+    used_port: int = 0
     salt: _Kept
+    content: Content | None = None
+    left: Content | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_one_certificate(cls, value: object) -> object:
+        """A file of before the store had one: it gets the cache's, whose names are others, so `renewed` makes one."""
+        if isinstance(value, dict) and "certificate" in value:
+            serving = {name: value[name] for name in Serving.model_fields if name in value}
+            rest = {name: entry for name, entry in value.items() if name not in serving}
+            return {**rest, "cache": serving, "store": serving}
+        return value
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
@@ -72,6 +104,8 @@ class Identity(_Value):
             raise ValueError("the serving authority must be among the trusted ones")
         if self.used_login not in {login.generation for login in self.logins}:
             raise ValueError("the used login must be among the accepted ones")
+        if self.used_port not in (self.ports or (0,)) or len(set(self.ports)) != len(self.ports):
+            raise ValueError("the used port must be among those of the cache, each of them once")
         return self
 
     @property
@@ -86,25 +120,19 @@ class Identity(_Value):
 
     @property
     def serving_authority(self) -> Authority:
-        """The authority that signed the serving certificate."""
+        """The authority that signed the serving certificates."""
         return next(authority for authority in self.authorities if authority.generation == self.serving_ca)
 
-    @property
-    def chain(self) -> str:
-        """The serving certificate and its key, as a server reads them from one file; a secret."""
-        return self.certificate + self.key.get_secret_value()
 
-
-def open_identity(path: Path, names: Sequence[str], now: datetime) -> Identity:
+def open_identity(path: Path, names: ServedNames, now: datetime) -> Identity:
     """Reads the file, or makes it where it is missing.
 
-    names: names and addresses of the cache; another list of them, or an end within 60 days, renews the serving
-    certificate. Raises PaiError for a file that is none of ours.
+    Other names, or an end within 60 days, renew a serving certificate. Raises PaiError for a file that is none of ours.
     """
     private_folder(path.parent)
     with filelock.FileLock(path.with_name(f"{path.name}.lock"), mode=0o600):
         found = read_identity(path)
-        wanted = make_identity(names, now) if found is None else renewed(found, names, now)
+        wanted = make_identity(names, now) if found is None else at_port(renewed(found, names, now), names.port)
         if wanted != found:
             save(path, wanted)
         return wanted
@@ -127,27 +155,36 @@ def save(path: Path, identity: Identity) -> None:
     write_secret(path, identity.model_dump_json(indent=2) + "\n")
 
 
-def make_identity(names: Sequence[str], now: datetime) -> Identity:
-    """A new one: the first authority, a certificate for these names, the first login."""
+def make_identity(names: ServedNames, now: datetime) -> Identity:
+    """A new one: the first authority, certificates for these names, the first login."""
     authority = _new_authority(1, now)
-    certificate, key = _serving(authority, names, now)
     return Identity(
         authorities=(authority,),
         serving_ca=1,
-        certificate=certificate,
-        key=SecretStr(key),
-        names=tuple(names),
+        cache=_serving(authority, names.cache, now),
+        store=_serving(authority, names.store, now),
         logins=(_new_login(1),),
         used_login=1,
+        ports=(names.port,) if names.port else (),
+        used_port=names.port,
         salt=SecretStr(secrets.token_hex(_PASSWORD_BYTES)),
     )
 
 
-def renewed(identity: Identity, names: Sequence[str], now: datetime) -> Identity:
-    """With another serving certificate where the names differ or it ends within 60 days; else the same."""
-    if identity.names == tuple(names) and expires(identity.certificate) - now > _RENEW_BEFORE:
+def renewed(identity: Identity, names: ServedNames, now: datetime) -> Identity:
+    """With another serving certificate where its names differ or it ends within 60 days; else the same."""
+    authority = identity.serving_authority
+    cache = _renewed(identity.cache, authority, names.cache, now)
+    store = _renewed(identity.store, authority, names.store, now)
+    if (cache, store) == (identity.cache, identity.store):
         return identity
-    return serve_from(identity.model_copy(update={"names": tuple(names)}), identity.serving_ca, now)
+    return _changed(identity, cache=cache, store=store)
+
+
+def _renewed(serving: Serving, authority: Authority, names: Sequence[str], now: datetime) -> Serving:
+    if serving.names == tuple(names) and expires(serving.certificate) - now > _RENEW_BEFORE:
+        return serving
+    return _serving(authority, names, now)
 
 
 def with_new_authority(identity: Identity, now: datetime) -> Identity:
@@ -159,11 +196,12 @@ def with_new_authority(identity: Identity, now: datetime) -> Identity:
 
 
 def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
-    """With a serving certificate of that authority. Raises ValueError for one that machines do not trust."""
+    """With serving certificates of that authority. Raises ValueError for one that machines do not trust."""
     for authority in identity.authorities:
         if authority.generation == generation:
-            certificate, key = _serving(authority, identity.names, now)
-            return _changed(identity, serving_ca=generation, certificate=certificate, key=SecretStr(key))
+            cache = _serving(authority, identity.cache.names, now)
+            store = _serving(authority, identity.store.names, now)
+            return _changed(identity, serving_ca=generation, cache=cache, store=store)
     raise ValueError(f"authority {generation} is not among the trusted ones")
 
 
@@ -192,6 +230,52 @@ def without_other_logins(identity: Identity) -> Identity:
     return _changed(identity, logins=(identity.login,))
 
 
+def at_port(identity: Identity, port: int) -> Identity:
+    """With machines at the site's port, and the cache at those before it as well; the same where it is the newest.
+
+    So one that was taken back is not used again until a rotation does it. port: 0 where the site wants no cache.
+    """
+    if not port or identity.ports[-1:] == (port,):
+        return identity
+    others = tuple(other for other in identity.ports if other != port)
+    return _changed(identity, ports=(*others, port), used_port=port)
+
+
+def with_new_port(identity: Identity) -> Identity:
+    """With machines at the newest port."""
+    return _changed(identity, used_port=identity.ports[-1])
+
+
+def with_old_port(identity: Identity) -> Identity:
+    """With machines at the oldest port again; the cache keeps answering at the newer ones, for those that are there."""
+    return _changed(identity, used_port=identity.ports[0])
+
+
+def without_other_ports(identity: Identity) -> Identity:
+    """With the used port alone: for when every machine uses it."""
+    return _changed(identity, ports=(identity.used_port,))
+
+
+def with_content_kept(identity: Identity, content: Content) -> Identity:
+    """With the cache at `content`, whatever the site's files say: the beginning of a move."""
+    return _changed(identity, content=content, left=None)
+
+
+def with_content_left(identity: Identity) -> Identity:
+    """With the cache where the site's files want it; the old place is remembered."""
+    return _changed(identity, content=None, left=identity.content or identity.left)
+
+
+def with_content_back(identity: Identity) -> Identity:
+    """With the cache at the old place again."""
+    return _changed(identity, content=identity.content or identity.left, left=None)
+
+
+def without_move(identity: Identity) -> Identity:
+    """Without a move: the site's files say where the content is."""
+    return _changed(identity, content=None, left=None)
+
+
 def _changed(identity: Identity, **values: object) -> Identity:
     """As model_copy, and checked again."""
     return Identity.model_validate({**{name: getattr(identity, name) for name in Identity.model_fields}, **values})
@@ -207,5 +291,6 @@ def _new_login(generation: int) -> MachineLogin:
     return MachineLogin(generation=generation, name=f"machines-{generation}", password=password)
 
 
-def _serving(authority: Authority, names: Sequence[str], now: datetime) -> tuple[str, str]:
-    return make_serving(authority.certificate, authority.key.get_secret_value(), names, now)
+def _serving(authority: Authority, names: Sequence[str], now: datetime) -> Serving:
+    certificate, key = make_serving(authority.certificate, authority.key.get_secret_value(), names, now)
+    return Serving(certificate=certificate, key=SecretStr(key), names=tuple(names))

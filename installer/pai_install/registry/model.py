@@ -7,6 +7,19 @@ from dataclasses import dataclass
 from pydantic import SecretStr
 
 CACHE_HOST = "docker-cache.pai.internal"
+STORE_HOST = "registry.pai.internal"
+
+
+@dataclass(frozen=True, slots=True)
+class ServedNames:
+    """What machines ask the cache and the component store by: names and addresses that certificates are made for.
+
+    port: the one at which the site wants the cache, 0 for no cache.
+    """
+
+    cache: tuple[str, ...]
+    store: tuple[str, ...]
+    port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +53,13 @@ class Azure:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Our cache. host, port: what machines reach it by. upstreams: those it serves, never empty; docker.io first.
+    """Our cache. host, port: what machines reach it by. ports: where it answers, that one among them.
 
-    folder: its content on the first control plane, where azure is None. users: htpasswd lines, NAME:BCRYPT-HASH.
+    upstreams: those it serves, never empty; docker.io first.
+    folder: its content on the first control plane, where azure is None. account: what the site's files say of Azure,
+    also where the content is in the folder. users: htpasswd lines, NAME:BCRYPT-HASH.
+    keep_days: without use; in Azure: after content was fetched. size_limit: bytes in the folder, 0 for as many as leave
+    its disk some room.
     """
 
     host: str
@@ -51,7 +68,10 @@ class Cache:
     folder: str
     azure: Azure | None
     users: tuple[str, ...]
-    ttl_hours: int
+    keep_days: int
+    size_limit: int
+    ports: tuple[int, ...]
+    account: Azure | None = None
 
     @property
     def authenticated(self) -> bool:

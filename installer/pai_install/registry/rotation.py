@@ -1,4 +1,4 @@
-"""The rotation of what machines and the cache know each other by: stages, and where a file stands in them. Pure.
+"""The rotation of what machines, cache and component store know each other by: stages, where a file stands. Pure.
 
 Every stage changes the identity and then brings machines to it. A stage that would lock out a machine that did not
 answer waits: the old stays good until each machine has the new.
@@ -14,14 +14,22 @@ from typing import Literal
 from pai_install.registry.identity import (
     Identity,
     serve_from,
+    with_content_back,
+    with_content_left,
     with_new_authority,
     with_new_login,
+    with_new_port,
     with_old_login,
+    with_old_port,
+    without_move,
     without_old_authorities,
     without_other_logins,
+    without_other_ports,
 )
 
-Subject = Literal["credentials", "ca"]
+Subject = Literal["credentials", "ca", "endpoint", "backend"]
+# phases of what serves: the component store and the cache
+SERVERS = frozenset({"components", "addons"})
 Change = Callable[[Identity, datetime], Identity]
 
 
@@ -29,8 +37,9 @@ Change = Callable[[Identity, datetime], Identity]
 class RotationStage:
     """title: what it does. phases: those that bring it to the machines.
 
-    done: whether the identity is past its change. everyone: whether each machine must have the stage before. proves:
-    whether the registries are asked afterwards. undo: the change that takes it back where they cannot be used.
+    done: whether the identity is past its change. everyone: whether each machine must have the stage before. copies:
+    whether the cache's content is copied afterwards. proves: whether the registries are asked then. undo: the change
+    that takes it back where they cannot be used.
     """
 
     title: str
@@ -39,6 +48,7 @@ class RotationStage:
     done: Callable[[Identity], bool]
     everyone: bool = False
     proves: bool = False
+    copies: bool = False
     undo: Change | None = None
 
 
@@ -56,6 +66,14 @@ def _serves_newest(identity: Identity) -> bool:
 
 def _uses_newest(identity: Identity) -> bool:
     return len(identity.logins) > 1 and identity.login == identity.logins[-1]
+
+
+def _at_newest(identity: Identity) -> bool:
+    return len(identity.ports) > 1 and identity.used_port == identity.ports[-1]
+
+
+def _same(identity: Identity, _now: datetime) -> Identity:
+    return identity
 
 
 def _never(_identity: Identity) -> bool:
@@ -84,13 +102,13 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
     "ca": (
         RotationStage(
             "Machines trust a new authority beside the old one",
-            ("registries",),
+            ("runtime", "registries"),
             change=with_new_authority,
             done=lambda identity: len(identity.authorities) > 1,
         ),
         RotationStage(
-            "The cache shows a certificate of the new authority",
-            ("addons",),
+            "Component store and cache show certificates of the new authority",
+            ("components", "addons"),
             change=_serve_newest,
             done=_serves_newest,
             everyone=True,
@@ -99,12 +117,59 @@ STAGES: Mapping[Subject, tuple[RotationStage, ...]] = {
         ),
         RotationStage(
             "Machines no longer trust the old authority",
-            ("registries",),
+            ("runtime", "registries"),
             change=lambda identity, _now: without_old_authorities(identity),
             done=_never,
         ),
     ),
+    "endpoint": (
+        RotationStage(
+            "The cache answers at its new port beside the old one, and machines use the new one",
+            ("addons", "registries"),
+            change=lambda identity, _now: with_new_port(identity),
+            done=_at_newest,
+            proves=True,
+            undo=lambda identity, _now: with_old_port(identity),
+        ),
+        RotationStage(
+            "The cache no longer answers at its old port",
+            ("addons",),
+            change=lambda identity, _now: without_other_ports(identity),
+            done=_never,
+            everyone=True,
+        ),
+    ),
+    # begins with the place that the cache uses in the file (with_content_kept)
+    "backend": (
+        RotationStage(
+            "The content is copied while the cache serves it from the old place",
+            (),
+            change=_same,
+            done=lambda identity: identity.content is not None,
+            copies=True,
+        ),
+        RotationStage(
+            "The cache uses the new place, and what came meanwhile is copied",
+            ("addons",),
+            change=lambda identity, _now: with_content_left(identity),
+            done=lambda identity: identity.left is not None,
+            proves=True,
+            copies=True,
+            undo=lambda identity, _now: with_content_back(identity),
+        ),
+        RotationStage(
+            "The old place is no longer needed",
+            (),
+            change=lambda identity, _now: without_move(identity),
+            done=_never,
+        ),
+    ),
 }
+
+
+def phases(subject: Subject) -> frozenset[str]:
+    """All that a rotation changes."""
+    return frozenset(phase for stage in STAGES[subject] for phase in stage.phases)
 
 
 def unfinished(identity: Identity) -> tuple[Subject, ...]:
@@ -114,7 +179,28 @@ def unfinished(identity: Identity) -> tuple[Subject, ...]:
         found.append("credentials")
     if len(identity.authorities) > 1:
         found.append("ca")
+    if len(identity.ports) > 1:
+        found.append("endpoint")
+    if identity.content is not None or identity.left is not None:
+        found.append("backend")
     return tuple(found)
+
+
+def told_of_ports(identity: Identity) -> str:
+    """A line for whoever plans or applies while the cache answers at more ports than one; else empty."""
+    newest = identity.ports[-1] if identity.ports else 0
+    others = ", ".join(str(port) for port in identity.ports if port != identity.used_port)
+    if not others:
+        return ""
+    if identity.used_port != newest:
+        return (
+            f"machines stay at port {identity.used_port} of the cache: {newest} was taken back; pai-install registry"
+            " rotate --endpoint tries it again"
+        )
+    return (
+        f"machines ask the cache at port {newest}; it answers at {others} as well, until pai-install registry rotate"
+        " --endpoint finds every machine moved"
+    )
 
 
 def position(identity: Identity, subject: Subject) -> int:

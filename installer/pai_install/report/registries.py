@@ -33,7 +33,8 @@ class RegistriesShown:
 
 def registries_shown(site: Site, plan: Plan, identity: Path) -> RegistriesShown:
     """From the plan of an installation: a machine without work in the phase is as the site wants it."""
-    found = registries_of(site)
+    known = read_identity(identity)
+    found = registries_of(site, known)
     cached = {one.name for one in found.cache.upstreams} if found.cache else set()
     asked = {
         one.name: one.mirror or (found.cache.url if found.cache and one.name in cached else one.url)
@@ -42,7 +43,6 @@ def registries_shown(site: Site, plan: Plan, identity: Path) -> RegistriesShown:
     reasons = {one.host: one.reasons for step in plan.steps if step.name == _CLIENTS for one in step.hosts}
     lost = {name: (f"not reached: {why}",) for name, why in plan.unreachable.items()}
     machines = {one.hostname: lost.get(one.hostname, reasons.get(one.hostname, ())) for one in site.present_machines}
-    known = read_identity(identity) if found.cache else None
     address = found.cache.address if found.cache else ""
     return RegistriesShown(address, asked, found.air_gapped, machines, unfinished(known) if known else ())
 

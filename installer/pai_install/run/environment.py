@@ -70,7 +70,7 @@ class ProductEnvironment(Environment):
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
-        identity = _cache_identity(site, state, say)
+        identity = _identity(site, state, say)
         context = make_context(site, site_components(site, say), state.path, identity)
         return build_inventory(context, part_digests(content_dir()))
 
@@ -123,16 +123,18 @@ class ProductEnvironment(Environment):
         return {"health": lambda hosts, _arguments: check(hosts)}
 
 
-def _cache_identity(site: Site, state: StateFolder, say: Say) -> Identity | None:
-    """What the cache is known by, made with the first run that needs it; None where no cache is wanted."""
-    from pai_install.registry.compile import cache_names, wants_cache  # noqa: PLC0415
+def _identity(site: Site, state: StateFolder, say: Say) -> Identity:
+    """What component store and cache are known by, made with the first run."""
+    from pai_install.registry.compile import served_names, wants_cache  # noqa: PLC0415
     from pai_install.registry.identity import open_identity  # noqa: PLC0415
+    from pai_install.registry.rotation import told_of_ports  # noqa: PLC0415
 
-    if not wants_cache(site):
-        return None
     if not state.registry.exists():
-        say(f"made a new authority and login for the registry cache: keep {state.registry} with the site")
-    return open_identity(state.registry, cache_names(site), datetime.now(UTC))
+        say(f"made the site's own authority, which machines know their registries by: keep {state.registry}")
+    identity = open_identity(state.registry, served_names(site), datetime.now(UTC))
+    if wants_cache(site) and (line := told_of_ports(identity)):
+        say(line)
+    return identity
 
 
 def site_components(site: Site, say: Say) -> ComponentSet:

@@ -31,6 +31,11 @@ Memory = Annotated[
     BeforeValidator(scalars.read_memory),
     WithJsonSchema({"type": "string", "description": "A Kubernetes quantity, e.g. 220Gi", "examples": ["220Gi"]}),
 ]
+Size = Annotated[
+    int,
+    BeforeValidator(scalars.read_size),
+    WithJsonSchema({"type": "string", "description": "A Kubernetes quantity, e.g. 200Gi", "examples": ["200Gi"]}),
+]
 HostName = Annotated[
     str,
     BeforeValidator(names.read_host_name),

@@ -18,7 +18,7 @@ from pai_install.site.model import Device, Machine, Site, Sku, Ssh
 from pai_install.site.network_checks import check_networks
 from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
-from pai_install.site.registry_checks import check_registry, check_registry_settings
+from pai_install.site.registry_checks import check_cache_port, check_registry, check_registry_settings
 from pai_install.site.services import Services, read_services
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
@@ -89,11 +89,20 @@ def _read_site(directory: Path) -> SiteReading:
     services = _services(directory, sources)
     if usable is not None and SERVICES in sources:
         check_contradictions(sources[SERVICES], services, usable)
+        check_cache_port(sources[SERVICES], services, usable)
         check_registry(sources[SERVICES], services.registry or RegistrySection(), usable)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)
-    return SiteReading(_site(directory, layout, settings, services), problems, sources)
+    site = _site(directory, layout, settings, services).model_copy(update={"places": dict(_places(sources))})
+    return SiteReading(site, problems, sources)
+
+
+def _places(sources: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
+    for name, document in sources.items():
+        for path, mark in document.marks.items():
+            if (name, len(path)) == (CONFIG, 1) or (name, len(path), path[:1]) == (SERVICES, 2, ("registry",)):
+                yield ".".join(map(str, path)), f"{document.file}:{mark.line}:{mark.column}"
 
 
 def _place(problem: Problem) -> tuple[int, int]:

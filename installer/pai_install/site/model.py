@@ -65,7 +65,7 @@ class Machine(FrozenModel):
 class Site(FrozenModel):
     """A site that passed every check. machines: in the order of machine-list, absent ones included.
 
-    directory: absolute.
+    directory: absolute. places: setting of config.yaml, or registry.KEY -> FILE:LINE:COLUMN, where it is given.
     """
 
     directory: Path
@@ -73,6 +73,7 @@ class Site(FrozenModel):
     machines: tuple[Machine, ...]
     settings: Settings
     services: Services = Services()
+    places: Mapping[str, str] = Field(default_factory=dict)
 
     @cached_property
     def present_machines(self) -> tuple[Machine, ...]:

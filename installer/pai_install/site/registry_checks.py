@@ -13,7 +13,8 @@ from pai_install.site.document import Document
 from pai_install.site.names import read_registry_host
 from pai_install.site.problem import Severity, YamlPath
 from pai_install.site.secret import MissingSecret
-from pai_install.site.services.registries import DOCKER_HUB, RegistrySection, UpstreamEntry
+from pai_install.site.services import Services
+from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import wrong_keys
 
@@ -68,9 +69,20 @@ def check_registry(source: Document, section: RegistrySection, settings: Setting
             source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
 
 
+def check_cache_port(source: Document, services: Services, settings: Settings) -> None:
+    """Adds an error where HiveD's Service has the cache's port; the component store has none of Kubernetes'."""
+    section, hived = services.docker_cache, services.hivedscheduler
+    port = section.service_nodeport if section is not None else CACHE_PORT
+    if not settings.enable_docker_cache or hived is None or hived.webservice_port != port:
+        return
+    own, theirs = ("docker-cache", "service_nodeport"), ("hivedscheduler", "webservice-port")
+    path, other = (own, "hivedscheduler.webservice-port") if own in source.marks else (theirs, "the cache")
+    source.add(path, "site.port-twice", f"{port} is the port of {other} already", "choose another port")
+
+
 def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
     if not settings.enable_docker_cache:
-        for key in ("keep-days", "azure-endpoint"):
+        for key in ("keep-days", "size-limit", "azure-endpoint"):
             if key in section.given:
                 yield _Found((key,), "no-effect", _CACHE_OFF, _SWITCH_ON)
         if section.air_gapped and not section.upstreams:
@@ -79,6 +91,9 @@ def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found
     elif section.azure_endpoint and settings.docker_cache_storage_backend != "azure":
         message = "has no effect: docker_cache_storage_backend in config.yaml is not azure"
         yield _Found(("azure-endpoint",), "no-effect", message, "remove it")
+    elif section.size_limit and settings.docker_cache_storage_backend == "azure":
+        message = "cannot be kept: the content is in Azure, which does not tell what was used last"
+        yield _Found(("size-limit",), "azure-size", message, "remove it; keep-days bounds what Azure keeps", "error")
     mirrored = {upstream.name for upstream in section.upstreams if upstream.mirror}
     if settings.enable_docker_cache and DOCKER_HUB in mirrored and len(mirrored) == len(section.upstreams):
         message = "leaves the cache of enable_docker_cache in config.yaml without an upstream: none is set up"

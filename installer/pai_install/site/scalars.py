@@ -22,6 +22,9 @@ MIN_MEMORY = 2**20
 # more than any machine has; Kubernetes itself ends at 8Ei
 MAX_MEMORY = 2**50
 MAX_COUNT = 10_000
+# an image has room in it; more than the disks of any machine
+MIN_SIZE = 2**30
+MAX_SIZE = 2**60
 
 
 def invalid(code: str, message: str, remedy: str = "") -> PydanticCustomError:
@@ -127,17 +130,36 @@ def read_port(value: object) -> int:
     return number
 
 
+def read_size(value: object) -> int:
+    """How much of a disk: a Kubernetes quantity -> bytes."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    word, amount = _read_quantity(value, "a size")
+    if amount < MIN_SIZE:
+        number = word.rstrip("km")
+        remedy = f"write {number}Gi" if number.isdigit() and int(number) else "for example 200Gi"
+        raise invalid("quantity", f"{shown(word)} means {amount} bytes, and at least 1Gi is needed", remedy)
+    if amount > MAX_SIZE:
+        raise invalid("quantity", f"{shown(word)} is more than one machine has", "for example 200Gi")
+    return amount
+
+
+def _read_quantity(value: object, what: str) -> tuple[str, int]:
+    """The word as written and its bytes."""
+    if isinstance(value, dict | list):
+        raise invalid("quantity", f"{what} is expected, found {shown(value)}", "for example 220Gi")
+    word = str(value).strip()
+    try:
+        return word, parse_bytes(word)
+    except QuantityError as error:
+        raise invalid("quantity", str(error), error.remedy) from error
+
+
 def read_memory(value: object, info: ValidationInfo) -> int:
     """A Kubernetes quantity -> bytes."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, dict | list):
-        raise invalid("quantity", f"an amount of memory is expected, found {shown(value)}", "for example 220Gi")
-    word = str(value).strip()
-    try:
-        amount = parse_bytes(word)
-    except QuantityError as error:
-        raise invalid("quantity", str(error), error.remedy) from error
+    word, amount = _read_quantity(value, "an amount of memory")
     if amount <= 0:
         raise invalid("quantity", f"{shown(word)} is no memory at all", "write what the machine has, e.g. 220Gi")
     if amount > MAX_MEMORY:

@@ -12,11 +12,20 @@ import pytest
 
 from pai_install.errors import ExitCode
 from pai_install.plan.model import HostStep, Playbook, Step
-from pai_install.registry.compile import cache_names
-from pai_install.registry.identity import open_identity, read_identity, save, with_new_login
+from pai_install.registry.compile import served_names
+from pai_install.registry.content import Content
+from pai_install.registry.identity import (
+    at_port,
+    open_identity,
+    read_identity,
+    save,
+    with_content_kept,
+    with_new_login,
+    with_old_port,
+)
 from pai_install.run.state import open_state
 from pai_install.site import load_site
-from tests.unit.cli.stub_environment import NAMES, World, run, write_site
+from tests.unit.cli.stub_environment import NAMES, World, facts, run, write_site
 from tests.unit.registry.test_compile import HASH
 from tests.unit.runs import done, event
 
@@ -59,7 +68,7 @@ def generations(site: Path) -> tuple[list[int], list[int]]:
 def test_a_rotation_goes_to_its_end(site: Path, world: World, what: str, left: Any, capsys: Any) -> None:
     assert run(["registry", "rotate", "--site", str(site), what, "--yes"]) == ExitCode.OK
     assert generations(site) == left
-    assert "machines and cache have the new alone" in capsys.readouterr().err
+    assert "machines and what serves them have the new alone" in capsys.readouterr().err
     assert {"registry-test.yml", "verify.yml"} <= {request.playbook for request in world.ansible.requests}
 
 
@@ -91,7 +100,7 @@ def test_a_login_that_does_not_work_is_taken_back(site: Path, world: World) -> N
 def begin(site: Path) -> None:
     """A rotation of the login that was interrupted in its first stage."""
     path = open_state(site).registry
-    save(path, with_new_login(open_identity(path, cache_names(load_site(site).site), datetime.now(UTC))))
+    save(path, with_new_login(open_identity(path, served_names(load_site(site).site), datetime.now(UTC))))
 
 
 def test_a_machine_that_differs_keeps_the_old_good(site: Path, world: World, capsys: Any) -> None:
@@ -134,6 +143,24 @@ def test_what_is_well_is_said_too(site: Path, world: World, capsys: Any) -> None
     assert "one: answers\n" in capsys.readouterr().out
 
 
+def test_what_the_cache_dropped_is_said_with_its_numbers(site: Path, world: World, capsys: Any) -> None:
+    told = {
+        "id": "registry-content",
+        "verdict": "PASS",
+        "message": "the cache: dropped 1 MB (1 blobs)",
+        "value": "2 MB kept",
+    }
+    answer = event("ok", "master", "Drop it", findings=[{**told, "evidence": '{"after": 2000000}'}])
+    world.script["registry-gc.yml"] = done(answer)
+    assert run(["registry", "gc", "--site", str(site)]) == ExitCode.OK
+    assert "the cache: dropped 1 MB (1 blobs) (2 MB kept)\n" in capsys.readouterr().out
+    assert run(["registry", "gc", "--site", str(site), "--check", "--format", "json"]) == ExitCode.OK
+    (found,) = json.loads(capsys.readouterr().out)["findings"]
+    assert json.loads(found["evidence"]) == {"after": 2_000_000}
+    asked = [request.extra_vars["registry_only_count"] for request in world.ansible.requests]
+    assert asked == [False, True]
+
+
 def test_a_rotation_is_one_document_in_json(site: Path, world: World, capsys: Any) -> None:
     words = ["registry", "rotate", "--site", str(site), "--ca", "--yes", "--format", "json"]
     assert run(words) == ExitCode.OK
@@ -169,3 +196,158 @@ def test_a_proof_that_fails_beside_a_machine_that_is_off_is_told_as_failed(site:
     identity = read_identity(open_state(site).registry)
     assert identity is not None
     assert (identity.login.generation, identity.serving_ca) == (1, 1)
+
+
+def want_port(site: Path, port: int) -> None:
+    """The user's edit."""
+    (site / "services-configuration.yaml").write_text(f"docker-cache: {{service_nodeport: {port}}}\n")
+
+
+def ports(site: Path) -> tuple[tuple[int, ...], int]:
+    identity = read_identity(open_state(site).registry)
+    assert identity is not None
+    return identity.ports, identity.used_port
+
+
+ENDPOINT = ["registry", "rotate", "--endpoint", "--yes", "--site"]
+
+
+def test_another_port_is_rotated_to_its_end(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
+    want_port(site, 30600)
+    assert run([*ENDPOINT, str(site)]) == ExitCode.OK
+    assert ports(site) == ((30600,), 30600)
+    assert "1. The cache answers at its new port beside the old one, and machines" in capsys.readouterr().err
+
+
+def test_a_port_at_which_a_machine_cannot_ask_is_taken_back(site: Path, world: World) -> None:
+    begin(site)
+    want_port(site, 30600)
+    refused = {"id": "registry-reachable", "verdict": "FAIL", "subject": "", "message": "docker.io cannot be used"}
+    world.script["registry-test.yml"] = done(event("ok", "one", "Ask", findings=[refused]))
+    assert run([*ENDPOINT, str(site)]) == ExitCode.VERIFICATION_FAILED
+    assert ports(site) == ((30500, 30600), 30500)
+
+
+def test_a_machine_at_the_old_port_keeps_it_open(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
+    want_port(site, 30600)
+    world.phases = (POINT,)
+    world.script["registries.yml"] = done(event("unreachable", "two", "Configure"))
+    assert run([*ENDPOINT, str(site)]) == ExitCode.UNREACHABLE
+    assert ports(site) == ((30500, 30600), 30600)
+    assert "pai-install registry rotate --endpoint --finish" in capsys.readouterr().err
+
+
+def test_a_port_that_is_the_sites_already_is_no_rotation(site: Path, world: World, capsys: Any) -> None:
+    assert run([*ENDPOINT, str(site)]) == ExitCode.OK
+    assert ports(site) == ((30500,), 30500)
+    assert "every machine asks at port 30500, as the site says" in capsys.readouterr().err
+
+
+def test_show_says_where_machines_really_ask(site: Path, world: World, capsys: Any) -> None:
+    begin(site)
+    want_port(site, 30600)
+    path = open_state(site).registry
+    identity = read_identity(path)
+    assert identity is not None
+    save(path, with_old_port(at_port(identity, 30600)))
+    assert run(["registry", "show", "--site", str(site)]) == ExitCode.OK
+    out = capsys.readouterr().out
+    assert "cache: docker-cache.pai.internal:30500" in out
+    assert "rotation of the endpoint is unfinished" in out
+
+
+OLD = Content(folder="/var/lib/old")
+
+
+@pytest.fixture
+def moved(site: Path, world: World) -> Path:
+    """A site whose cache keeps its content elsewhere than the site's files say."""
+    seen = {name: facts(name) for name in NAMES}
+    seen["master"]["pai"]["roles"]["docker_cache"] = {"notes": {"content": OLD.model_dump_json()}}
+    world.script["observe.yml"] = done(*(event("ok", name, "Observe", ansible_facts=seen[name]) for name in NAMES))
+    world.script["registry-copy.yml"] = done(event("ok", "master", "Copy"))
+    return site
+
+
+def move(site: Path) -> Content | None:
+    identity = read_identity(open_state(site).registry)
+    assert identity is not None
+    return identity.content
+
+
+def playbooks(world: World) -> list[str]:
+    return [request.playbook for request in world.ansible.requests if request.playbook.startswith("registry")]
+
+
+def test_content_is_copied_before_and_after_the_switch(moved: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) == ExitCode.OK
+    assert playbooks(world) == ["registry-copy.yml", "registry-copy.yml", "registry-test.yml"]
+    err = capsys.readouterr().err
+    assert "the cache keeps its content in /var/lib/registry; what it had is still in /var/lib/old" in err
+    assert "on master: sudo rm -r /var/lib/old" in err
+    identity = read_identity(open_state(moved).registry)
+    assert identity is not None
+    assert (identity.content, identity.left) == (None, None)
+
+
+def test_a_copy_that_fails_leaves_the_cache_where_it_is(moved: Path, world: World, capsys: Any) -> None:
+    world.script["registry-copy.yml"] = done(event("failed", "master", "Copy", msg="no room"), failures=["master"])
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) == ExitCode.STEP_FAILED
+    assert "the cache goes on as before" in capsys.readouterr().err
+    assert move(moved) == OLD
+    world.script["registry-copy.yml"] = done(event("ok", "master", "Copy"))
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--finish", "--yes"]) == ExitCode.OK
+    assert move(moved) is None
+
+
+def test_a_new_place_that_does_not_serve_is_left_again(moved: Path, world: World) -> None:
+    refused = {"id": "registry-reachable", "verdict": "FAIL", "subject": "", "message": "docker.io cannot be used"}
+    world.script["registry-test.yml"] = done(event("ok", "one", "Ask", findings=[refused]))
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) == ExitCode.VERIFICATION_FAILED
+    assert move(moved) == OLD
+
+
+def test_a_place_that_is_used_already_is_told(moved: Path, world: World, capsys: Any) -> None:
+    with (moved / "config.yaml").open("a") as config:
+        config.write("docker_cache_fs_mount_path: /var/lib/old\n")
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) == ExitCode.OK
+    assert "already, as the site's files say: nothing to move" in capsys.readouterr().err
+    assert playbooks(world) == []
+
+
+def test_a_machine_that_says_nothing_of_its_content_is_told(site: Path, world: World, capsys: Any) -> None:
+    assert run(["registry", "rotate", "--site", str(site), "--backend", "--yes"]) != ExitCode.OK
+    assert "master has no record of where its cache keeps the content" in capsys.readouterr().err
+
+
+def test_a_move_that_is_taken_back_in_the_files_is_over(moved: Path, world: World, capsys: Any) -> None:
+    world.script["registry-copy.yml"] = done(event("failed", "master", "Copy", msg="no room"), failures=["master"])
+    run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"])
+    with (moved / "config.yaml").open("a") as config:
+        config.write("docker_cache_fs_mount_path: /var/lib/old\n")
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) == ExitCode.OK
+    assert "name /var/lib/old again: nothing is moved" in capsys.readouterr().err
+    assert move(moved) is None
+
+
+def test_machines_that_differ_hold_up_a_move(moved: Path, world: World, capsys: Any) -> None:
+    """The apply that is asked for leaves the content where it is."""
+    world.phases = (POINT,)
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) != ExitCode.OK
+    assert "run apply first, which leaves the content where it is" in capsys.readouterr().err
+    assert move(moved) == OLD
+    assert playbooks(world) == []
+
+
+def test_a_cache_that_did_not_get_the_new_place_keeps_the_old(moved: Path, world: World) -> None:
+    """Its machine may drop out in the very moment of the switch."""
+    path = open_state(moved).registry
+    identity = open_identity(path, served_names(load_site(moved).site), datetime.now(UTC))
+    save(path, with_content_kept(identity, OLD))
+    world.phases = (Step("addons", "Apply", (HostStep("master", ("changed",)),), Playbook("addons.yml")),)
+    world.script["addons.yml"] = done(event("unreachable", "master", "Configure"), dark=["master"])
+    assert run(["registry", "rotate", "--site", str(moved), "--backend", "--yes"]) != ExitCode.OK
+    assert move(moved) == OLD
+    assert playbooks(world) == ["registry-copy.yml"]

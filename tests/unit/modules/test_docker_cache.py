@@ -19,7 +19,7 @@ from tests.unit.modules.conftest import load
 
 ROOT = Path(__file__).parents[3]
 NASTY = ["a b", "#x", '"', "'", "\\", "$HOME", "${HOME}", "%[env(HOME)]", "{1}", "é", "--", "", "a' password 'b"]
-SETTINGS = {"azure": {}, "ttl": "720h"}
+SETTINGS = {"azure": {}, "keep_days": 30}
 AZURE = {"account": "acc", "access_key": "key", "container": "c", "endpoint": ""}
 
 
@@ -114,6 +114,13 @@ def test_content_is_kept_apart_for_each_upstream(plugin: ModuleType) -> None:
         "rootdirectory": "/quay.io",
     }
     assert azure["storage"]["redirect"] == {"disable": True}
+
+
+def test_a_registry_drops_what_is_in_azure_alone_and_remembers_nothing_of_what_is_there(plugin: ModuleType) -> None:
+    local = registry(files(plugin, upstream())["registry-docker.io.yml"])
+    azure = registry(files(plugin, upstream(), {**SETTINGS, "azure": AZURE})["registry-docker.io.yml"])
+    assert (local["proxy"]["ttl"], azure["proxy"]["ttl"]) == ("0s", "720h")
+    assert "cache" not in local["storage"].keys() | azure["storage"].keys()
 
 
 def test_another_blob_service_is_named(plugin: ModuleType) -> None:

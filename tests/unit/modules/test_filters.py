@@ -17,7 +17,6 @@ DOCKER = {
     "log_max_size": "100m",
     "log_max_file": 5,
     "live_restore": True,
-    "insecure_registries": [],
     "nvidia_path": "",
     "default_runtime": "runc",
 }

@@ -6,26 +6,32 @@ import hashlib
 import io
 import tarfile
 from collections.abc import Callable
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pai_install.registry.identity import make_identity
+from pai_install.registry.model import ServedNames
+
 from .conftest import ModuleFailedError, Run
+from .https import https_server
 
 
 @pytest.fixture
 def artifacts(run_module: Run, library: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs pai_artifacts with its ledger below the test's folder, without waiting between attempts."""
 
-    def run(*items: dict[str, Any], check: bool = False) -> dict[str, Any]:
+    def run(*items: dict[str, Any], check: bool = False, **words: Any) -> dict[str, Any]:
         loaded = library("pai_artifacts")
         monkeypatch.setattr(loaded, "STATE_DIR", str(tmp_path / "state"))
         monkeypatch.setattr(loaded, "LEDGER", str(tmp_path / "state" / "artifacts.json"))
         monkeypatch.setattr(loaded.time, "sleep", lambda _seconds: None)
         monkeypatch.setattr("tests.unit.modules.conftest.load", lambda *_words: loaded)
-        return run_module("pai_artifacts", artifacts=list(items), check=check)
+        return run_module("pai_artifacts", artifacts=list(items), check=check, **words)
 
     return run
 
@@ -121,6 +127,34 @@ def test_interrupted_run_goes_on_where_it_stopped(artifacts: Run, tmp_path: Path
     with pytest.raises(ModuleFailedError):
         artifacts(good, bad)
     assert not artifacts(good)["changed"]
+
+
+class Program(BaseHTTPRequestHandler):
+    """A stand-in for the component store: one program."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"#!/bin/sh\n")
+
+    def log_message(self, *_words: Any) -> None:
+        """Quiet."""
+
+
+def test_only_a_store_of_the_sites_own_authority_is_asked(artifacts: Run, tmp_path: Path) -> None:
+    names, now = ServedNames(("127.0.0.1",), ("127.0.0.1",)), datetime.now(UTC)
+    own, another = make_identity(names, now), make_identity(names, now)
+    known = tmp_path / "ca.pem"
+    with https_server(tmp_path, own.store, Program) as url:
+        item = {**binary(tmp_path), "url": f"{url}/v2/files/tool/blobs/sha256:x"}
+        with pytest.raises(ModuleFailedError, match="certificate verify failed"):
+            artifacts(item, ca=str(known))
+        known.write_text(another.bundle)
+        with pytest.raises(ModuleFailedError, match="certificate verify failed"):
+            artifacts(item, ca=str(known))
+        assert not (tmp_path / "bin").exists()
+        known.write_text(own.bundle)
+        assert artifacts(item, ca=str(known))["installed"] == ["tool 1.0"]
 
 
 @pytest.mark.parametrize("limits", [{"LARGEST": 10}, {"HEAD_START_S": -1e9}])

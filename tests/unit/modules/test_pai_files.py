@@ -280,6 +280,21 @@ def test_keys_that_move_to_another_role_restart_nothing(files: Run, tmp_path: Pa
     assert path.stat().st_mtime_ns == then
 
 
+def test_a_registry_that_is_known_by_its_authority_from_now_on_goes_without_a_restart(
+    files: Run, tmp_path: Path
+) -> None:
+    """What the role itself merged goes, the admin's stays; an empty key stays for the daemon that is reloaded."""
+    path = tmp_path / "daemon.json"
+    files({"path": str(path), "merge_json": DAEMON, "mode": "0644", **LIVE})
+    now = {**DAEMON, "insecure-registries": []}
+    then = an_hour_ago(path)
+    files({"path": str(path), "merge_json": now, "mode": "0644", **LIVE})
+    assert json.loads(path.read_text()) == now
+    assert path.stat().st_mtime_ns == then
+    path.write_text(json.dumps({**now, "insecure-registries": ["admin:5000"]}))
+    assert not files({"path": str(path), "merge_json": now, "mode": "0644", **LIVE})["changed"]
+
+
 def test_other_keys_make_the_file_younger_and_a_pending_restart_stays_pending(files: Run, tmp_path: Path) -> None:
     path = tmp_path / "daemon.json"
     files({"path": str(path), "merge_json": DAEMON, **LIVE})

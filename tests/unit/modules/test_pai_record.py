@@ -120,3 +120,11 @@ def test_ansible_gives_the_roles_name_and_settings(tmp_path: Path) -> None:
     shown = done.stdout.split("ok: [localhost] => ", 1)[1].split("\n\n", 1)[0]
     assert json.loads(shown)["invocation"]["module_args"]["settings"] == {"a": "d1"}
     assert json.loads(shown)["path"] == "/var/lib/pai-install/roles/example.json"
+
+
+def test_notes_stand_in_the_record_where_there_are_any(
+    managed: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(managed, "ROLES_DIR", str(tmp_path))
+    run_module("pai_record", role="base", managed=[], notes={"content": "/x"})
+    assert json.loads((tmp_path / "base.json").read_text())["notes"] == {"content": "/x"}

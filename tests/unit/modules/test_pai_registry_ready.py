@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from functools import partial
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pai_install.registry.identity import Identity, make_identity, serve_from, with_new_authority
+from pai_install.registry.model import ServedNames
+from tests.ansible_path import module_util
 from tests.unit.modules.conftest import ModuleFailedError
+from tests.unit.modules.https import https_server
 
 Run = Callable[..., dict[str, Any]]
 NOW = datetime.now(UTC)
-OLD = make_identity(("127.0.0.1",), NOW)
+OLD = make_identity(ServedNames(("127.0.0.1",), ("127.0.0.1",)), NOW)
 BOTH = with_new_authority(OLD, NOW)
 NEW = serve_from(BOTH, 2, NOW)
 TOKEN = "bWFjaGluZXM6cGFzcw=="
@@ -41,25 +45,8 @@ class StandInCache(BaseHTTPRequestHandler):
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[[Identity], str]]:
     """Starts a cache with an identity's certificate; its URL."""
-    servers: list[tuple[ThreadingHTTPServer, threading.Thread]] = []
-
-    def start(identity: Identity) -> str:
-        file = tmp_path / "tls.pem"
-        file.write_text(identity.chain)
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(file)
-        server = ThreadingHTTPServer(("127.0.0.1", 0), StandInCache)
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        servers.append((server, thread))
-        return f"https://127.0.0.1:{server.server_port}"
-
-    yield start
-    for server, thread in servers:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with ExitStack() as servers:
+        yield lambda identity: servers.enter_context(https_server(tmp_path, identity.cache, StandInCache))
 
 
 @pytest.fixture
@@ -98,5 +85,31 @@ def test_a_cache_that_is_away_holds_up_who_uses_it_and_no_one_else(ready: Run, t
     assert ready("https://127.0.0.1:9", known=str(tmp_path / "none"))["answered"] is False
 
 
+def test_a_machine_that_moves_to_another_address_asks_there(
+    ready: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ca.pem").write_text(OLD.bundle)
+    used = tmp_path / "none.example" / "hosts.toml"
+    used.parent.mkdir()
+    host = 'host."https://127.0.0.1:9"'
+    used.write_text(f'[{host}]\ncapabilities = ["pull"]\n[{host}.header]\nAuthorization = "Basic {TOKEN}"\n')
+    registry = module_util("pai_registry")
+    monkeypatch.setattr(registry, "endpoint", partial(registry.endpoint, folder=str(tmp_path)))
+    assert ready("https://127.0.0.1:9")["answered"] is False, "it is there already"
+    with pytest.raises(ModuleFailedError, match="does not answer"):
+        ready("https://127.0.0.1:8")
+
+
 def test_check_mode_asks_no_one(ready: Run) -> None:
     assert ready("https://127.0.0.1:9", check=True)["answered"] is False
+
+
+def test_a_store_that_still_answers_without_tls_is_told_by_its_name(ready: Run) -> None:
+    """As an earlier version set it up, where a run passes over it: what the machine has goes on."""
+    with HTTPServer(("127.0.0.1", 0), StandInCache) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        with pytest.raises(ModuleFailedError, match=r"^the component store is not ready.*answers without TLS"):
+            ready(f"https://127.0.0.1:{server.server_port}", what="the component store")
+        server.shutdown()
+        thread.join()

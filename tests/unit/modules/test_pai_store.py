@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.errors import AnsibleActionFail
 
+from pai_install.registry.identity import make_identity
+from pai_install.registry.model import ServedNames
 from tests.ansible_path import PLAYBOOKS
 
-from .conftest import load
+from .conftest import ModuleFailedError, Run, load
+from .https import https_server
 
 OUTSIDE = "sha256:../../../../root/.ssh/id_ed25519"
 DIGEST = f"sha256:{'a' * 64}"
@@ -36,6 +41,30 @@ def test_blobs_are_those_of_the_layout(action: Any, tmp_path: Path) -> None:
     blobs, manifest = action.image_contents(image(tmp_path))
     assert {Path(blob["path"]).parent for blob in blobs} == {tmp_path / "blobs" / "sha256"}
     assert manifest["repository"] == "pause"
+
+
+class Store(BaseHTTPRequestHandler):
+    """A stand-in for a store that has everything."""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_words: Any) -> None:
+        """Quiet."""
+
+
+def test_it_asks_the_store_that_shows_a_certificate_of_the_site_alone(run_module: Run, tmp_path: Path) -> None:
+    names, now = ServedNames(("127.0.0.1",), ("127.0.0.1",)), datetime.now(UTC)
+    own, another = make_identity(names, now), make_identity(names, now)
+    blob = {"repository": "files/runc", "digest": DIGEST}
+    with https_server(tmp_path, own.store, Store) as url:
+        words = {"url": url, "data": str(tmp_path), "blobs": [blob]}
+        assert run_module("pai_store", ca=own.bundle, **words)["missing_blobs"] == []
+        with pytest.raises(ModuleFailedError, match="certificate verify failed"):
+            run_module("pai_store", ca=another.bundle, **words)
+        # before a run has brought its own certificate there
+        assert run_module("pai_store", check=True, ca=another.bundle, **words)["missing_blobs"] == [0]
 
 
 @pytest.mark.parametrize("words", [{"manifest": OUTSIDE}, {"layer": OUTSIDE}, {"layer": "x"}])

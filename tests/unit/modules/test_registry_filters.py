@@ -56,6 +56,12 @@ def test_registry_without_endpoints_has_its_server_and_its_authority(filters: An
     assert parsed(filters, own)["ca"] == [filters.authority_path(PEM)]
 
 
+def test_insecure_registry_may_have_a_certificate_of_its_own_making(filters: Any) -> None:
+    """As with Docker, whose word this is."""
+    plain = {"name": "r.example", "server": "https://r.example", "insecure": True, "endpoints": []}
+    assert parsed(filters, plain) == {"server": "https://r.example", "skip_verify": True}
+
+
 def test_endpoints_are_asked_in_their_order(filters: Any) -> None:
     urls = ["https://z.example", "https://a.example", "https://m.example"]
     text = filters.hosts_toml({**QUAY, "endpoints": [{**CACHE, "endpoint": url} for url in urls]})
@@ -106,11 +112,16 @@ def test_mirror_with_a_login_is_for_root_alone(filters: Any) -> None:
     assert [(file["mode"], file["secret"]) for file in files] == [("0600", True), ("0644", False)]
 
 
-def test_registry_without_more_than_addresses(filters: Any) -> None:
-    (file,) = filters.registry_hosts({"registry.pai.internal": ("http://registry.pai.internal:5080",)})
-    assert tomllib.loads(file["content"]) == {
-        "host": {"http://registry.pai.internal:5080": {"capabilities": ["pull", "resolve"]}}
+def test_the_store_is_known_by_its_authorities_to_containerd_downloads_and_docker(filters: Any) -> None:
+    known, dockers, hosts = filters.store_files("registry.pai.internal", "r.example:5080", "PEM\n", docker=True)
+    assert tomllib.loads(hosts["content"]) == {
+        "host": {"https://r.example:5080": {"capabilities": ["pull", "resolve"], "ca": [known["path"]]}}
     }
+    assert (known["path"], known["content"]) == ("/etc/pai-install/store/ca.pem", "PEM\n")
+    assert (dockers["path"], dockers["content"]) == ("/etc/docker/certs.d/r.example:5080/ca.crt", "PEM\n")
+    assert all(item["live"] for item in (known, dockers, hosts)), "nothing is restarted for any of them"
+    without = filters.store_files("registry.pai.internal", "r.example:5080", "PEM\n", docker=False)
+    assert [file["path"] for file in without] == [known["path"], hosts["path"]]
 
 
 def test_logins_are_merged_and_for_root_alone(filters: Any) -> None:

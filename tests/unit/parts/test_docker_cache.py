@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,18 @@ import pytest
 from pai_install.components.model import ComponentSet
 from pai_install.parts.compiled import COMPILED
 from pai_install.parts.docker_cache import CacheConfiguration, cache_values
+from pai_install.parts.part import Space
 from pai_install.parts.registry import images, make_context, needed_components, ports
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
 from pai_install.redact import Redactor, secret_values
-from pai_install.registry.identity import Identity, make_identity, with_new_login
+from pai_install.registry.content import Content
+from pai_install.registry.identity import Identity, make_identity, with_content_kept, with_content_left, with_new_login
+from pai_install.registry.model import ServedNames
 from pai_install.site import Site
 from tests.unit.plan.conftest import CONFIG
 
+NAMES = ServedNames(cache=("docker-cache.pai.internal",), store=("registry.pai.internal",))
 HASH = "$2y$05$abcdefghijklmnopqrstuuW0PjbpL1pSQBVqKqCJnxBYWUeVCgBsy"
 CACHE = CONFIG + "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
 LOGIN = f"docker_cache_htpasswd: {base64.b64encode(f'admin:{HASH}'.encode()).decode()}\n"
@@ -38,7 +43,10 @@ MakeSite = Callable[..., Site]
 @cache
 def identity() -> Identity:
     """One for all tests."""
-    return make_identity(["docker-cache.pai.internal"], datetime(2026, 1, 1, tzinfo=UTC))
+    return make_identity(
+        NAMES,
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
 
 
 def variables(site: Site, components: ComponentSet, own: Identity | None = None) -> dict[str, Any]:
@@ -103,6 +111,31 @@ def test_azure_takes_the_place_of_the_folder(make_site: MakeSite, components: Co
     assert values(site, components)["folder"] == ""
 
 
+def test_content_has_a_limit_and_the_registries_start_anew_for_it_in_azure_alone(
+    make_site: MakeSite, components: ComponentSet, tmp_path: Path
+) -> None:
+    digests = {}
+    for config, days in product((CACHE, AZURE), (30, 7)):
+        limit = "\n  size-limit: 100Gi" if config == CACHE else ""
+        (tmp_path / "services-configuration.yaml").write_text(f"registry:\n  keep-days: {days}{limit}\n")
+        site = make_site(config=config)
+        given = variables(site, components)
+        assert given["docker_cache_keep_days"] == days
+        assert given["docker_cache_size_limit"] == (100 * 2**30 if config == CACHE else 0)
+        digests[config, days] = values(site, components)["digest"]
+    assert digests[CACHE, 30] == digests[CACHE, 7]
+    assert digests[AZURE, 30] != digests[AZURE, 7]
+
+
+@pytest.mark.parametrize(("limit", "least", "enough"), [("5Gi", 5, 5), ("50Gi", 10, 50), ("2Ti", 10, 200)])
+def test_no_more_room_is_asked_for_than_the_content_may_have(
+    make_site: MakeSite, tmp_path: Path, limit: str, least: int, enough: int
+) -> None:
+    (tmp_path / "services-configuration.yaml").write_text(f"registry: {{size-limit: {limit}}}\n")
+    site = make_site(config=CACHE)
+    assert CacheConfiguration().space(site, site.control_planes[0]) == {"/var/lib/registry": Space(least, enough)}
+
+
 def test_the_add_on_gets_what_it_is_said_to(make_site: MakeSite, components: ComponentSet) -> None:
     assert values(make_site(config=CACHE), components).keys() == COMPILED["docker_cache"].names
 
@@ -145,7 +178,7 @@ def secret_site(make_site: MakeSite, tmp_path: Path) -> Site:
 
 def secrets() -> list[str]:
     """All of them, the private key by a line of its own."""
-    key = identity().key.get_secret_value().splitlines()[1]
+    key = identity().cache.key.get_secret_value().splitlines()[1]
     azure = base64.b64encode(b"azure-planted").decode()
     return ["upstream-planted", azure, HASH, identity().login.password.get_secret_value(), key]
 
@@ -162,3 +195,19 @@ def test_no_secret_is_shown(secret_site: Site, components: ComponentSet) -> None
     shown = json.dumps(without_secrets(inventory))
     masked = json.dumps(Redactor(secret_values(inventory)).mapping(inventory))
     assert not [secret for secret in secrets() if secret in shown or secret in masked]
+
+
+def test_while_content_moves_the_cache_stays_where_it_is(make_site: MakeSite, components: ComponentSet) -> None:
+    site = make_site(config=AZURE)
+    kept = with_content_kept(identity(), Content(folder="/old"))
+    given = variables(site, components, kept)
+    assert (given["docker_cache_folder"], given["docker_cache_azure"]) == ("/old", {})
+    move = given["docker_cache_move"]
+    assert move["source"] == {"folder": "/old"}
+    assert (move["target"]["account"], move["target"]["container"]) == ("acc", "dockerregistry")
+    assert base64.b64encode(b"azure-planted").decode() in secret_values(given)
+    assert given["docker_cache_places"]["docker_cache_azure_account_key"].endswith(":1")
+    after = variables(site, components, with_content_left(kept))
+    assert after["docker_cache_azure"]["account"] == "acc"
+    assert after["docker_cache_move"] == move
+    assert variables(site, components)["docker_cache_move"] == {}

@@ -76,7 +76,7 @@ def test_the_sites_kernel_parameters_win(make_site: Callable[..., Site], compone
 
 def test_programs_come_by_their_digest_from_the_first_control_plane(inventory: Inventory) -> None:
     artifacts = value(inventory, "worker1", "kubernetes_node_artifacts")
-    assert artifacts[0]["url"].startswith("http://registry.pai.internal:5080/v2/files/kubeadm/blobs/sha256:")
+    assert artifacts[0]["url"].startswith("https://registry.pai.internal:5080/v2/files/kubeadm/blobs/sha256:")
     assert artifacts[0]["url"].endswith(artifacts[0]["sha256"])
 
 
@@ -102,8 +102,8 @@ def test_groups(inventory: Inventory) -> None:
 
 
 def test_the_stores_registry_is_the_runtimes(inventory: Inventory) -> None:
-    assert value(inventory, "worker1", "container_runtime_insecure_registries") == ["registry.pai.internal:5080"]
-    assert list(value(inventory, "worker1", "container_runtime_registry_hosts")) == ["registry.pai.internal"]
+    assert value(inventory, "worker1", "container_runtime_store") == "registry.pai.internal:5080"
+    assert value(inventory, "worker1", "container_runtime_store_host") == "registry.pai.internal"
 
 
 def test_proxy_spares_the_cluster_itself(make_site: Callable[..., Site], components: ComponentSet) -> None:

@@ -14,11 +14,16 @@ from pai_install.parts.registry import make_context, part_named
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.unsecret import without_secrets
 from pai_install.registry.identity import make_identity
+from pai_install.registry.model import ServedNames
 from pai_install.site import Site
 from tests.unit.plan.conftest import CONFIG
 
 MakeSite = Callable[..., Site]
-IDENTITY = make_identity(["docker-cache.pai.internal"], datetime(2026, 1, 1, tzinfo=UTC))
+NAMES = ServedNames(cache=("docker-cache.pai.internal",), store=("registry.pai.internal",))
+IDENTITY = make_identity(
+    NAMES,
+    datetime(2026, 1, 1, tzinfo=UTC),
+)
 CACHE = "https://docker-cache.pai.internal:30500"
 CACHED = "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
 HTPASSWD = base64.b64encode(b"bob:$2y$05$abcdefghijklmnopqrstuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu\n").decode()
@@ -68,7 +73,7 @@ def test_mirrors_and_insecure_registries_reach_docker_and_containerd(
     hub, plain = made["upstreams"]
     assert (hub["name"], hub["server"], hub["fallback"]) == ("docker.io", "https://registry-1.docker.io", True)
     assert hub["endpoints"] == [{"endpoint": "https://m.example", "ca": "", "auth_token": ""}]
-    assert (plain["name"], plain["server"]) == ("r.example:5000", "https://r.example:5000"), (
+    assert (plain["name"], plain["server"], plain["insecure"]) == ("r.example:5000", "https://r.example:5000", True), (
         "some speak TLS all the same"
     )
     assert plain["endpoints"] == [{"endpoint": "http://r.example:5000", "ca": "", "auth_token": ""}]

@@ -57,8 +57,8 @@ READERS = ("containerd.service", "docker.service")
     ("changed", "words"),
     [
         (("log_max_size",), ("restarts docker.service",)),
-        (("registry_hosts",), ()),
-        (("registry_hosts", "insecure_registries"), ()),
+        (("store_host",), ()),
+        (("store", "store_ca"), ()),
         (("sandbox_image",), ("restarts containerd.service",)),
         (("proxy",), ("restarts containerd.service", "restarts docker.service")),
         (("log_max_size", "artifacts"), ("restarts docker.service", "may restart containerd.service")),
@@ -123,6 +123,18 @@ def test_pods_that_had_gpus_before_they_were_given_by_mounts_are_remarked_on() -
         assert impact(("container_runtime",), (), nvidia, seen) == ()
 
 
+def test_a_store_that_begins_to_speak_tls_is_remarked_on() -> None:
+    def seen(*names: str) -> Observed:
+        record = RoleRecord(settings=dict.fromkeys(names, "1"))
+        return Observed(hostname="one", roles={"component_store": record})
+
+    (words,) = impact(("component_store",), (), {}, seen("component_store_port"))
+    assert words.startswith("the store speaks TLS from then on")
+    assert impact(("component_store",), (), {}, seen("component_store_private_key")) == ()
+    assert impact(("component_store",), (), {}, Observed(hostname="one")) == ()
+    assert impact(("container_runtime",), (), {}, seen("component_store_port")) == ()
+
+
 def test_systemd_has_no_part_in_pods_of_an_add_on() -> None:
     seen = Observed.model_validate({"hostname": "one", "in_use": {"gpu_containers": 1}})
     assert impact((), ("may restart the pods of daemonset/kube-flannel",), {}, seen) == ()
@@ -172,3 +184,24 @@ def test_what_was_dealt_with_is_not_named_again() -> None:
     roles: dict[str, dict[str, str]] = {"container_runtime": {}, "pod_forwarding": {}}
     seen = Observed.model_validate({"hostname": "one", "roles": roles, "in_use": IN_USE})
     assert impact(("container_runtime", "pod_forwarding"), (), {}, seen) == ()
+
+
+@pytest.mark.parametrize(
+    ("note", "azure", "said"),
+    [
+        ('{"folder": "/old"}', {}, "the Docker cache begins empty in /new; what it has stays in /old"),
+        ('{"folder": "/new"}', {}, ""),
+        ('{"folder": "/new"}', {"account": "a", "container": "c"}, "begins empty in Azure account a, container c;"),
+        ("", {}, ""),
+    ],
+)
+def test_a_cache_that_begins_empty_is_told_beforehand(note: str, azure: dict[str, str], said: str) -> None:
+    seen = Observed(hostname="one", roles={"docker_cache": RoleRecord(notes={"content": note})})
+    variables = {"docker_cache_folder": "/new", "docker_cache_azure": azure, "docker_cache_upstreams": [{}]}
+    found = impact(("docker_cache",), (), variables, seen)
+    assert bool(found) == bool(said)
+    assert said in "; ".join(found)
+    if said:
+        assert "registry rotate --backend" in found[-1]
+    assert impact(("base",), (), variables, seen) == ()
+    assert impact(("docker_cache",), (), {**variables, "docker_cache_move": {"source": {}}}, seen) == ()

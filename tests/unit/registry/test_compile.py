@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
-from pai_install.registry.compile import cache_names, registries_of, wants_cache
+from pai_install.registry.compile import registries_of, served_names, wants_cache
+from pai_install.registry.identity import at_port, make_identity, with_old_port
 from pai_install.registry.model import Registries
 from pai_install.site import Site, load_site
 from tests.unit.site.sites import CONFIG, write_site
@@ -37,7 +40,7 @@ def test_a_cache_serves_docker_hub_by_itself(tmp_path: Path) -> None:
     assert [(upstream.name, upstream.url) for upstream in cache.upstreams] == [
         ("docker.io", "https://registry-1.docker.io")
     ]
-    assert (cache.azure, cache.users, cache.ttl_hours) == (None, (), 720)
+    assert (cache.azure, cache.users, cache.keep_days, cache.size_limit) == (None, (), 30, 0)
 
 
 def test_without_our_names_it_is_reached_by_address(tmp_path: Path) -> None:
@@ -45,13 +48,26 @@ def test_without_our_names_it_is_reached_by_address(tmp_path: Path) -> None:
     cache = registries_of(site).cache
     assert cache is not None
     assert cache.url == "https://10.0.0.1:30600"
-    assert cache_names(site) == ("docker-cache.pai.internal", "10.0.0.1")
+    assert cache.ports == (30600,)
+    names = served_names(site)
+    assert names.cache == ("docker-cache.pai.internal", "10.0.0.1")
+    assert names.store == ("registry.pai.internal", "10.0.0.1", "127.0.0.1")
+    assert names.port == 30600
+
+
+def test_until_all_machines_have_moved_the_identity_says_where_it_is(tmp_path: Path) -> None:
+    site = site_of(tmp_path, services="docker-cache: {service_nodeport: 30600}\n")
+    identity = make_identity(replace(served_names(site), port=30500), datetime.now(UTC))
+    cache = registries_of(site, with_old_port(at_port(identity, served_names(site).port))).cache
+    assert cache is not None
+    assert (cache.port, cache.ports) == (30500, (30500, 30600))
 
 
 def test_docker_hub_is_first_and_an_upstream_with_a_mirror_is_not_ours(tmp_path: Path) -> None:
     services = """\
 registry:
   keep-days: 2
+  size-limit: 200Gi
   upstreams:
     - {name: quay.io, username: robot, password: quay-secret}
     - {name: ghcr.io, mirror: "https://harbor.example.com/ghcr"}
@@ -61,7 +77,7 @@ registry:
     assert found.cache is not None
     assert [upstream.name for upstream in found.upstreams] == ["docker.io", "quay.io", "ghcr.io"]
     assert [upstream.url for upstream in found.cache.upstreams] == ["https://hub.example.com", "https://quay.io"]
-    assert found.cache.ttl_hours == 48
+    assert (found.cache.keep_days, found.cache.size_limit) == (2, 200 * 2**30)
     assert "quay-secret" not in repr(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,34 +18,46 @@ from pydantic import ValidationError
 from pai_install.errors import PaiError
 from pai_install.registry.identity import (
     Identity,
+    Serving,
+    at_port,
     make_identity,
     open_identity,
+    read_identity,
     renewed,
     save,
     serve_from,
     with_new_authority,
     with_new_login,
+    with_old_port,
     without_old_authorities,
     without_other_logins,
+    without_other_ports,
 )
+from pai_install.registry.model import ServedNames
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-NAMES = ("docker-cache.pai.internal", "10.0.0.1")
+PORT = 30500
+NAMES = ServedNames(("docker-cache.pai.internal", "10.0.0.1"), ("registry.pai.internal", "10.0.0.1", "127.0.0.1"), PORT)
 FIRST = make_identity(NAMES, NOW)
 
 
 def signed_by(identity: Identity, certificate: str) -> None:
-    """Raises where the serving certificate is not signed by that authority."""
-    x509.load_pem_x509_certificate(identity.certificate.encode()).verify_directly_issued_by(
-        x509.load_pem_x509_certificate(certificate.encode())
-    )
+    """Raises where a serving certificate is not signed by that authority."""
+    authority = x509.load_pem_x509_certificate(certificate.encode())
+    for serving in (identity.cache, identity.store):
+        x509.load_pem_x509_certificate(serving.certificate.encode()).verify_directly_issued_by(authority)
+
+
+def names_of(serving: Serving) -> tuple[str, ...]:
+    """Those in the certificate."""
+    certificate = x509.load_pem_x509_certificate(serving.certificate.encode())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return (*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress)))
 
 
 def test_the_first_one_serves_its_names_from_its_own_authority() -> None:
-    certificate = x509.load_pem_x509_certificate(FIRST.certificate.encode())
-    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    assert names.get_values_for_type(x509.DNSName) == ["docker-cache.pai.internal"]
-    assert [str(address) for address in names.get_values_for_type(x509.IPAddress)] == ["10.0.0.1"]
+    assert (names_of(FIRST.cache), names_of(FIRST.store)) == (NAMES.cache, NAMES.store)
+    assert FIRST.cache.key != FIRST.store.key
     signed_by(FIRST, FIRST.bundle)
     assert FIRST.login.generation == 1
 
@@ -60,16 +73,36 @@ def test_a_file_is_made_once_and_for_its_owner_only(tmp_path: Path) -> None:
 def test_another_name_or_a_near_end_renews_the_certificate_alone(tmp_path: Path) -> None:
     path = tmp_path / ".pai" / "registry.json"
     made = open_identity(path, NAMES, NOW)
-    moved = open_identity(path, ("docker-cache.pai.internal", "10.0.0.9"), NOW)
-    assert moved.certificate != made.certificate
+    other = replace(NAMES, cache=("docker-cache.pai.internal", "10.0.0.9"))
+    moved = open_identity(path, other, NOW)
+    assert moved.cache.certificate != made.cache.certificate
+    assert moved.store == made.store
     assert moved.bundle == made.bundle
     assert moved.logins == made.logins
-    assert renewed(moved, moved.names, NOW + timedelta(days=300)) == moved
-    assert renewed(moved, moved.names, NOW + timedelta(days=340)).certificate != moved.certificate
+    assert renewed(moved, other, NOW + timedelta(days=300)) == moved
+    later = renewed(moved, other, NOW + timedelta(days=340))
+    assert later.cache.certificate != moved.cache.certificate
+    assert later.store.certificate != moved.store.certificate
+
+
+def test_a_file_of_before_the_store_had_a_certificate_gets_one_and_keeps_the_rest(tmp_path: Path) -> None:
+    path = tmp_path / ".pai" / "registry.json"
+    made = open_identity(path, NAMES, NOW)
+    content = json.loads(path.read_text())
+    del content["store"]
+    path.write_text(json.dumps({**content, **content.pop("cache")}))
+    opened = open_identity(path, NAMES, NOW)
+    assert (opened.cache, opened.authorities, opened.logins, opened.salt) == (
+        made.cache, made.authorities, made.logins, made.salt,
+    )  # fmt: skip
+    assert names_of(opened.store) == NAMES.store
+    assert opened.store.key != opened.cache.key
+    signed_by(opened, opened.bundle)
+    assert open_identity(path, NAMES, NOW) == opened
 
 
 def test_no_secret_is_in_its_text() -> None:
-    for secret in (FIRST.key, FIRST.authorities[0].key, FIRST.login.password):
+    for secret in (FIRST.cache.key, FIRST.store.key, FIRST.authorities[0].key, FIRST.login.password):
         assert secret.get_secret_value() not in repr(FIRST)
 
 
@@ -89,6 +122,40 @@ def test_a_serving_authority_that_no_machine_trusts_is_refused() -> None:
         serve_from(FIRST, 2, NOW)
 
 
+def test_a_file_of_before_there_were_ports_is_at_the_sites(tmp_path: Path) -> None:
+    path = tmp_path / "registry.json"
+    old = FIRST.model_dump(mode="json", exclude={"ports", "used_port"})
+    path.write_text(json.dumps(old))
+    found = read_identity(path)
+    assert found is not None
+    assert found.ports == ()
+    opened = open_identity(path, replace(NAMES, port=30600), NOW)
+    assert (opened.ports, opened.used_port) == ((30600,), 30600)
+
+
+def test_a_site_without_a_cache_has_no_port_and_leaves_those_that_machines_may_have() -> None:
+    assert make_identity(replace(NAMES, port=0), NOW).ports == ()
+    assert at_port(FIRST, 0) == FIRST
+
+
+def test_another_port_of_the_site_is_used_beside_the_old_one_until_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "registry.json"
+    open_identity(path, NAMES, NOW)
+    moved = open_identity(path, replace(NAMES, port=30600), NOW)
+    assert (moved.ports, moved.used_port) == ((PORT, 30600), 30600)
+    assert with_old_port(moved).used_port == PORT
+    assert at_port(with_old_port(moved), 30600).used_port == PORT, "what was taken back needs a rotation"
+    back = at_port(moved, PORT)
+    assert (back.ports, back.used_port) == ((30600, PORT), PORT)
+    assert without_other_ports(back).ports == (PORT,)
+
+
+@pytest.mark.parametrize("ports", [(30600,), (30500, 30500), ()])
+def test_a_used_port_at_which_the_cache_does_not_answer_is_refused(ports: tuple[int, ...]) -> None:
+    with pytest.raises(ValidationError):
+        Identity.model_validate({**dict(FIRST), "ports": ports})
+
+
 def test_a_saved_one_is_read_back_as_it_was(tmp_path: Path) -> None:
     rotated = with_new_login(with_new_authority(FIRST, NOW))
     save(tmp_path / "registry.json", rotated)
@@ -102,7 +169,7 @@ TRANSITIONS: dict[str, Transition] = {
     "drop authorities": without_old_authorities,
     "new login": with_new_login,
     "drop logins": without_other_logins,
-    "renew": lambda identity: renewed(identity, (*NAMES, "other"), NOW),
+    "renew": lambda identity: renewed(identity, replace(NAMES, store=(*NAMES.store, "other")), NOW),
 }
 
 
@@ -120,7 +187,7 @@ def test_whatever_happens_the_serving_authority_is_trusted_and_the_login_accepte
 
 @dataclass(frozen=True)
 class World:
-    """A cache and two machines, each as the last run left it."""
+    """What serves and two machines, each as the last run left it."""
 
     file: Identity
     cache: Identity

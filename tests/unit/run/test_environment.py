@@ -10,6 +10,7 @@ import pytest
 from pai_install.components.model import ComponentSet
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
+from pai_install.registry.identity import Identity, at_port
 from pai_install.run import environment
 from pai_install.run.environment import ProductEnvironment
 from pai_install.run.state import open_state, state_of
@@ -86,22 +87,21 @@ def test_without_components_it_is_said_what_is_known(site: Any, monkeypatch: pyt
     assert caught.value.details.startswith("timed out\nthe site itself is valid: 1 control plane")
 
 
-def test_the_cache_keeps_its_identity_from_run_to_run_and_only_where_there_is_one(
+def test_a_site_keeps_its_identity_from_run_to_run_with_a_cache_and_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[object] = []
+    given: list[Identity] = []
     monkeypatch.setattr(environment, "site_components", lambda _site, _say: ComponentSet((), (), "1.36.3"))
     monkeypatch.setattr("pai_install.parts.registry.make_context", lambda *values: given.append(values[3]))
     monkeypatch.setattr("pai_install.plan.inventory.build_inventory", lambda *_: None)
     folder = write_site(tmp_path / "cached")
     state = state_of(folder)
     ProductEnvironment().inventory(load_site(folder).site, state, print)
-    assert given == [None]
-    assert not state.registry.exists()
+    assert state.registry.exists()
     cache = "enable_docker_cache: true\ndocker_cache_storage_backend: filesystem\n"
     (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + cache)
     for _ in range(2):
         ProductEnvironment().inventory(load_site(folder).site, state, print)
-    assert given[1] is not None
-    assert given[1] == given[2]
+    assert given[0].ports == ()
+    assert at_port(given[0], 30500) == given[1] == given[2], "the cache brings its port, and nothing else changes"
     assert state.registry.stat().st_mode & 0o777 == 0o600

@@ -19,6 +19,7 @@ class Sample(f.FileModel):
     count: f.Count = 1
     port: f.Port = 1
     memory: f.Memory = 1
+    size: f.Size = 1
     word: f.Word = ""
 
 
@@ -153,3 +154,15 @@ def test_free_content_is_plain_data() -> None:
         }
     }  # fmt: skip
     assert type(plain_data(document.content)["a"]["b"]) is str
+
+
+@pytest.mark.parametrize(("written", "amount"), [("200Gi", 200 * 2**30), ("1.5Ti", 3 * 2**39), ("200G", 200 * 10**9)])
+def test_sizes(written: str, amount: int) -> None:
+    assert read(f"size: {written}\n")[0].size == amount
+
+
+@pytest.mark.parametrize(
+    "written", ["200", "0", "-1Gi", "200GiB", "200m", "1Mi", "2E+9Gi", "8Ei", "[1Gi]", "{a: 1}", "much"]
+)
+def test_what_is_no_size(written: str) -> None:
+    assert refused(f"size: {written}\n") == "site.quantity"

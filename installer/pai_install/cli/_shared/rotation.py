@@ -2,39 +2,41 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from dataclasses import replace
+import functools
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from pai_install.checks.verdict import Verdict
-from pai_install.cli._shared.act import How, outcome_of, require_answer
+from pai_install.cli._shared.act import How, require_answer
+from pai_install.cli._shared.moving import came_back, farewell, used_place, wanted_place
+from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.install import Install
 from pai_install.operations.operation import Operation
+from pai_install.operations.registry_copy import RegistryCopy
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate, behind, unsettled
 from pai_install.operations.verify import Verify
-from pai_install.plan.model import Plan
-from pai_install.registry.compile import cache_names
-from pai_install.registry.identity import Identity, open_identity, save
+from pai_install.registry.compile import served_names
+from pai_install.registry.identity import Identity, open_identity, save, with_content_kept, without_move
 from pai_install.registry.rotation import STAGES, Change, RotationStage, Subject, position, unfinished
-from pai_install.report.console import progress
-from pai_install.report.data import report_data
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
 from pai_install.run.lock import site_lock
-from pai_install.run.pipeline import open_session, prepare
-from pai_install.run.request import Request
 from pai_install.run.state import open_state
 from pai_install.site.load import load_site
 
 VERB = "registry rotate"
-SCHEMA_VERSION = 1
+_SUBJECTS = (
+    click.option("--credentials", is_flag=True, help="The login by which machines reach the cache."),
+    click.option("--ca", is_flag=True, help="The authority whose certificates machines trust."),
+    click.option("--endpoint", is_flag=True, help="The cache's port, after it was changed in the site."),
+    click.option("--backend", is_flag=True, help="Where the content is kept, after it was changed in the site."),
+    click.option("--upstream", default="", metavar="NAME", help="A registry, after its entry was changed in the site."),
+)
 
 
 def rotate(
@@ -42,13 +44,13 @@ def rotate(
 ) -> int:
     """Takes the rotation to its end, or as far as machines that do not answer let it; the exit code.
 
-    finish: go on with one that was begun, and begin none.
+    finish: go on with one that was begun, and begin none. A port is only rotated where the site names another one.
     """
-    operation = RegistryRotate(subject=subject)
-    operation.require(load_site(site_dir).site)
+    RegistryRotate(subject=subject).require(load_site(site_dir).site)
     require_answer(how)
     identity = _identity(site_dir)
     begun = subject in unfinished(identity)
+    finish = finish or subject == "endpoint"
     if begun or not finish:
         _tell(identity, subject)
     if how.check:
@@ -56,125 +58,147 @@ def rotate(
     if not how.yes and not click.confirm("rotate?", err=True):
         say("nothing was done")
         return ExitCode.PREFLIGHT_FAILED
-    run = _Run(site_dir, operation, images, environment, replace(how, yes=True))
-    return run.go_on(finish=finish and not begun)
+    runs = Runs(site_dir, environment, how, VERB)
+    return runs.ended(_Rotation(site_dir, subject, images, runs).go_on(finish=finish and not begun))
 
 
-class _Run:
-    def __init__(
-        self, site_dir: Path, operation: RegistryRotate, images: tuple[str, ...], environment: Environment, how: How
-    ) -> None:
+class _Rotation:
+    def __init__(self, site_dir: Path, subject: Subject, images: tuple[str, ...], runs: Runs) -> None:
         self._site_dir = site_dir
-        self._operation = operation
+        self._subject = subject
         # a mirror of the site's own that fails says nothing of the cache's new login or authority
-        self._test = RegistryTest(images=images, cached=True)
-        self._environment = environment
-        self._how = how
-        self._outcomes: list[Outcome] = []
+        self._test = RegistryTest(images=images, cached=True, store=subject == "ca")
+        self._runs = runs
 
     def go_on(self, *, finish: bool) -> int:
-        """Every stage that is left; in JSON one document for all of them.
+        """Every stage that is left.
 
         finish: bring machines to the last stage where the file is past it.
         """
-        code = self._last_stage() if finish else self._stages()
-        if self._how.as_json:
-            runs = [report_data(outcome) for outcome in self._outcomes]
-            click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "exit_code": code, "runs": runs}, indent=2))
-        return code
+        return self._last_stage() if finish else self._stages()
 
     def _last_stage(self) -> int:
         """The file has one login and one authority; a run that was interrupted may not have brought it everywhere."""
-        plan = self._standing()
-        self._require_cache(plan)
-        if not unsettled(plan):
-            say(f"no rotation of the {self._operation.subject} is unfinished")
+        if self._subject == "backend":
+            say("no rotation of the backend is unfinished")
             return ExitCode.OK
-        return self._run(self._operation).exit_code or self._run(Verify()).exit_code
+        plan = self._runs.standing().plan
+        self._runs.require_leader(plan)
+        if not unsettled(plan, self._subject):
+            say(_nothing_to_finish(self._subject, _identity(self._site_dir)))
+            return ExitCode.OK
+        return self._runs.run(RegistryRotate(subject=self._subject)).exit_code or self._runs.run(Verify()).exit_code
 
     def _stages(self) -> int:
-        subject, identity = self._operation.subject, _identity(self._site_dir)
-        plan = self._standing()
-        if subject not in unfinished(identity) and unsettled(plan):
+        subject, begun = self._subject, _identity(self._site_dir)
+        if subject == "backend" and not self._move():
+            return ExitCode.OK
+        identity, plan = _identity(self._site_dir), self._runs.standing().plan
+        if subject not in unfinished(begun) and unsettled(plan, subject):
+            finish = f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted"
+            remedy = "run apply first, which leaves the content where it is; then the same command again"
             raise PaiError(
-                "the cache or some machines differ from the site",
-                remedy=f"run apply first; {VERB} --{subject} --finish where the end of a rotation was interrupted",
+                "the component store, the cache or some machines differ from the site",
+                remedy=remedy if subject == "backend" else finish,
             )
         code: int = ExitCode.OK
         for number, stage in enumerate(STAGES[subject][position(identity, subject) :]):
             if number:  # the stage before has changed machines
-                plan = self._standing()
-            if stage.everyone and (waiting := behind(plan)):
+                plan = self._runs.standing().plan
+            if stage.everyone and (waiting := behind(plan, subject)):
                 return self._wait(waiting)
-            self._require_cache(plan)
+            self._runs.require_leader(plan)
             code = self._stage(stage)
             if code not in (ExitCode.OK, ExitCode.UNREACHABLE):
                 return code
-        say(
-            "machines and cache have the new alone"
-            if code == ExitCode.OK
-            else "machines that did not answer get it by apply"
-        )
-        return code or self._run(Verify()).exit_code
+        self._say_end(identity, code)
+        return code or self._runs.run(Verify()).exit_code
+
+    def _say_end(self, identity: Identity, code: int) -> None:
+        old, site = identity.content or identity.left, load_site(self._site_dir).site
+        if self._subject == "backend" and old is not None:
+            say(farewell(old, wanted_place(site), site.control_planes[0].hostname))
+        elif code == ExitCode.OK:
+            say("machines and what serves them have the new alone")
+        else:
+            say("machines that did not answer get it by apply")
+
+    def _move(self) -> bool:
+        """Notes where the content is now, so that nothing but the last stage changes that; False: nothing to move."""
+        site, identity = load_site(self._site_dir).site, _identity(self._site_dir)
+        begun = "backend" in unfinished(identity)
+        if begun and came_back(identity, site):
+            _edit(self._site_dir, lambda now, _when: without_move(now))
+            say(f"the site's files name {wanted_place(site)} again: nothing is moved, and apply brings the rest")
+            return False
+        if begun:
+            return True
+        used = used_place(site, self._runs.standing())
+        if used == wanted_place(site):
+            say(f"the cache keeps its content in {used} already, as the site's files say: nothing to move")
+            return False
+        _edit(self._site_dir, lambda now, _when: with_content_kept(now, used))
+        return True
 
     def _stage(self, stage: RotationStage) -> int:
         say(f"\n{stage.title}")
         _edit(self._site_dir, stage.change)
-        outcome = self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
-        if outcome.interrupted:
-            return outcome.exit_code
-        failed = outcome.exit_code not in (ExitCode.OK, ExitCode.UNREACHABLE)
-        if not failed and stage.proves:
-            outcome = self._run(self._test)
+        code: int = ExitCode.OK
+        for operation in self._operations(stage):
+            outcome = self._runs.run(operation)
             if outcome.interrupted:
                 return outcome.exit_code
-            failed = outcome.exit_code is ExitCode.STEP_FAILED or _refused(outcome)
-        if failed and stage.undo is not None:
+            if _failed(stage, operation, outcome):
+                return self._give_up(stage, outcome)
+            code = outcome.exit_code
+        return code
+
+    def _operations(self, stage: RotationStage) -> Iterator[Operation]:
+        if stage.phases:
+            yield RegistryRotate(subject=self._subject, phases=stage.phases)
+        if stage.copies:
+            yield RegistryCopy(in_use=bool(stage.phases))
+        if stage.proves:
+            yield self._test
+
+    def _give_up(self, stage: RotationStage, outcome: Outcome) -> int:
+        if stage.undo is not None:
             self._take_back(stage, stage.undo)
-        if failed and outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
+        elif stage.copies:
+            say("the cache goes on as before; run the same command again when that is repaired")
+        if outcome.exit_code in (ExitCode.OK, ExitCode.UNREACHABLE):
             return ExitCode.VERIFICATION_FAILED
         return outcome.exit_code
 
     def _take_back(self, stage: RotationStage, undo: Change) -> None:
         say(f"\nTaking back: {stage.title}")
         _edit(self._site_dir, undo)
-        self._run(RegistryRotate(subject=self._operation.subject, phases=stage.phases))
-
-    def _run(self, operation: Operation) -> Outcome:
-        request = Request(self._site_dir, operation)
-        outcome = outcome_of(request, self._environment, self._how, quiet=self._how.as_json)
-        assert outcome is not None  # noqa: S101 - the user has agreed
-        self._outcomes.append(outcome)
-        return outcome
-
-    def _standing(self) -> Plan:
-        """How machines stand against the file."""
-        request = Request(self._site_dir, Install())
-        with (
-            progress(sys.stderr) as observer,
-            open_session(request, self._environment, verb=VERB, progress=observer, say=say) as session,
-        ):
-            return prepare(session).plan
-
-    def _require_cache(self, plan: Plan) -> None:
-        """No machine gets what a cache that does not answer has never heard of. Raises PaiError."""
-        leader = load_site(self._site_dir).site.control_planes[0].hostname
-        if leader in plan.unreachable:
-            raise PaiError(
-                f"{leader} has the cache and does not answer: {plan.unreachable[leader]}",
-                remedy="nothing was changed; run the same command again when it answers",
-                exit_code=ExitCode.UNREACHABLE,
-            )
+        self._runs.run(RegistryRotate(subject=self._subject, phases=stage.phases))
 
     def _wait(self, waiting: tuple[str, ...]) -> int:
         names = ", ".join(waiting)
         say(f"{names}: without the new yet; the old stays good until then")
-        say(f"when they answer again: pai-install {VERB} --{self._operation.subject} --finish")
+        say(f"when they answer again: pai-install {VERB} --{self._subject} --finish")
         say("absent: true in layout.yaml leaves a machine out")
         return ExitCode.UNREACHABLE
 
 
-def _refused(outcome: Outcome) -> bool:
+def _failed(stage: RotationStage, operation: Operation, outcome: Outcome) -> bool:
+    """Whether the stage cannot go on: a machine that does not answer holds up what concerns that one alone."""
+    if isinstance(operation, RegistryTest):
+        return outcome.exit_code is ExitCode.STEP_FAILED or refused(outcome)
+    good = (ExitCode.OK,) if stage.copies else (ExitCode.OK, ExitCode.UNREACHABLE)
+    return outcome.exit_code not in good
+
+
+def _nothing_to_finish(subject: Subject, identity: Identity) -> str:
+    if subject != "endpoint":
+        return f"no rotation of the {subject} is unfinished"
+    where = "docker-cache: service_nodeport in services-configuration.yaml"
+    return f"every machine asks at port {identity.used_port}, as the site says; {where} is where it says another one"
+
+
+def refused(outcome: Outcome) -> bool:
     """Whether a machine that answered could not use a registry."""
     return any(found.verdict is Verdict.FAIL for found in outcome.findings)
 
@@ -186,12 +210,13 @@ def _tell(identity: Identity, subject: Subject) -> None:
         waits = "; waits for every machine" if stage.everyone else ""
         proof = "; then every machine asks the registries" if stage.proves else ""
         say(f"{number + 1}. {stage.title}{waits}{proof} ({mark})")
-    say("no container restarts; Docker is not even reloaded")
+    reloaded = "Docker is reloaded where the cache is its mirror" if subject == "endpoint" else "Docker is not reloaded"
+    say(f"no container restarts; {reloaded}")
 
 
 def _identity(site_dir: Path) -> Identity:
     site = load_site(site_dir).site
-    return open_identity(open_state(site_dir).registry, cache_names(site), datetime.now(UTC))
+    return open_identity(open_state(site_dir).registry, served_names(site), datetime.now(UTC))
 
 
 def _edit(site_dir: Path, change: Change) -> None:
@@ -201,8 +226,21 @@ def _edit(site_dir: Path, change: Change) -> None:
         save(state.registry, change(_identity(site_dir), datetime.now(UTC)))
 
 
-def require_subject(*, credentials: bool, authority: bool) -> Subject:
-    """The one thing to rotate. Raises PaiError unless exactly one was named."""
-    if credentials == authority:
-        raise PaiError("name one: --credentials or --ca", exit_code=ExitCode.USAGE)
-    return "credentials" if credentials else "ca"
+def subject_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options that name what to rotate, of which one must be given.
+
+    The verb gets `subject`, None for an upstream, and `upstream`.
+    """
+
+    @functools.wraps(verb)  # with the options that the verb has of its own
+    def gathered(*, upstream: str, **others: object) -> int:
+        named = [subject for subject in STAGES if others.pop(subject)]
+        if len(named) + bool(upstream) != 1:
+            words = ", ".join(f"--{subject}" for subject in STAGES)
+            raise PaiError(f"name one: {words} or --upstream NAME", exit_code=ExitCode.USAGE)
+        return verb(subject=named[0] if named else None, upstream=upstream, **others)
+
+    command: Callable[..., int] = gathered
+    for option in reversed(_SUBJECTS):
+        command = option(command)
+    return command

@@ -8,11 +8,12 @@ from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, mod
 
 from pai_install.site.certificate import CertificateFile
 from pai_install.site.document import Document, Entries
-from pai_install.site.fields import PlainUrl
+from pai_install.site.fields import PlainUrl, Size
 from pai_install.site.names import read_registry_host
 from pai_install.site.secret import Secret
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word
 
+CACHE_PORT = 30500
 DOCKER_HUB = "docker.io"
 DOCKER_HUB_URL = "https://registry-1.docker.io"
 
@@ -72,7 +73,9 @@ class RegistrySection(KebabSection):
     air_gapped: Flag = False
     """Machines never ask an upstream themselves: a cache that is down is not passed by."""
     keep_days: Count = 30
-    """Days that the cache keeps what it has fetched; then it fetches it again."""
+    """Days without use after which the cache drops content; with Azure: days after it was fetched."""
+    size_limit: Size | None = None
+    """Most that the content in the folder may have, e.g. 200Gi; without it 15 % of the folder's disk stay free."""
     azure_endpoint: PlainUrl | None = None
     """URL of the blob service, where it is not Azure's own."""
     logins: Annotated[tuple[LoginEntry, ...], ListOf] = Field(default=())

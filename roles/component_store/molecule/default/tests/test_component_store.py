@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from testinfra.host import Host
 
-STORE = "http://127.0.0.1:5080/v2"
+STORE = "https://127.0.0.1:5080/v2"
 
 
 def control_plane(host: Host) -> dict[str, Any]:
     """Variables of the site's own store."""
     found: dict[str, Any] = host.backend.ansible_runner.get_variables("control-plane")
+    return found
+
+
+def asked(host: Host, program: str, url: str, *words: str) -> str:
+    """What a program says of an answer; it trusts the authorities of the site alone."""
+    # text that Ansible must not take for a template
+    known = control_plane(host)["component_store_ca"]["__ansible_unsafe"]
+    given = " ".join(map(shlex.quote, (program, known, url, *words)))
+    found: str = host.check_output(f"python3 -c {given}")
     return found
 
 
@@ -24,14 +34,13 @@ def test_it_listens_on_all_addresses(host: Host) -> None:
 
 def test_a_file_has_its_digest(host: Host) -> None:
     digest = next(file["sha256"] for file in control_plane(host)["component_store_files"] if file["name"] == "runc")
-    fetched = host.check_output(f"python3 -c '{FETCH}' {STORE}/files/runc/blobs/sha256:{digest}")
-    assert fetched == digest
+    assert asked(host, FETCH, f"{STORE}/files/runc/blobs/sha256:{digest}") == digest
 
 
 def test_an_image_has_its_manifest(host: Host) -> None:
     images = control_plane(host)["component_store_images"]
     image = next(image for image in images if image["repository"] == "pause")
-    fetched = host.check_output(f"python3 -c '{FETCH}' {STORE}/pause/manifests/{image['tag']}")
+    fetched = asked(host, FETCH, f"{STORE}/pause/manifests/{image['tag']}")
     assert f"sha256:{fetched}" == image["manifest_digest"]
 
 
@@ -41,8 +50,7 @@ def test_nobody_puts_anything_into_it(host: Host) -> None:
         ("PUT", "pause/manifests/latest"),
         ("DELETE", "pause/manifests/latest"),
     ):
-        asked = host.check_output(f"python3 -c '{ASK}' {method} {STORE}/{path}")
-        assert asked == "405", method
+        assert asked(host, ASK, f"{STORE}/{path}", method) == "405", method
 
 
 def test_it_answers_everybody_and_may_do_nothing_else(host: Host) -> None:
@@ -59,18 +67,28 @@ def test_uploads_cut_short_are_gone_and_no_second_registry_stays(host: Host) -> 
     assert host.check_output("find /tmp -name 'pai-store-*'") == ""
 
 
+def test_only_root_reads_its_key_and_nobody_is_served_without_tls(host: Host) -> None:
+    key = host.file("/etc/pai-install/store/server.pem")
+    assert (key.user, key.group, key.mode) == ("root", "root", 0o600)
+    assert asked(host, ASK, STORE.replace("https:", "http:") + "/pause/tags/list", "GET") == "400"
+    assert asked(host, ASK, f"{STORE}/pause/tags/list", "GET") == "200"
+
+
 # what a request is answered with
 ASK = """
-import sys, urllib.error, urllib.request
+import ssl, sys, urllib.error, urllib.request
+context = ssl.create_default_context(cadata=sys.argv[1])
+request = urllib.request.Request(sys.argv[2], method=sys.argv[3], data=b"{}")
 try:
-    print(urllib.request.urlopen(urllib.request.Request(sys.argv[2], method=sys.argv[1], data=b"{}")).status)
+    print(urllib.request.urlopen(request, context=context).status)
 except urllib.error.HTTPError as error:
     print(error.code)
 """
 # the digest of what a URL answers
 FETCH = """
-import hashlib, sys, urllib.request
+import hashlib, ssl, sys, urllib.request
+context = ssl.create_default_context(cadata=sys.argv[1])
 accept = {"Accept": "application/vnd.oci.image.manifest.v1+json, */*"}
-answer = urllib.request.urlopen(urllib.request.Request(sys.argv[1], headers=accept))
+answer = urllib.request.urlopen(urllib.request.Request(sys.argv[2], headers=accept), context=context)
 print(hashlib.sha256(answer.read()).hexdigest())
 """

@@ -55,3 +55,13 @@ def test_the_old_files_lie_beside_the_new_ones(host: Host) -> None:
 def test_images_come_from_the_store(host: Host) -> None:
     image = host.ansible.get_variables()["container_runtime_sandbox_image"]
     host.check_output(f"ctr --namespace k8s.io images pull --hosts-dir /etc/containerd/certs.d {image}")
+
+
+def test_docker_knows_the_store_by_its_authority_alone(host: Host) -> None:
+    variables = host.ansible.get_variables()
+    store, host_of_images = (variables[f"container_runtime_{word}"] for word in ("store", "store_host"))
+    host.check_output(
+        f"docker pull --quiet {variables['container_runtime_sandbox_image'].replace(host_of_images, store)}"
+    )
+    indexes = docker_info(host)["RegistryConfig"]["IndexConfigs"]
+    assert store not in {name for name, index in indexes.items() if not index["Secure"]}

@@ -38,3 +38,14 @@ def test_a_registry_has_its_own_folder_and_ports(host: Host) -> None:
     assert configuration["storage"]["filesystem"] == {"rootdirectory": f"/data/{PRIVATE}"}
     assert configuration["http"]["addr"] == "127.0.0.1:5002"
     assert SAID not in text
+
+
+def test_content_is_kept_within_its_limit(host: Host) -> None:
+    rule = json.loads(host.file(f"{FOLDER}/gc.json").content_string)
+    assert rule == {"folder": "/var/lib/registry", "limit": 10737418240, "free_percent": 5, "keep_days": 30}
+    timer = host.service("pai-docker-cache-gc.timer")
+    assert timer.is_running
+    assert timer.is_enabled
+    host.check_output("systemctl start pai-docker-cache-gc.service")
+    said = json.loads(host.file("/var/lib/pai-install/docker-cache-gc.json").content_string)
+    assert (said["last"]["limit"], said["last"]["dropped"]) == (10737418240, {"count": 0, "bytes": 0})

