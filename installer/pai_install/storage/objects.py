@@ -1,0 +1,173 @@
+"""Grants -> Kubernetes objects. Pure.
+
+PV and PVC name each other, and neither has a storage class: so no other claim takes the volume, no other volume is
+taken for the claim, and a default class has no say. `Retain`: what is taken from a group is the access, never the data.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import SecretStr
+
+from pai_install.site.services.storages import StorageEntry
+from pai_install.storage.model import Grant
+
+Object = dict[str, Any]
+
+MANAGED = "app.kubernetes.io/managed-by"
+LABELS: Mapping[str, str] = {MANAGED: "pai-install", "app.kubernetes.io/component": "storage"}
+_HOSTNAME = "kubernetes.io/hostname"
+
+
+def objects(grants: tuple[Grant, ...]) -> Iterator[Object]:
+    """Everything that the grants are, Secrets first."""
+    for grant in grants:
+        secret = _secret(grant)
+        if secret:
+            yield secret
+        yield volume(grant)
+        yield claim(grant)
+
+
+def volume(grant: Grant) -> Object:
+    """The PV."""
+    storage = grant.storage
+    spec: Object = {
+        "capacity": {"storage": storage.capacity},
+        "accessModes": [access_mode(storage)],
+        "persistentVolumeReclaimPolicy": "Retain",
+        "storageClassName": "",
+        "claimRef": {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "namespace": grant.namespace,
+            "name": grant.claim,
+        },
+        **_SOURCES[storage.type](grant),
+    }
+    if storage.mount_options:
+        spec["mountOptions"] = list(storage.mount_options)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": grant.volume, "labels": _labels(grant)},
+        "spec": spec,
+    }
+
+
+def claim(grant: Grant) -> Object:
+    """The PVC. Its label `share` is OpenPAI's: "false" gives every user a folder."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": grant.claim, "namespace": grant.namespace, "labels": _labels(grant)},
+        "spec": {
+            "accessModes": [access_mode(grant.storage)],
+            "storageClassName": "",
+            "volumeName": grant.volume,
+            "resources": {"requests": {"storage": grant.storage.capacity}},
+        },
+    }
+
+
+def access_mode(storage: StorageEntry) -> str:
+    """A storage that is read only is so for every machine."""
+    return "ReadOnlyMany" if storage.read_only else storage.access_mode
+
+
+def _labels(grant: Grant) -> Object:
+    storage = grant.storage
+    own = {"pai-install/storage": storage.name, "pai-install/generation": str(grant.generation)}
+    return {**LABELS, **own, "share": str(storage.share).lower()}
+
+
+def _nfs(grant: Grant) -> Object:
+    """Kubernetes' own NFS volume, which needs no driver."""
+    storage = grant.storage
+    return {"nfs": {"server": storage.server, "path": storage.path, "readOnly": storage.read_only}}
+
+
+def _host_path(grant: Grant) -> Object:
+    """A folder that is missing is an error of the pod, and not made anew by root."""
+    return {"hostPath": {"path": grant.storage.path, "type": "Directory"}}
+
+
+def _local(grant: Grant) -> Object:
+    machine = {"key": _HOSTNAME, "operator": "In", "values": [grant.storage.machine]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [machine]}]}}
+    return {"local": {"path": grant.storage.path}, "nodeAffinity": affinity}
+
+
+def _smb(grant: Grant) -> Object:
+    storage = grant.storage
+    return _csi(grant, "smb.csi.k8s.io", {"source": f"//{storage.server}/{storage.share_name}"})
+
+
+def _azure_file(grant: Grant) -> Object:
+    storage = grant.storage
+    attributes = {"shareName": storage.share_name, "storageAccount": storage.account_name}
+    return _csi(grant, "file.csi.azure.com", {**attributes, **_server(storage)})
+
+
+def _azure_blob(grant: Grant) -> Object:
+    storage = grant.storage
+    attributes = {"containerName": storage.container_name, "storageAccount": storage.account_name}
+    return _csi(grant, "blob.csi.azure.com", {**attributes, "protocol": "fuse2", **_server(storage)})
+
+
+def _server(storage: StorageEntry) -> Object:
+    return {"server": storage.server} if storage.server else {}
+
+
+def _csi(grant: Grant, driver: str, attributes: Object) -> Object:
+    """Two volumes with one handle on a machine would share one mount: the handle is the PV's own name."""
+    secret = {"name": grant.secret, "namespace": grant.namespace}
+    return {
+        "csi": {
+            "driver": driver,
+            "volumeHandle": grant.volume,
+            "readOnly": grant.storage.read_only,
+            "volumeAttributes": attributes,
+            "nodeStageSecretRef": secret,
+        }
+    }
+
+
+_SOURCES: Mapping[str, Any] = {
+    "nfs": _nfs,
+    "smb": _smb,
+    "azureFile": _azure_file,
+    "azureBlob": _azure_blob,
+    "hostPath": _host_path,
+    "local": _local,
+}
+
+
+def _secret(grant: Grant) -> Object | None:
+    """Never edited: a rotation makes another, as machines read it once, at the mount. None where none is needed."""
+    words = {name: value for name, value in _words(grant.storage).items() if value}
+    if not words:
+        return None
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": grant.secret, "namespace": grant.namespace, "labels": _labels(grant)},
+        "type": "Opaque",
+        "immutable": True,
+        "data": {name: base64.b64encode(_plain(value).encode()).decode() for name, value in words.items()},
+    }
+
+
+def _words(storage: StorageEntry) -> Mapping[str, SecretStr | str | None]:
+    if storage.type == "smb":
+        return {"username": storage.username, "password": storage.password, "domain": storage.domain}
+    if storage.type in ("azureFile", "azureBlob"):
+        return {"azurestorageaccountname": storage.account_name, "azurestorageaccountkey": storage.account_key}
+    return {}
+
+
+def _plain(value: SecretStr | str | None) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value or ""
