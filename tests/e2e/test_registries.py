@@ -379,7 +379,8 @@ def test_a_wrong_password_of_an_upstream_changes_nothing(closed: Cluster) -> Non
         services.write_text(text)
     assert done.returncode == 6, done.stdout + done.stderr
     assert "does not accept the account robot" in done.stdout + done.stderr
-    assert f"{services}:4:7: registry.upstreams[0]" in done.stderr
+    line = next(number for number, line in enumerate(text.splitlines(), 1) if PRIVATE_PASSWORD in line)
+    assert f"{services}:{line}:7: registry.upstreams[0]" in done.stderr
     assert {name: closed.on(name, f"{FILES}; {STARTED}") for name in MACHINES} == before
     assert closed.plan()["phases"] == []
 
