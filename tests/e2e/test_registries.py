@@ -452,7 +452,7 @@ def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
 @pytest.fixture
 def blobs(closed: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlobStore]:
     """A storage account with a container of that name; the site has it as its back end until the end."""
-    found = BlobStore(tmp_path_factory.mktemp("blobs"), f"{SUBNET}.1", 5991)
+    found = BlobStore(tmp_path_factory.mktemp("blobs"), f"{SUBNET}.1", 5992)
     found.start()
     config, services = closed.site / "config.yaml", closed.site / "services-configuration.yaml"
     before = {path: path.read_text() for path in (config, services)}
