@@ -41,7 +41,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
     """Name -> bytes."""
     return {
         match.group(1): int(match.group(2)) * (1024 if match.group(3) else 1)
-        for match in re.finditer(r"^(\S+):\s+(\d{1,18})( kB)?", text, re.MULTILINE)
+        for match in re.finditer(r"^(\S+):\s+(\d{1,18})\b( kB)?", text, re.MULTILINE)
     }
 
 
