@@ -226,7 +226,7 @@ class ClusterCheck:
         """One question from inside a pod, asked for half a minute.
 
         A controller manager that was restarted waits for the lease of its predecessor before it names endpoints; until
-        then the address of a Service leads out of the cluster, where somebody else may answer.
+        then the address of a Service leads out of the cluster, where another server may answer.
         """
         said = ""
         for _attempt in range(30):
