@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import suites
+from tests import leftovers, suites
 
 # The machines that run the tests are shared: how long an example takes says nothing about our code.
 settings.register_profile(
@@ -19,6 +19,12 @@ settings.register_profile(
     derandomize=True,
 )
 settings.load_profile("shared")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A run that was ended by force left its lab behind, and its addresses are this run's."""
+    if not hasattr(session.config, "workerinput"):
+        leftovers.remove_leftovers()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

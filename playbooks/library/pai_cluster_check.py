@@ -223,9 +223,13 @@ class ClusterCheck:
         return found
 
     def ask(self, node: str, name: str, check: str, subject: str, argv: list[str], word: str) -> dict[str, str]:
-        """One question from inside a pod, asked a few times: endpoints take a moment to spread."""
+        """One question from inside a pod, asked for half a minute.
+
+        A controller manager that was restarted waits for the lease of its predecessor before it names endpoints; until
+        then the address of a Service leads out of the cluster, where another server may answer.
+        """
         said = ""
-        for _attempt in range(10):
+        for _attempt in range(30):
             status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
             if status == 0 and word in said:
                 return finding(check, "PASS", node, f"{subject} answers")

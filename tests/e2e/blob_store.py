@@ -48,6 +48,8 @@ class BlobStore:
             self.process = subprocess.Popen(words, env=accounts, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + 120
         while not self._answers():
+            # who else answers there is another one
+            assert self.process.poll() is None, (self.folder / "log").read_text()
             assert time.monotonic() < deadline, (self.folder / "log").read_text()
             time.sleep(0.2)
 

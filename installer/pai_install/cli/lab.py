@@ -75,10 +75,13 @@ def down_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
     """Remove the lab of the site with everything on its machines.
 
     Works from what was written down when the lab was made: also after a crash, also when the site's files have
-    changed since.
+    changed since. Labs whose site folder is gone are removed, too.
     """
     state_dir = state_dir_of(site_dir)
-    labs = [record.lab for _, record in labs_of(state_dir)]
+    labs = [
+        record.lab if record.site == str(state_dir) else f"{record.lab} (of {record.site}, which is gone)"
+        for _, record in labs_of(state_dir)
+    ]
     if labs and not yes:
         click.confirm(f"remove the lab {', '.join(labs)} and everything on its machines?", abort=True, err=True)
     removed = down_site(state_dir, progress=_say)

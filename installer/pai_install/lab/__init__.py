@@ -8,7 +8,7 @@ from pai_install.lab.gpu_stand_in import GpuState, show
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.observe import LabStatus, MachineStatus, status
 from pai_install.lab.spec import LabMachine, LabSpec, spec_of, state_dir_of
-from pai_install.lab.teardown import down, down_site, labs_of
+from pai_install.lab.teardown import all_labs, down, down_site, labs_of
 
 __all__ = [
     "Fault",
@@ -18,6 +18,7 @@ __all__ = [
     "LabStatus",
     "MachineStatus",
     "UpReport",
+    "all_labs",
     "down",
     "down_site",
     "heal",

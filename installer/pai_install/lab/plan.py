@@ -9,7 +9,7 @@ from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, network
 from pai_install.lab.box import box_hierarchies
 from pai_install.lab.names import lab_names, machine_names
-from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, read_record
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, is_abandoned, read_record
 from pai_install.lab.spec import LabSpec
 
 
@@ -58,6 +58,11 @@ def open_ledger(spec: LabSpec) -> Ledger:
 def check_owner(record: LabRecord, spec: LabSpec) -> None:
     """Raises PaiError when the record is that of another site."""
     if record.site != str(spec.state_dir):
+        if is_abandoned(record):
+            raise PaiError(
+                f"{spec.subnet} belongs to the lab of {record.site}, and that folder is gone",
+                remedy="run lab down: it removes labs whose site folder is gone, too",
+            )
         raise PaiError(
             f"{spec.subnet} belongs to the lab of {record.site}",
             remedy="run lab down for that site, or give this one addresses of another /24",

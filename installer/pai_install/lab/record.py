@@ -68,6 +68,11 @@ class LabRecord:
         return cls(document["lab"], document["site"], tuple(rows))
 
 
+def is_abandoned(record: LabRecord) -> bool:
+    """Whether the folder of the lab's site is gone, and with it the files that would name the lab."""
+    return not Path(record.site).parent.exists()
+
+
 class Ledger:
     """The record file of one lab. Every change is on disk when the method returns; safe in threads."""
 

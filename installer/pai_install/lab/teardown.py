@@ -11,7 +11,7 @@ from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, keys, machine, network
 from pai_install.lab.box import lab_lock, restore_settings
 from pai_install.lab.names import LABS_DIR, RECORD_NAME
-from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, read_record
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, is_abandoned, read_record
 from pai_install.lab.spec import LabSpec
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
@@ -27,6 +27,7 @@ def down(spec: LabSpec, *, progress: Callable[[str], None] = lambda _line: None)
 def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line: None) -> tuple[str, ...]:
     """Removes every lab made for the site with that `.pai` folder, also when its files changed since or are broken.
 
+    A lab whose site folder is gone goes with them: no site can name it any longer.
     Returns what was there. Raises PaiError naming what could not be removed.
     """
     if not LABS_DIR.exists():
@@ -47,9 +48,18 @@ def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line
 
 
 def labs_of(state_dir: Path) -> tuple[tuple[Path, LabRecord], ...]:
-    """Record files, with their contents, of the labs made for a site. Raises PaiError when one cannot be read."""
+    """Record files, with their contents, of the labs that `lab down` of a site removes: its own, and the abandoned.
+
+    Raises PaiError when a record cannot be read.
+    """
+    mine = str(state_dir)
+    return tuple((path, record) for path, record in all_labs() if record.site == mine or is_abandoned(record))
+
+
+def all_labs() -> tuple[tuple[Path, LabRecord], ...]:
+    """Record files, with their contents, of every lab on the box. Raises PaiError when one cannot be read."""
     found = [(path, read_record(path)) for path in sorted(LABS_DIR.glob(f"*/{RECORD_NAME}"))]
-    return tuple((path, record) for path, record in found if record is not None and record.site == str(state_dir))
+    return tuple((path, record) for path, record in found if record is not None)
 
 
 def removal_order(record: LabRecord) -> tuple[Resource, ...]:

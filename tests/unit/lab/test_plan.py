@@ -73,6 +73,13 @@ def test_another_sites_subnet_is_refused(spec: LabSpec) -> None:
         open_ledger(replace(spec, state_dir=spec.state_dir / "other"))
 
 
+def test_the_subnet_of_a_site_that_is_gone_is_refused_with_the_way_out(spec: LabSpec, tmp_path: Path) -> None:
+    open_ledger(replace(spec, state_dir=tmp_path / "gone" / ".pai"))
+    with pytest.raises(PaiError, match="that folder is gone") as refused:
+        open_ledger(spec)
+    assert refused.value.remedy == "run lab down: it removes labs whose site folder is gone, too"
+
+
 def test_names_that_somebody_else_uses_are_refused_and_nothing_is_written(
     spec: LabSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

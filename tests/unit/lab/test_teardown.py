@@ -35,6 +35,13 @@ def labs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """The state folder of another site, which is there."""
+    (tmp_path / "other").mkdir()
+    return tmp_path / "other" / ".pai"
+
+
+@pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, stand_in: Callable[..., Any]) -> Any:
     """A box on which nothing of the lab's exists any more."""
     monkeypatch.setattr(network, "has_link", lambda _name: False)
@@ -209,9 +216,11 @@ def test_key_pair_goes_with_both_halves(spec: LabSpec) -> None:
     assert not teardown._remove_key_pair(resource)
 
 
-def test_down_finds_the_labs_of_a_site_whatever_its_files_say_now(labs: Path, spec: LabSpec, bare: Any) -> None:
+def test_down_finds_the_labs_of_a_site_whatever_its_files_say_now(
+    labs: Path, spec: LabSpec, bare: Any, other: Path
+) -> None:
     ours = LabRecord("172-30-1-0", str(spec.state_dir), (Resource(Kind.FOLDER, str(labs / "172-30-1-0")),))
-    theirs = LabRecord("172-30-2-0", "/other/.pai", (Resource(Kind.FOLDER, str(labs / "172-30-2-0")),))
+    theirs = LabRecord("172-30-2-0", str(other), (Resource(Kind.FOLDER, str(labs / "172-30-2-0")),))
     written(labs, ours)
     written(labs, theirs)
     assert [record.lab for _, record in labs_of(spec.state_dir)] == ["172-30-1-0"]
@@ -219,11 +228,19 @@ def test_down_finds_the_labs_of_a_site_whatever_its_files_say_now(labs: Path, sp
     assert [path.name for path in labs.iterdir() if path.is_dir()] == ["172-30-2-0"]
 
 
-def test_credentials_of_the_cluster_go_with_its_lab(labs: Path, spec: LabSpec, bare: Any) -> None:
+def test_down_takes_a_lab_whose_site_folder_is_gone(labs: Path, spec: LabSpec, bare: Any, other: Path) -> None:
+    written(labs, LabRecord("172-30-2-0", str(other), (Resource(Kind.FOLDER, str(labs / "172-30-2-0")),)))
+    assert down(spec) == ()
+    other.parent.rmdir()
+    assert [record.lab for _, record in labs_of(spec.state_dir)] == ["172-30-2-0"]
+    assert down(spec) == (f"folder {labs}/172-30-2-0",)
+
+
+def test_credentials_of_the_cluster_go_with_its_lab(labs: Path, spec: LabSpec, bare: Any, other: Path) -> None:
     spec.state_dir.mkdir(parents=True, exist_ok=True)
     kubeconfig = spec.state_dir / "kubeconfig"
     kubeconfig.write_text("x")
-    written(labs, LabRecord("a", "/other/.pai", (Resource(Kind.FOLDER, str(labs / "a")),)))
+    written(labs, LabRecord("a", str(other), (Resource(Kind.FOLDER, str(labs / "a")),)))
     assert down(spec) == ()
     assert kubeconfig.exists(), "that of a cluster of real machines"
     written(labs, LabRecord("b", str(spec.state_dir), (Resource(Kind.FOLDER, str(labs / "b")),)))
@@ -242,14 +259,16 @@ def test_nothing_to_remove_makes_nothing(labs: Path, spec: LabSpec) -> None:
     assert not labs.exists()
 
 
-def test_forwarding_comes_back_with_the_last_lab(labs: Path, spec: LabSpec, bare: Any, tmp_path: Path) -> None:
+def test_forwarding_comes_back_with_the_last_lab(
+    labs: Path, spec: LabSpec, bare: Any, tmp_path: Path, other: Path
+) -> None:
     labs.mkdir()
     (tmp_path / "ip_forward").write_text("1\n")
     (labs / "settings-before.json").write_text(json.dumps({str(tmp_path / "ip_forward"): "0"}))
-    for name, site in (("a", str(spec.state_dir)), ("b", "/other/.pai")):
+    for name, site in (("a", str(spec.state_dir)), ("b", str(other))):
         written(labs, LabRecord(name, site, (Resource(Kind.FOLDER, str(labs / name)),)))
     down(spec)
     assert (tmp_path / "ip_forward").read_text() == "1\n"
-    down_site(Path("/other/.pai"))
+    down_site(other)
     assert (tmp_path / "ip_forward").read_text() == "0\n"
     assert not (labs / "settings-before.json").exists()

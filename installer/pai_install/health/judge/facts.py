@@ -14,6 +14,7 @@ from pai_install.health.evidence.parse.host import parse_tracking
 from pai_install.health.evidence.parse.links import parse_nvlink_errors, parse_nvlink_status
 from pai_install.health.evidence.parse.nccl import COMMAND as ALL_REDUCE
 from pai_install.health.evidence.parse.nccl import parse_all_reduce
+from pai_install.health.evidence.parse.numbers import whole
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
 from pai_install.health.evidence.reading import State
 from pai_install.health.judge.fleet import MachineFacts
@@ -124,8 +125,8 @@ def _host_counters(machine: MachineView) -> dict[str, dict[str, float]]:
     for port in _attempt(lambda: machine.ports) or ():
         counters[f"port {port.name}"] = {name: float(value) for name, value in port.counters.items()}
     for path, text in (_attempt(lambda: machine.files("/sys/class/net/", "files_host")) or {}).items():
-        if path.endswith("/carrier_changes") and text.isdecimal():
-            counters[f"net {path.split('/')[4]}"] = {"carrier_changes": float(text)}
+        if path.endswith("/carrier_changes") and (count := whole(text)) is not None:
+            counters[f"net {path.split('/')[4]}"] = {"carrier_changes": float(count)}
     for path, text in (_attempt(lambda: machine.files("/sys/bus/pci/devices/", "files_pci")) or {}).items():
         for name, (file, pattern) in _PCI_ERRORS.items():
             if path.endswith(file) and (total := _search(pattern, text)):
@@ -135,7 +136,8 @@ def _host_counters(machine: MachineView) -> dict[str, dict[str, float]]:
         (f"nvlink {index}", {name: float(value) for name, value in values.items()}) for index, values in errors.items()
     )
     edac = _attempt(lambda: machine.files("/sys/devices/system/edac/mc/", "files_host")) or {}
-    corrected = [int(text) for path, text in edac.items() if path.endswith("ce_count") and text.strip().isdecimal()]
+    read = [whole(text) for path, text in edac.items() if path.endswith("ce_count")]
+    corrected = [count for count in read if count is not None]
     if corrected:
         counters["edac"] = {"corrected": float(sum(corrected))}
     return counters

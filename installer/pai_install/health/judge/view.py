@@ -15,6 +15,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.document import CommandResult, HealthEvidence
 from pai_install.health.evidence.parse import kernel_log, links, nvidia
+from pai_install.health.evidence.parse.numbers import whole
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.xid import Incident, XidMeaning, merge
@@ -230,7 +231,7 @@ class MachineView:
         return tuple(
             GpuView(
                 replace(gpu, texts={**extra[gpu.bus_id], **gpu.texts}) if gpu.bus_id in extra else gpu,
-                int(major) if major.isdecimal() else 0,
+                whole(major) or 0,
                 _own(accepted.get(gpu.bus_id), gpu),
             )
             for gpu in self._smi.gpus

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pai_install.health.evidence.parse import host, links, nvidia
+from pai_install.health.evidence.parse import host, links, nccl, nvidia
+from pai_install.health.evidence.parse.numbers import whole
 from pai_install.health.evidence.reading import ABSENT, Reading, State, parse_reading
 from tests.unit.health.machines import h100, smi_xml
 
@@ -208,6 +209,25 @@ def test_lspci_with_and_without_domain() -> None:
     assert [device.lost for device in links.nvidia_gpus(devices)] == [False, True]
     assert [device.bus_id for device in links.nvswitches(devices)] == ["0000:05:00.0"]
     assert len(devices) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(" 42\n", 42), ("18446744073709551615", 2**64 - 1), ("9" * 5000, None), ("-1", None), ("", None)],
+)
+def test_a_counter_is_no_longer_than_64_bits(text: str, value: int | None) -> None:
+    """Python reads no number of thousands of digits: one such file of a machine ended the report of all."""
+    assert whole(text) == value
+
+
+def test_numbers_of_thousands_of_digits_are_none() -> None:
+    long = "9" * 5000
+    (port,) = links.parse_infiniband({"/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed": long})
+    assert port.counters == {}
+    assert links.parse_nvlink_errors(f"GPU 0: H100 (UUID: GPU-1)\n  Link 0: Replay Errors: {long}\n") == {0: {}}
+    assert host.parse_meminfo(f"MemTotal: {long} kB\n") == {}
+    assert host.parse_ps(f"1 S 0 {long} - init\n") == ()
+    assert nccl.parse_all_reduce(f"# Out of bounds values : {long}\n") is None
 
 
 def test_infiniband_ports() -> None:

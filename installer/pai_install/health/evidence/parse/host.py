@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.cluster.model import Node
+from pai_install.health.evidence.parse.numbers import whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +28,11 @@ def parse_units(text: str) -> dict[str, Unit]:
         values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
         name = values.get("Id", "").removesuffix(".service")
         if name:
-            restarts = values.get("NRestarts", "0")
             found[name] = Unit(
                 name,
                 values.get("LoadState") == "loaded",
                 values.get("ActiveState", ""),
-                int(restarts) if restarts.isdecimal() else 0,
+                whole(values.get("NRestarts", "")) or 0,
             )
     return found
 
@@ -41,7 +41,7 @@ def parse_meminfo(text: str) -> dict[str, int]:
     """Name -> bytes."""
     return {
         match.group(1): int(match.group(2)) * (1024 if match.group(3) else 1)
-        for match in re.finditer(r"^(\S+):\s+(\d+)( kB)?", text, re.MULTILINE)
+        for match in re.finditer(r"^(\S+):\s+(\d{1,18})\b( kB)?", text, re.MULTILINE)
     }
 
 
@@ -129,8 +129,9 @@ def parse_ps(text: str) -> tuple[ProcessLine, ...]:
     found = []
     for line in text.splitlines():
         cells = line.split(None, 5)
-        if len(cells) == 6 and cells[0].isdecimal() and cells[3].isdecimal():
-            found.append(ProcessLine(cells[0], cells[1], int(cells[3]), cells[4], cells[5], cells[2]))
+        age = whole(cells[3]) if len(cells) == 6 and cells[0].isdecimal() else None
+        if age is not None:
+            found.append(ProcessLine(cells[0], cells[1], age, cells[4], cells[5], cells[2]))
     return tuple(found)
 
 

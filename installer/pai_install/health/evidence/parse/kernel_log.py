@@ -49,7 +49,7 @@ class LogEvent:
     text: str
 
 
-_XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9a-fA-F:.]+)\).*?: (\d+),? ?(.*)")
+_XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9a-fA-F:.]+)\).*?: (\d{1,18})\b,? ?(.*)")
 _OFF_BUS = re.compile(
     r"NVRM: (?:The NVIDIA )?GPU (?:at )?((?:PCI:)?[0-9a-fA-F:.]+?):? (?:.*)(?:GPU )?has fallen off the bus"
 )

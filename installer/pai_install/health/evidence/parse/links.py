@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
+from pai_install.health.evidence.parse.numbers import whole
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
 from pai_install.health.evidence.reading import parse_reading
 
-_GPU = re.compile(r"^GPU (\d+): (.*?)(?: \(UUID: ([^)]+)\))?\s*$")
-_ERROR = re.compile(r"^\s*Link (\d+): (.+?): (\d+)\s*$")
+_GPU = re.compile(r"^GPU (\d{1,18}): (.*?)(?: \(UUID: ([^)]+)\))?\s*$")
+_ERROR = re.compile(r"^\s*Link (\d+): (.+?): (\d{1,18})\s*$")
 _LSPCI = re.compile(
     r"^((?:[0-9a-f]{4,8}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]) .*?\[([0-9a-f]{4})\]: "
     r".*\[([0-9a-f]{4}):([0-9a-f]{4})\](.*)$"
@@ -37,9 +38,9 @@ def parse_nvlink_status(text: str) -> tuple[NvLinks, ...]:
             found.append((match, {}, []))
         elif found and line.strip():
             link, _, state = line.strip().partition(": ")
-            number = link.removeprefix("Link ")
-            if number.isdecimal() and state:
-                found[-1][1][int(number)] = parse_reading(state).number
+            number = whole(link.removeprefix("Link "))
+            if number is not None and state:
+                found[-1][1][number] = parse_reading(state).number
             else:
                 found[-1][2].append(line.strip())
     return tuple(
@@ -127,9 +128,9 @@ def parse_infiniband(files: Mapping[str, str]) -> tuple[FabricPort, ...]:
 def _port(device: str, number: str, values: Mapping[str, str], firmware: Mapping[str, str]) -> FabricPort:
     rate = re.match(r"(\d+(?:\.\d+)?)", values.get("rate", ""))
     counters = {
-        path.rsplit("/", 1)[1]: int(text)
+        path.rsplit("/", 1)[1]: count
         for path, text in values.items()
-        if path.startswith(("counters/", "hw_counters/")) and text.isdecimal()
+        if path.startswith(("counters/", "hw_counters/")) and (count := whole(text)) is not None
     }
     return FabricPort(
         f"{device}/{number}",

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pai_install.health.evidence.parse.numbers import whole
+
 COMMAND = "nccl_all_reduce"  # under this name its output is part of a machine's evidence
 # size, count, type, redop, root; then time, algbw, busbw, #wrong out of place and again in place
 _ROW = re.compile(
-    r"^\s*(\d+)\s+\d+\s+\S+\s+\S+\s+-?\d+"
+    r"^\s*(\d{1,18})\s+\d+\s+\S+\s+\S+\s+-?\d+"
     r"\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+(\S+)"
     r"\s+[\d.]+\s+[\d.]+\s+([\d.]+)\s+(\S+)\s*$",
     re.MULTILINE,
 )
 _RANK = re.compile(r"^#\s+Rank\s+\d+\b.*", re.MULTILINE)
-_BOUNDS = re.compile(r"^# Out of bounds values : (\d+)", re.MULTILINE)
+_BOUNDS = re.compile(r"^# Out of bounds values : (\d{1,18})", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ def parse_all_reduce(text: str) -> AllReduce | None:
     if not rows:
         return None
     size, outside, _, inside, _ = max(rows, key=lambda row: int(row[0]))
-    counts = [int(word) for row in rows for word in (row[2], row[4]) if word.isdecimal()]
+    counts = [count for row in rows for word in (row[2], row[4]) if (count := whole(word)) is not None]
     bounds = _BOUNDS.search(text)
     if bounds:
         counts.append(int(bounds.group(1)))
