@@ -10,6 +10,8 @@ from ansible.module_utils.pai_kubectl import Kubectl
 from ansible.module_utils.pai_managed import object_versions
 
 OURS = "app.kubernetes.io/managed-by=pai-install"
+# annotation of an object that others use too: where it is no longer wanted, it stays without what we set
+REMOVAL, RELEASE = "pai-install/removal", "release"
 # What others stand on comes first, and is taken away last.
 FIRST = ("Namespace", "CustomResourceDefinition")
 
@@ -76,11 +78,14 @@ class Objects:
         """Takes one object away; whether it was there and is going, and else why it stays (empty: it was not there).
 
         Only what carries our label goes, no namespace in which anything runs or keeps data, and no definition of
-        which objects are left. Raises ObjectError when the API server refuses.
+        which objects are left. What others use, too, stays without what we set. Raises ObjectError when the API server
+        refuses.
         """
         where = [f"--namespace={namespace}"] if namespace else []
         kind, _, plain = name.partition("/")
-        ours = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", "--output=name"]
+        line = "{.kind} {.apiVersion} {.metadata.annotations." + REMOVAL.replace(".", "\\.") + "}{'\\n'}"
+        shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
+        ours = [kind, f"--selector={OURS}", f"--field-selector=metadata.name={plain}", shown]
         status, out, errors = self._kubectl.ask("get", *where, *ours)
         if status != 0 and "the server doesn't have a resource type" in errors:
             return False, ""
@@ -88,12 +93,24 @@ class Objects:
             raise ObjectError(f"{name} cannot be seen: {errors.strip()}")
         if not out.strip():
             return False, ""
+        shown_kind, version, *removal = out.split()
+        if removal == [RELEASE]:
+            self._release({"apiVersion": version, "kind": shown_kind}, namespace, plain)
+            return False, f"{name} stays without what pai-install set: others use it, too"
         if why := self._in_use(kind, plain):
             return False, why
         status, _out, errors = self._kubectl.run("delete", *where, name, "--ignore-not-found", "--wait=false")
         if status != 0:
             raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
         return True, ""
+
+    def _release(self, what: dict[str, Any], namespace: str, name: str) -> None:
+        """Gives up every field that is ours: what is applied has none of them."""
+        where = {"namespace": namespace} if namespace else {}
+        bare = [{**what, "metadata": {"name": name, **where}}]
+        status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(bare))
+        if status != 0:
+            raise ObjectError(f"{name} could not be given back: {errors.strip()}")
 
     def _in_use(self, kind: str, name: str) -> str:
         if kind == "namespace":

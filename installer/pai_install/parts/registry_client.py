@@ -76,7 +76,7 @@ class RegistryClient(Part):
     def variables(self, context: Context, machine: Machine) -> RegistryClientVariables | None:
         """The same on all machines; None where images come from the registries that they name, without a login."""
         del machine
-        upstreams, logins = _upstreams(context), tuple(map(_login, context.registries.logins))
+        upstreams, logins = _upstreams(context), tuple(map(_login, context.registries.of_machines))
         if not (upstreams or logins):
             return None
         cache = context.registries.cache

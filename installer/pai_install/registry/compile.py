@@ -131,5 +131,5 @@ def _logins(site: Site, section: RegistrySection) -> Iterator[Login]:
     if settings.docker_registry_username and settings.docker_registry_password:
         yield Login(first, settings.docker_registry_username, settings.docker_registry_password)
     for entry in section.logins:
-        if entry.registry != first:
-            yield Login(entry.registry, entry.username, entry.password)
+        if entry.registry != first or entry.groups:
+            yield Login(entry.registry, entry.username, entry.password, tuple(dict.fromkeys(entry.groups)))

@@ -91,11 +91,12 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """An account at a registry (host or host:port)."""
+    """An account at a registry (host or host:port). groups: whose pods alone pull with it; none: all machines do."""
 
     registry: str
     username: str
     password: SecretStr
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +107,8 @@ class Registries:
     upstreams: tuple[Upstream, ...]
     air_gapped: bool
     logins: tuple[Login, ...]
+
+    @property
+    def of_machines(self) -> tuple[Login, ...]:
+        """The accounts that all machines pull with, for every pod."""
+        return tuple(login for login in self.logins if not login.groups)

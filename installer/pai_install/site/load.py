@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pai_install.site.contradictions import check_contradictions
 from pai_install.site.document import Document
+from pai_install.site.group_checks import check_groups
 from pai_install.site.layout_checks import check_layout
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
@@ -23,6 +24,7 @@ from pai_install.site.services import Services, read_services
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import check_login, check_settings
+from pai_install.site.storage_checks import check_storages
 from pai_install.site.validate import partly, validate
 
 LAYOUT, CONFIG, SERVICES = "layout.yaml", "config.yaml", "services-configuration.yaml"
@@ -91,6 +93,10 @@ def _read_site(directory: Path) -> SiteReading:
         check_contradictions(sources[SERVICES], services, usable)
         check_cache_port(sources[SERVICES], services, usable)
         check_registry(sources[SERVICES], services.registry or RegistrySection(), usable)
+    if SERVICES in sources:
+        names = frozenset(machine.hostname for machine in layout.machine_list) if layout is not None else None
+        check_groups(sources[SERVICES], services)
+        check_storages(sources[SERVICES], services.storages or (), names)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)

@@ -145,6 +145,11 @@ def read_cache_folder(value: object) -> str:
     return _own_folder(value, "give the cache a folder of its own, e.g. /mnt/docker-cache")
 
 
+def read_storage_folder(value: object) -> str:
+    """A folder that jobs may be given: what they find below it, they read and write."""
+    return _own_folder(value, "give jobs a folder of their own, e.g. /share/data")
+
+
 def _own_folder(value: object, remedy: str) -> str:
     path = read_absolute_path(value)
     if path in _SHARED_FOLDERS or path.startswith(_SYSTEM_FOLDERS) or f"{path}/" in _SYSTEM_FOLDERS:

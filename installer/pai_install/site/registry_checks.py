@@ -136,6 +136,6 @@ def _of_logins(section: RegistrySection, settings: Settings) -> Iterator[_Found]
     if settings.docker_registry_username is None:
         return
     for number, login in enumerate(section.logins):
-        if login.registry == settings.docker_registry_domain:
+        if login.registry == settings.docker_registry_domain and not login.groups:
             message = "does not count: docker_registry_username in config.yaml rules"
             yield _Found(("logins", number, "registry"), "overruled", message, "write one of them")

@@ -1,4 +1,4 @@
-"""Rules between storages, groups and machines: what is there twice, what is unknown, what contradicts."""
+"""Rules between storages and machines: what is there twice, what is unknown, what Kubernetes does not keep."""
 
 from __future__ import annotations
 
@@ -6,65 +6,85 @@ from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 
 from pai_install.site.document import Document
-from pai_install.site.services.authentication import GroupManager
+from pai_install.site.problem import Severity, YamlPath
 from pai_install.site.services.storages import StorageEntry
 from pai_install.site.validate import did_you_mean
 
-# where a group would share its namespace with the system
-_SYSTEM = ("kube-", "pai-")
+_ON_MACHINES = ("hostPath", "local")
 
 
 @dataclass(frozen=True, slots=True)
-class _Twice:
-    """Two entries that say the same of `what`. number: of the later; first: of the earlier."""
+class _Found:
+    """A problem of an entry."""
 
-    number: int
-    first: int
-    key: str
-    what: str
+    path: YamlPath
+    code: str
+    message: str
+    remedy: str
+    severity: Severity = "error"
 
 
-def check_storages(source: Document, storages: tuple[StorageEntry, ...], machines: frozenset[str]) -> None:
-    """Adds what is wrong between storages, and between them and the machines of the layout."""
-    for found in (*_same(storages, "name", lambda entry: entry.name), *_same_place(storages)):
-        remedy = f"the other is storages[{found.first}]"
-        source.add(("storages", found.number, found.key), "site.twice", found.what, remedy)
+def check_storages(source: Document, storages: tuple[StorageEntry, ...], machines: Collection[str] | None) -> None:
+    """Adds what is wrong between storages, and between them and the machines (host names; None: unknown)."""
+    for found in (*_names(storages), *_places(storages)):
+        path = ("storages", *found.path)
+        source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
     for number, entry in enumerate(storages):
-        path = ("storages", number)
-        if entry.machine is not None and entry.machine not in machines:
-            message = f"{entry.machine} is no machine of layout.yaml"
-            source.add((*path, "machine"), "site.unknown-machine", message, did_you_mean(entry.machine, machines))
-        if entry.type == "hostPath" and entry.access_mode != "ReadWriteOnce":
-            message = "each machine has a folder of its own there: what a job writes on one is not on the others"
-            remedy = "use nfs, or leave it where every machine mounts the same there"
-            source.add((*path, "type"), "site.per-machine", message, remedy, severity="warning")
-        if entry.read_only and "access-mode" in entry.given and entry.access_mode != "ReadOnlyMany":
-            message = f"{entry.access_mode} contradicts read-only: true"
-            source.add((*path, "access-mode"), "site.contradiction", message, "remove one of them")
+        for found in (*_machine(entry, machines), *_modes(entry)):
+            path = ("storages", number, *found.path)
+            source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
 
 
-def _same(
-    storages: tuple[StorageEntry, ...], key: str, of: Callable[[StorageEntry], Hashable | None], what: str
-) -> Iterator[_Twice]:
-    """Every entry that is like an earlier one."""
+def _names(storages: tuple[StorageEntry, ...]) -> Iterator[_Found]:
+    for number, first in _alike(storages, lambda entry: entry.name):
+        message = f"{storages[number].name} is here a second time"
+        remedy = f"give it another name; the first is storages[{first}]"
+        yield _Found((number, "name"), "twice", message, remedy)
+
+
+def _places(storages: tuple[StorageEntry, ...]) -> Iterator[_Found]:
+    """Two names of one folder are no harm to Kubernetes, but to whoever cleans up."""
+    for number, first in _alike(storages, place_of):
+        message = f"is the same place as storages[{first}], {storages[first].name}"
+        yield _Found((number, "name"), "same-place", message, "write one of them, or leave it so", "warning")
+
+
+def _alike(storages: tuple[StorageEntry, ...], of: Callable[[StorageEntry], Hashable]) -> Iterator[tuple[int, int]]:
+    """The number of every entry that is like an earlier one, and the number of that one."""
     first: dict[Hashable, int] = {}
     for number, entry in enumerate(storages):
         value = of(entry)
-        if value is not None and first.setdefault(value, number) != number:
-            yield _Twice(number, first[value], key, what)
+        if first.setdefault(value, number) != number:
+            yield number, first[value]
 
 
-def place(entry: StorageEntry) -> Hashable | None:
-    """What is mounted, wherever it has another name; None while the entry is incomplete."""
-    parts = (entry.server, entry.path, entry.share_name, entry.container_name, entry.account_name, entry.machine)
-    return (entry.type, *parts) if any(parts) else None
+def place_of(entry: StorageEntry) -> Hashable:
+    """What is mounted, whatever its name."""
+    return (
+        entry.type,
+        entry.server,
+        entry.path,
+        entry.share_name,
+        entry.container_name,
+        entry.account_name,
+        entry.machine,
+    )
 
 
-def check_grants(source: Document, manager: GroupManager, storages: Collection[str]) -> None:
-    """Adds an error for each grant of a storage that is not defined, and for groups that would share a namespace."""
-    for path, group in manager.placed:
-        for number, name in enumerate(group.extension.acls.storage_configs):
-            if name not in storages:
-                message = f"{name} is no storage of this file"
-                where = (*path, "extension", "acls", "storageConfigs", number)
-                source.add(where, "site.unknown-storage", message, did_you_mean(name, storages))
+def _machine(entry: StorageEntry, machines: Collection[str] | None) -> Iterator[_Found]:
+    if entry.machine is not None and machines is not None and entry.machine not in machines:
+        message = f"{entry.machine} is no machine of layout.yaml"
+        yield _Found(("machine",), "unknown-machine", message, did_you_mean(entry.machine, machines))
+
+
+def _modes(entry: StorageEntry) -> Iterator[_Found]:
+    if entry.read_only and "access-mode" in entry.given and entry.access_mode != "ReadOnlyMany":
+        message = f"{entry.access_mode} contradicts read-only: true"
+        yield _Found(("access-mode",), "contradiction", message, "remove one of them")
+    if entry.type in _ON_MACHINES and entry.read_only:
+        message = f"cannot be kept: Kubernetes lets every pod write into a {entry.type} volume"
+        yield _Found(("read-only",), "read-only", message, "remove it, or take the right to write away on the machine")
+    if entry.type == "hostPath" and entry.access_mode != "ReadWriteOnce":
+        message = "each machine has a folder of its own there: what a job writes on one is not on the others"
+        remedy = "leave it where all machines mount the same there; write access-mode: ReadWriteOnce to say so"
+        yield _Found(("type",), "per-machine", message, remedy, "warning")

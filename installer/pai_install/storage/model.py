@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pai_install.site.services.storages import StorageEntry
@@ -34,12 +33,3 @@ class Grant:
     def secret(self) -> str:
         """The name of the Secret that its mounts are made with."""
         return f"storage-{self.storage.name}-g{self.generation}"
-
-
-@dataclass(frozen=True, slots=True)
-class Storages:
-    """All of a site. namespaces: group -> its namespace, also of groups without a grant."""
-
-    storages: tuple[StorageEntry, ...]
-    grants: tuple[Grant, ...]
-    namespaces: Mapping[str, str]

@@ -7,7 +7,7 @@ taken for the claim, and a default class has no say. `Retain`: what is taken fro
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import SecretStr
@@ -17,19 +17,19 @@ from pai_install.storage.model import Grant
 
 Object = dict[str, Any]
 
-MANAGED = "app.kubernetes.io/managed-by"
-LABELS: Mapping[str, str] = {MANAGED: "pai-install", "app.kubernetes.io/component": "storage"}
 _HOSTNAME = "kubernetes.io/hostname"
 
 
-def objects(grants: tuple[Grant, ...]) -> Iterator[Object]:
-    """Everything that the grants are, Secrets first."""
+def volumes(grants: Iterable[Grant]) -> Iterator[Object]:
+    """The PV and the PVC of each grant."""
     for grant in grants:
-        secret = _secret(grant)
-        if secret:
-            yield secret
         yield volume(grant)
         yield claim(grant)
+
+
+def secrets(grants: Iterable[Grant]) -> Iterator[Object]:
+    """The Secret of each grant whose mount needs one."""
+    yield from filter(None, map(_secret, grants))
 
 
 def volume(grant: Grant) -> Object:
@@ -81,7 +81,7 @@ def access_mode(storage: StorageEntry) -> str:
 def _labels(grant: Grant) -> Object:
     storage = grant.storage
     own = {"pai-install/storage": storage.name, "pai-install/generation": str(grant.generation)}
-    return {**LABELS, **own, "share": str(storage.share).lower()}
+    return {**own, "share": str(storage.share).lower()}
 
 
 def _nfs(grant: Grant) -> Object:

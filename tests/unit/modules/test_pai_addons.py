@@ -23,7 +23,7 @@ case "$*" in
   *"pods,persistentvolumeclaims"*) cat pods ;;
   *" get "*managed-by*)
     for word in $*; do case "$word" in --field-selector=*) name=${{word##*=}} ;; esac; done
-    grep "/$name$" there || true ;;
+    grep "/$name$" there | sed 's/|.*//' ;;
   *" rollout "*) exit $(cat rollout) ;;
 esac
 """
@@ -64,6 +64,12 @@ class Machine:
     def says(self, name: str, text: str) -> None:
         """What kubectl will answer."""
         (self.folder / name).write_text(text)
+
+    def has(self, *names: str, removal: str = "") -> None:
+        """Which objects of ours are in the cluster (kind/name), and what their annotation says."""
+        kinds = {"configmap": "ConfigMap", "namespace": "Namespace", "serviceaccount": "ServiceAccount"}
+        lines = [f"{kinds.get(name.partition('/')[0], 'Other')} v1 {removal}|{name}\n" for name in names]
+        self.says("there", "".join(lines))
 
     def record(self, name: str, *objects: tuple[str, str]) -> None:
         """A record of an earlier run."""
@@ -124,7 +130,7 @@ def test_check_mode_changes_nothing(machine: Machine) -> None:
 
 def test_objects_that_a_newer_version_lacks_are_pruned(machine: Machine) -> None:
     machine.record("addon.a", ("n", "configmap/one"), ("n", "configmap/old"), ("n", "secret/gone"))
-    machine.says("there", "configmap/old\nconfigmap/one\n")
+    machine.has("configmap/old", "configmap/one")
     said = machine.run(addon("a", config_map("one")))
     assert said["removed"] == ["configmap/old"], "secret/gone is not there any more"
     assert len(machine.asked(" delete ")) == 1
@@ -133,7 +139,7 @@ def test_objects_that_a_newer_version_lacks_are_pruned(machine: Machine) -> None
 
 def test_object_that_another_add_on_took_over_stays(machine: Machine) -> None:
     machine.record("addon.a", ("n", "configmap/one"), ("n", "configmap/two"))
-    machine.says("there", "configmap/two\n")
+    machine.has("configmap/two")
     said = machine.run(addon("a", config_map("one")), addon("b", config_map("two")))
     assert said["removed"] == []
 
@@ -141,7 +147,7 @@ def test_object_that_another_add_on_took_over_stays(machine: Machine) -> None:
 def test_add_on_that_is_not_wanted_is_removed_with_its_record(machine: Machine) -> None:
     machine.record("addon.old", ("", "namespace/mine"), ("n", "configmap/one"))
     machine.record("base")
-    machine.says("there", "namespace/mine\nconfigmap/one\n")
+    machine.has("namespace/mine", "configmap/one")
     said = machine.run()
     assert said["removed"] == ["configmap/one", "namespace/mine"], "the last one first"
     assert machine.recorded() == {"base": []}
@@ -162,16 +168,32 @@ def test_add_on_that_is_not_wanted_is_removed_with_its_record(machine: Machine) 
 )
 def test_what_others_use_stays_and_is_named(machine: Machine, thing: str, answer: str, text: str, why: str) -> None:
     machine.record("addon.old", ("", thing))
-    machine.says("there", f"{thing}\n")
+    machine.has(thing)
     machine.says(answer, text)
     said = machine.run()
     assert said["kept"] == [why]
     assert not machine.asked(" delete ")
 
 
+def test_what_others_use_too_stays_without_what_is_ours(machine: Machine) -> None:
+    machine.record("addon.groups", ("", "namespace/team-a"), ("team-a", "serviceaccount/default"))
+    machine.has("namespace/team-a", "serviceaccount/default", removal="release")
+    said = machine.run()
+    assert said["removed"] == []
+    assert said["kept"] == [
+        "serviceaccount/default stays without what pai-install set: others use it, too",
+        "namespace/team-a stays without what pai-install set: others use it, too",
+    ]
+    assert not machine.asked(" delete ")
+    assert len(machine.asked(" apply ")) == 2
+    (bare,) = json.loads((machine.folder / "applied").read_text())["items"]
+    assert bare == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
+    assert machine.recorded() == {}
+
+
 def test_record_of_an_earlier_form_is_taken_over(machine: Machine) -> None:
     machine.record("pod_network", ("n", "configmap/one"), ("n", "configmap/old"))
-    machine.says("there", "configmap/old\n")
+    machine.has("configmap/old")
     said = machine.run(addon("flannel", config_map("one"), replaces=["pod_network"]))
     assert said["removed"] == ["configmap/old"]
     assert machine.recorded() == {"addon.flannel": ["configmap/one"]}

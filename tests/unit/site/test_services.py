@@ -219,10 +219,10 @@ def test_groups_and_what_they_may_use(tmp_path: Path) -> None:
 
 def test_sections_that_are_not_decided_are_kept(tmp_path: Path) -> None:
     site = load_site(
-        write_site(tmp_path, services="storages:\n  - {name: data, secret: pl4nted}\nscheduler: {a: 1}\n")
+        write_site(tmp_path, services="virtual-clusters:\n  - {name: a, secret: pl4nted}\nscheduler: {a: 1}\n")
     ).site
-    assert site.services.storages is not None
-    assert site.services.storages.content == [{"name": "data", "secret": "pl4nted"}]
+    assert site.services.virtual_clusters is not None
+    assert site.services.virtual_clusters.content == [{"name": "a", "secret": "pl4nted"}]
     assert "pl4nted" not in repr(site)
 
 
@@ -231,6 +231,7 @@ rest-server: {default-pai-admin-password: pl4nted, jwt-secret: pl4nted, log_azur
 cluster: {docker-registry: {username: x, password: pl4nted}}
 docker-cache: {azure_account_key: pl4nted, registry-htpasswd: pl4nted}
 authentication: {AAD: {clientSecret: pl4nted}}
+storages: [{name: a, type: smb, server: s, share-name: s, username: u, password: pl4nted}]
 storage-manager: {smbpwd: pl4nted, domainpwd: pl4nted}
 postgresql: {passwd: pl4nted}
 log-manager: {admin_password: pl4nted, jwt_secret: pl4nted}
@@ -243,7 +244,7 @@ marketplace-restserver: {azure_storage: {connection_strings: ["AccountKey=pl4nte
 def test_secrets_are_never_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_site(tmp_path, services=SECRETS)
     site = load_site(tmp_path).site
-    assert SECRETS.count("pl4nted") == 17
+    assert SECRETS.count("pl4nted") == 18
     assert "pl4nted" not in repr(site)
     assert site.services.postgresql is not None
     assert site.services.postgresql.passwd is not None
@@ -265,7 +266,7 @@ def test_a_secret_may_be_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_every_section_says_whether_it_has_an_effect(name: str) -> None:
     info = Services.model_fields[name]
     markers = [marker_of(info, kind) for kind in (NotYet, WithoutEffect)]
-    assert len(list(filter(None, markers))) == (0 if name in {"docker_cache", "registry"} else 1)
+    assert len(list(filter(None, markers))) == (0 if name in {"docker_cache", "registry", "storages"} else 1)
 
 
 def test_a_list_of_devices_may_have_several_forms(tmp_path: Path) -> None:

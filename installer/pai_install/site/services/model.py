@@ -33,17 +33,19 @@ from pai_install.site.services.openpai import (
 )
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.services.registry import Cluster, DockerCache
-from pai_install.site.services.section import KebabSection, KeptAny, KeptMapping, Words
+from pai_install.site.services.section import KebabSection, KeptAny, KeptMapping, ListOf, Words
 from pai_install.site.services.storage import InternalStorage, StorageManager
+from pai_install.site.services.storages import StorageEntry
 
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
 _MONITORING = NotYet("monitoring is not set up by this version")
 _OPENPAI_STORAGE = NotYet("storage is not set up by this version")
-_GROUPS = NotYet("groups and logins are not set up by this version")
+_LOGINS = NotYet(
+    "groups have namespaces, storages and pull secrets; accounts and logins of people are not set up by this version"
+)
 _HIVED = NotYet("HiveD is not set up by this version")
 _SCHEDULING = NotYet("virtual clusters are not set up by this version")
-_STORAGE = NotYet("storages and grants are not set up by this version")
 _HEALTH = NotYet("health takes its limits from health.yml")
 
 
@@ -63,7 +65,7 @@ class Services(KebabSection):
     """A pull-through cache of a registry, in the cluster."""
     hivedscheduler: Annotated[Hivedscheduler | None, _HIVED] = None
     """OpenPAI's scheduler and its virtual clusters."""
-    authentication: Annotated[Authentication | None, _GROUPS] = None
+    authentication: Annotated[Authentication | None, _LOGINS] = None
     """Groups, what they may use, and where people log in."""
     storage_manager: Annotated[StorageManager | None, _OPENPAI_STORAGE] = None
     """OpenPAI's file server."""
@@ -111,15 +113,13 @@ class Services(KebabSection):
     # ours
     registry: RegistrySection | None = None
     """Upstreams of the cache, mirrors, and logins of private registries."""
+    storages: Annotated[tuple[StorageEntry, ...] | None, ListOf] = None
+    """Storages that jobs mount; the groups' storageConfigs say who may."""
     # their fields are not decided yet
     scheduler: Annotated[KeptMapping | None, _SCHEDULING] = None
     """Which scheduler the cluster has."""
     virtual_clusters: Annotated[KeptAny | None, _SCHEDULING] = None
     """Who is guaranteed what."""
-    storages: Annotated[KeptAny | None, _STORAGE] = None
-    """Storages that jobs may mount."""
-    grants: Annotated[KeptAny | None, _STORAGE] = None
-    """Who may use which storage."""
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
@@ -11,7 +12,7 @@ from pai_install.site.document import Document, Entries
 from pai_install.site.fields import PlainUrl, Size
 from pai_install.site.names import read_registry_host
 from pai_install.site.secret import Secret
-from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word
+from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word, Words
 
 CACHE_PORT = 30500
 DOCKER_HUB = "docker.io"
@@ -55,7 +56,7 @@ class UpstreamEntry(KebabSection):
 
 
 class LoginEntry(KebabSection):
-    """registry.logins[]: an account at a private registry, for all machines."""
+    """registry.logins[]: an account at a private registry, for all machines or for the pods of groups."""
 
     registry: RegistryHost
     """host or host:port, as images are named after it."""
@@ -63,6 +64,8 @@ class LoginEntry(KebabSection):
     """The account."""
     password: Secret
     """Its password."""
+    groups: Words = ()
+    """Groups whose pods alone pull with it; without, all machines do, for every pod."""
 
 
 class RegistrySection(KebabSection):
@@ -85,8 +88,8 @@ class RegistrySection(KebabSection):
     @classmethod
     def each_once(cls, data: object, info: ValidationInfo) -> object:
         """Adds an error for a registry that is described twice."""
-        for section, key in (("upstreams", "name"), ("logins", "registry")):
-            _tell_twice(data, info, section, key)
+        _tell_twice(data, info, "upstreams", "name", _once)
+        _tell_twice(data, info, "logins", "registry", _for_each_group)
         return data
 
 
@@ -98,13 +101,27 @@ def tell_half(data: object, info: ValidationInfo, *keys: str) -> None:
             _add(data, info, (given[0],), "missing", f"needs {missing}", "give both or neither")
 
 
-def _tell_twice(data: object, info: ValidationInfo, section: str, key: str) -> None:
+def _once(entry: Entries) -> tuple[str, ...]:
+    del entry
+    return ("",)
+
+
+def _for_each_group(entry: Entries) -> tuple[str, ...]:
+    """Groups may have accounts of their own at one registry."""
+    groups = entry.get("groups")
+    return tuple(dict.fromkeys(map(str, groups))) if isinstance(groups, list) and groups else ("",)
+
+
+def _tell_twice(
+    data: object, info: ValidationInfo, section: str, key: str, users: Callable[[Entries], tuple[str, ...]]
+) -> None:
     entries = data.get(section) if isinstance(data, Entries) else None
-    first: dict[str, int] = {}
+    first: dict[tuple[str, str], int] = {}
     for number, entry in enumerate(entries if isinstance(entries, list) else ()):
         name = str(entry.get(key, "")).strip() if isinstance(entry, Entries) else ""
-        if name and first.setdefault(name, number) != number and isinstance(data, Entries):
-            remedy = f"write one entry for it; the first is {section}[{first[name]}]"
+        earlier = {first.setdefault((name, user), number) for user in (users(entry) if name else ())} - {number}
+        if earlier and isinstance(data, Entries):
+            remedy = f"write one entry for it; the first is {section}[{min(earlier)}]"
             _add(data, info, (section, number, key), "twice", "is here a second time", remedy)
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, model_validator
 
 from pai_install.site.document import Document, Entries
-from pai_install.site.names import read_absolute_path, read_host_name, read_server
+from pai_install.site.names import read_host_name, read_server, read_storage_folder
 from pai_install.site.quantity import QuantityError, parse_bytes
 from pai_install.site.scalars import invalid, read_text, shown
 from pai_install.site.secret import Secret
@@ -47,7 +47,9 @@ def _read_storage_name(value: object) -> str:
     if _NAME.fullmatch(word) is None:
         meant = re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:50].strip("-")
         remedy = f"write {meant}" if meant else "write lower-case letters, digits and '-'"
-        message = f"{shown(word)} is no name for a storage: Kubernetes takes up to 50 lower-case letters, digits and '-'"
+        message = (
+            f"{shown(word)} is no name for a storage: Kubernetes takes up to 50 lower-case letters, digits and '-'"
+        )
         raise invalid("storage-name", message, remedy)
     return word
 
@@ -73,7 +75,7 @@ def _read_option(value: object) -> str:
 StorageName = Annotated[str, BeforeValidator(_read_storage_name), WithJsonSchema({"type": "string"})]
 Capacity = Annotated[str, BeforeValidator(_read_capacity), WithJsonSchema({"type": ["string", "integer"]})]
 MountOption = Annotated[str, BeforeValidator(_read_option), WithJsonSchema({"type": "string"})]
-Folder = Annotated[str, BeforeValidator(read_absolute_path), WithJsonSchema({"type": "string"})]
+Folder = Annotated[str, BeforeValidator(read_storage_folder), WithJsonSchema({"type": "string"})]
 Server = Annotated[str, BeforeValidator(read_server), WithJsonSchema({"type": "string"})]
 MachineName = Annotated[str, BeforeValidator(read_host_name), WithJsonSchema({"type": "string"})]
 

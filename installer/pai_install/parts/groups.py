@@ -1,0 +1,39 @@
+"""Values of the add-ons groups and storages: namespaces of groups, and what they may use there. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_install.parts.context import Context
+from pai_install.registry.pull_secrets import accounts, pull_secrets
+from pai_install.site import Site
+from pai_install.site.groups import DEFAULT, groups_of
+from pai_install.storage.compile import grants_of
+from pai_install.storage.objects import secrets, volumes
+
+
+def has_groups(site: Site) -> bool:
+    """Whether any group is to have a namespace, or something in the one that every cluster has."""
+    return bool(groups_of(site.services))
+
+
+def group_values(context: Context) -> dict[str, Any]:
+    """namespaces: of all groups but the one that every cluster has. secret_objects: their logins at registries."""
+    namespaces = {group.name: group.namespace for group in groups_of(context.site.services)}
+    logins = context.registries.logins
+    return {
+        "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
+        "secret_objects": list(pull_secrets(logins, namespaces)),
+        "accounts": list(accounts(logins, namespaces)),
+    }
+
+
+def has_grants(site: Site) -> bool:
+    """Whether any group is granted a storage of the site."""
+    return bool(grants_of(site))
+
+
+def storage_values(context: Context) -> dict[str, Any]:
+    """secret_objects: what mounts are made with. volumes: the PV and the PVC of each grant."""
+    grants = grants_of(context.site)
+    return {"secret_objects": list(secrets(grants)), "volumes": list(volumes(grants))}

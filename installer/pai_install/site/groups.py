@@ -1,0 +1,70 @@
+"""Groups of people and the namespaces that are theirs in the cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pai_install.site.problem import YamlPath
+from pai_install.site.services.authentication import Group, GroupManager
+from pai_install.site.services.model import Services
+
+_MANAGER: YamlPath = ("authentication", "group-manager")
+# where a group would be among the system's own pods
+_SYSTEM = ("kube-", "pai-")
+_MAX_LENGTH = 63
+# it is every cluster's, and its users are everyone
+DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedGroup:
+    """A group with a name, and where it stands in services-configuration.yaml."""
+
+    name: str
+    group: Group
+    path: YamlPath
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        return namespace_of(self.name)
+
+    @property
+    def storages(self) -> tuple[str, ...]:
+        """Names of the storages that it may mount, each once, in the order of the file."""
+        return tuple(dict.fromkeys(self.group.extension.acls.storage_configs))
+
+
+def groups_of(services: Services) -> tuple[PlacedGroup, ...]:
+    """All groups of a site that have a name: the administrators, everyone, the others in order; each name once."""
+    authentication = services.authentication
+    manager = authentication.group_manager if authentication is not None else None
+    found: dict[str, PlacedGroup] = {}
+    for path, group in _placed(manager) if manager is not None else ():
+        if group.groupname:
+            found.setdefault(group.groupname, PlacedGroup(group.groupname, group, (*_MANAGER, *path)))
+    return tuple(found.values())
+
+
+def _placed(manager: GroupManager) -> Iterator[tuple[YamlPath, Group]]:
+    if manager.admin_group is not None:
+        yield ("admin-group",), manager.admin_group
+    if manager.default_group is not None:
+        yield ("default-group",), manager.default_group
+    for number, group in enumerate(manager.grouplist):
+        yield ("grouplist", number), group
+
+
+def namespace_of(group: str) -> str:
+    """A group's namespace: its name as Kubernetes takes it. OpenPAI's names have '_' and upper-case letters."""
+    return group.lower().replace("_", "-").strip("-")
+
+
+def unfit(namespace: str) -> str:
+    """Why a namespace cannot be a group's; empty when it can."""
+    if not namespace:
+        return "has neither a letter nor a digit"
+    if len(namespace) > _MAX_LENGTH:
+        return f"has {len(namespace)} characters, and a namespace {_MAX_LENGTH} at most"
+    return "is a namespace of the system" if namespace.startswith(_SYSTEM) else ""
