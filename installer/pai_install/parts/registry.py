@@ -21,6 +21,7 @@ from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.registry_client import RegistryClient
+from pai_install.parts.storage_client import StorageClient
 from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
@@ -48,6 +49,7 @@ ADDONS: tuple[AddonPart, ...] = addon_parts(content_dir() / "addons")
 
 PARTS: tuple[Part, ...] = (
     Base(),
+    StorageClient(),
     TimeSync(),
     ComponentStore(),
     ContainerRuntime(),

@@ -11,6 +11,7 @@ from pai_install.site.services.storages import StorageEntry
 from pai_install.site.validate import did_you_mean
 
 _ON_MACHINES = ("hostPath", "local")
+_DRIVERS = {"smb": "smb.csi.k8s.io", "azureFile": "file.csi.azure.com", "azureBlob": "blob.csi.azure.com"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def check_storages(source: Document, storages: tuple[StorageEntry, ...], machine
         path = ("storages", *found.path)
         source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
     for number, entry in enumerate(storages):
-        for found in (*_machine(entry, machines), *_modes(entry)):
+        for found in (*_machine(entry, machines), *_modes(entry), *_driver(entry)):
             path = ("storages", number, *found.path)
             source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
 
@@ -88,3 +89,9 @@ def _modes(entry: StorageEntry) -> Iterator[_Found]:
         message = "each machine has a folder of its own there: what a job writes on one is not on the others"
         remedy = "leave it where all machines mount the same there; write access-mode: ReadWriteOnce to say so"
         yield _Found(("type",), "per-machine", message, remedy, "warning")
+
+
+def _driver(entry: StorageEntry) -> Iterator[_Found]:
+    if entry.type in _DRIVERS:
+        message = f"this version does not install the driver {_DRIVERS[entry.type]}: pods with this storage wait for it"
+        yield _Found(("type",), "no-driver", message, "install the driver yourself", "warning")

@@ -112,7 +112,7 @@ class StorageEntry(KebabSection):
     access_mode: Annotated[AccessMode, choice("ReadWriteMany", "ReadOnlyMany", "ReadWriteOnce")] = "ReadWriteMany"
     """Whether several machines may mount it, and write."""
     read_only: Flag = False
-    """Nobody writes."""
+    """No pod writes."""
     mount_options: Annotated[tuple[MountOption, ...], Words] = ()
     """Options of the mount, e.g. nfsvers=4.1."""
     share: Flag = True

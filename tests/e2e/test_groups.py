@@ -1,0 +1,217 @@
+"""Groups of people: storages that they are granted, and registries that they alone log in to."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.run.environment import cached_program, site_components
+from pai_install.site import load_site
+
+from .conftest import EXISTING, LOST, SUBNET, Cluster
+from .upstream import Upstream
+
+pytestmark = pytest.mark.lab
+
+ADDRESS, PORT = f"{SUBNET}.1", 5993
+PASSWORD = "Group-pull-9"
+# the account of the registry, and bcrypt of its password
+ACCOUNT = "robot:$2b$05$abcdefghijklmnopqrstuuqV0cX24j/h/1tbuk1jtXbE4Z06OEY9."
+CONFIG = f"\nopenpai_docker_insecure_registries: ['{ADDRESS}:{PORT}']\n"
+SERVICES = f"""
+authentication:
+  group-manager:
+    grouplist:
+      - groupname: Vision
+        extension: {{acls: {{storageConfigs: [scratch, disk]}}}}
+      - groupname: speech
+        extension: {{acls: {{storageConfigs: [scratch]}}}}
+      - groupname: third
+storages:
+  - {{name: scratch, type: hostPath, path: /srv/pai-scratch}}
+  - {{name: disk, type: local, path: /srv/pai-disk, machine: {EXISTING}}}
+registry:
+  logins:
+    - {{registry: "{ADDRESS}:{PORT}", username: robot, password: {PASSWORD}, groups: [Vision]}}
+"""
+NAMESPACES = ("vision", "speech", "third")
+REVOKED = "storageConfigs: [disk]"
+
+
+@pytest.fixture(scope="module")
+def registry(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Upstream]:
+    """One that asks for a login."""
+    site = load_site(cluster.site).site
+    program = cached_program(site, "registry")
+    assert program is not None
+    found = Upstream(program, tmp_path_factory.mktemp("registry"), ADDRESS, PORT, f"robot:{PASSWORD}", ACCOUNT)
+    found.start()
+    try:
+        found.push(site_components(site, lambda _line: None).image("busybox").layout, "team/tool", "1")
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture(scope="module")
+def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
+    """The cluster with three groups; without them again afterwards."""
+    del registry
+    config, services = cluster.site / "config.yaml", services_of(cluster)
+    before = config.read_text()
+    cluster.on(EXISTING, "mkdir -p /srv/pai-scratch /srv/pai-disk")
+    config.write_text(before + CONFIG)
+    services.write_text(SERVICES)
+    try:
+        report = cluster.apply()
+        assert report["ok"], report["stderr"]
+        yield cluster
+    finally:
+        for namespace in NAMESPACES:
+            cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--grace-period=0", "--force")
+        config.write_text(before)
+        services.unlink()
+        report = cluster.apply()
+        cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
+        cluster.on(EXISTING, "rm -rf /srv/pai-scratch /srv/pai-disk")
+    assert report["ok"], report["stderr"]
+    assert cluster.kubectl("get", "persistentvolumes", "-o", "name") == ""
+
+
+def services_of(cluster: Cluster) -> Path:
+    return cluster.site / "services-configuration.yaml"
+
+
+def pod(cluster: Cluster, namespace: str, name: str, script: str, claim: str, image: str = "") -> dict[str, Any]:
+    """Runs a pod on a worker, without the scheduler, until it ends or waits for good; its status."""
+    image = image or cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["/bin/busybox", "sh", "-c", script],
+        "volumeMounts": [{"name": claim, "mountPath": f"/mnt/{claim}"}] if claim else [],
+    }
+    spec = {"nodeName": EXISTING, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    words = [f"--namespace={namespace}", "run", name, f"--image={image}", "--restart=Never"]
+    cluster.kubectl(*words, f"--overrides={json.dumps({'spec': spec})}")
+    return settled(cluster, namespace, name)
+
+
+def settled(cluster: Cluster, namespace: str, name: str) -> dict[str, Any]:
+    """The status of a pod that ended, or that cannot begin."""
+    deadline = time.monotonic() + 90
+    while True:
+        status: dict[str, Any] = json.loads(
+            cluster.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json")
+        )["status"]
+        if status["phase"] in ("Succeeded", "Failed") or reason(status) in ("ErrImagePull", "ImagePullBackOff"):
+            return status
+        if time.monotonic() > deadline:
+            return status
+        time.sleep(1)
+
+
+def reason(status: dict[str, Any]) -> str:
+    """Why the container waits."""
+    (container,) = status.get("containerStatuses") or [{}]
+    return str(container.get("state", {}).get("waiting", {}).get("reason", ""))
+
+
+def said(cluster: Cluster, namespace: str, name: str) -> str:
+    return cluster.kubectl("logs", name, f"--namespace={namespace}")
+
+
+def claims(cluster: Cluster, namespace: str) -> dict[str, str]:
+    """Claim -> its phase."""
+    found = json.loads(cluster.kubectl("get", "persistentvolumeclaims", f"--namespace={namespace}", "--output=json"))
+    return {it["metadata"]["name"]: it["status"]["phase"] for it in found["items"]}
+
+
+def test_each_group_has_what_it_is_granted(grouped: Cluster) -> None:
+    assert claims(grouped, "vision") == {"scratch": "Bound", "disk": "Bound"}
+    assert claims(grouped, "speech") == {"scratch": "Bound"}
+    assert claims(grouped, "third") == {}
+    assert grouped.plan()["phases"] == []
+    again = grouped.apply()
+    assert sum(host["changed"] for host in again["hosts"].values()) == 0
+
+
+def test_two_groups_share_a_storage_and_a_third_does_not(grouped: Cluster) -> None:
+    assert pod(grouped, "vision", "writes", "echo from vision > /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
+    assert pod(grouped, "speech", "reads", "cat /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
+    assert said(grouped, "speech", "reads") == "from vision\n"
+    assert pod(grouped, "vision", "keeps", "echo kept > /mnt/disk/word", "disk")["phase"] == "Succeeded"
+    image = grouped.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    volumes = [{"name": "it", "persistentVolumeClaim": {"claimName": "scratch"}}]
+    spec = {"containers": [{"name": "main", "image": image}], "volumes": volumes}
+    words = ("--namespace=third", "run", "refused", f"--image={image}", "--restart=Never")
+    grouped.kubectl(*words, f"--overrides={json.dumps({'spec': spec})}")
+    deadline = time.monotonic() + 60
+    while "not found" not in (why := waits_for(grouped, "third", "refused")):
+        assert time.monotonic() < deadline, why
+        time.sleep(1)
+    assert 'persistentvolumeclaim "scratch" not found' in why
+
+
+def waits_for(cluster: Cluster, namespace: str, name: str) -> str:
+    """What the scheduler says of a pod."""
+    found = json.loads(cluster.kubectl("get", "pod", name, f"--namespace={namespace}", "--output=json"))["status"]
+    return " ".join(condition.get("message", "") for condition in found.get("conditions", ()))
+
+
+def test_a_group_pulls_with_its_own_account(grouped: Cluster) -> None:
+    image = f"{ADDRESS}:{PORT}/team/tool:1"
+    assert pod(grouped, "vision", "pulls", "echo pulled", "", image)["phase"] == "Succeeded"
+    for machine in (EXISTING, LOST):
+        grouped.on(machine, f"crictl rmi {image} || true")
+    refused = pod(grouped, "third", "pulls", "echo pulled", "", image)
+    assert reason(refused) in ("ErrImagePull", "ImagePullBackOff"), refused
+    # no machine has it: whoever is on one could pull with it
+    assert grouped.on(EXISTING, f"grep -rlF {PASSWORD} /etc /root /var/lib/kubelet 2>/dev/null || true") == ""
+
+
+def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
+    services = services_of(grouped)
+    services.write_text(services.read_text().replace("storageConfigs: [scratch, disk]", REVOKED))
+    report = grouped.apply()
+    assert report["ok"], report["stderr"]
+    deadline = time.monotonic() + 60
+    while set(claims(grouped, "vision")) != {"disk"}:
+        assert time.monotonic() < deadline, claims(grouped, "vision")
+        time.sleep(1)
+    assert claims(grouped, "speech") == {"scratch": "Bound"}
+    assert grouped.on(EXISTING, "cat /srv/pai-scratch/word") == "from vision\n"
+    services.write_text(services.read_text().replace(REVOKED, "storageConfigs: [scratch, disk]"))
+    assert grouped.apply()["ok"]
+    assert pod(grouped, "vision", "returns", "cat /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
+    assert said(grouped, "vision", "returns") == "from vision\n"
+
+
+def test_a_group_that_goes_leaves_its_people_what_is_theirs(grouped: Cluster) -> None:
+    services = services_of(grouped)
+    before = services.read_text()
+    grouped.kubectl("create", "configmap", "of-theirs", "--namespace=vision", "--from-literal=a=b")
+    services.write_text(before.replace("groupname: Vision", "groupname: Other").replace("[Vision]", "[Other]"))
+    report = grouped.apply()
+    assert report["ok"], report["stderr"]
+    assert grouped.kubectl("get", "configmap", "of-theirs", "--namespace=vision", "-o", "jsonpath={.data.a}") == "b"
+    found = json.loads(grouped.kubectl("get", "namespace", "vision", "--output=json"))["metadata"]
+    assert "pai-install" not in json.dumps([found["labels"], found.get("annotations", {})])
+    account = json.loads(grouped.kubectl("get", "serviceaccount", "default", "--namespace=vision", "--output=json"))
+    assert "imagePullSecrets" not in account
+    services.write_text(before)
+    assert grouped.apply()["ok"]
+    assert claims(grouped, "vision") == {"scratch": "Bound", "disk": "Bound"}
+    assert grouped.plan()["phases"] == []
+    grouped.kubectl("delete", "namespace", "other", "--wait=false")
+
+
+def test_no_password_is_in_what_runs_left_behind(grouped: Cluster) -> None:
+    for path in (grouped.site / ".pai" / "runs").rglob("*"):
+        assert not path.is_file() or PASSWORD not in path.read_text(errors="replace"), path
