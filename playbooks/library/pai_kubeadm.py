@@ -65,6 +65,7 @@ from ansible.module_utils.pai_kubeadm_files import (
     kubeconfigs_of,
     mode_problems,
     other_than,
+    put_in_place,
     rendered_files,
     written_at,
 )
@@ -257,18 +258,19 @@ class Member:
     def make_kubeconfigs(self, state: str) -> None:
         """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is.
 
-        For a static pod whose kubeconfig is gone the kubelet makes an empty file, and containerd an empty folder.
+        For a static pod whose kubeconfig is gone the kubelet makes an empty file, and containerd an empty folder,
+        whenever the pod's container starts: so kubeadm makes the file beside it.
         """
         for path in kubeconfigs_of(state):
-            if os.path.isdir(path):
-                os.rmdir(path)
-            elif os.path.exists(path) and not os.path.getsize(path):
-                os.unlink(path)
-            if not os.path.exists(path):
-                name = os.path.basename(path)[: -len(".conf")]
-                self.kubeadm("init", "phase", "kubeconfig", name, "--config", self.config)
-                self.actions.append(f"made {path}")
-                restart_static_pod(f"kube-{name}")
+            if os.path.isfile(path) and os.path.getsize(path):
+                continue
+            name = os.path.basename(path)[: -len(".conf")]
+            with tempfile.TemporaryDirectory(prefix=".pai-install-", dir=os.path.dirname(path)) as folder:
+                where = ["--config", self.config, "--kubeconfig-dir", folder]
+                self.kubeadm("init", "phase", "kubeconfig", name, *where)
+                put_in_place(os.path.join(folder, os.path.basename(path)), path)
+            self.actions.append(f"made {path}")
+            restart_static_pod(f"kube-{name}")
 
     def restart_changed_kubelet(self, state: str, before: dict[str, str], *, stale: bool) -> None:
         """Reports what was rendered differently, and restarts the kubelet where it has to read that."""

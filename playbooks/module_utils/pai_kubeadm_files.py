@@ -102,6 +102,15 @@ def kubeconfigs_of(state: str) -> list[str]:
     return [] if state == "join" else [os.path.join(KUBERNETES, f"{name}.conf") for name in KUBECONFIGS]
 
 
+def put_in_place(source: str, path: str) -> None:
+    """Moves a file to `path`, also where containerd makes an empty folder there again and again."""
+    while True:
+        try:
+            return os.replace(source, path)
+        except IsADirectoryError:
+            os.rmdir(path)
+
+
 def reader(path: str) -> str:
     """What restarts when a rendered file changes, in the words of a plan."""
     if path.startswith(MANIFESTS):

@@ -99,13 +99,28 @@ def test_missing_kubeconfigs_are_made_and_others_left(
     restarted: list[str] = []
     monkeypatch.setattr(kubeadm, "restart_static_pod", restarted.append)
     calls: list[tuple[str, ...]] = []
+
+    def make(*words: str) -> None:
+        calls.append(words)
+        path = tmp_path / "scheduler.conf"
+        if made == "folder" and not path.exists():  # its container starts again at this moment
+            path.mkdir()
+        Path(words[-1], f"{words[3]}.conf").write_text(words[3])
+
     member = kubeadm.Member(None)
-    member.kubeadm = lambda *words: calls.append(words)
+    member.kubeadm = make
     member.make_kubeconfigs("join-control-plane")
     assert [words[3] for words in calls] == ["admin", "scheduler"]
     assert member.actions == [f"made {tmp_path}/admin.conf", f"made {tmp_path}/scheduler.conf"]
     assert restarted == ["kube-admin", "kube-scheduler"]
-    assert not (tmp_path / "scheduler.conf").exists()
+    assert (tmp_path / "scheduler.conf").read_text() == "scheduler"
+    assert (tmp_path / "kubelet.conf").read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "admin.conf",
+        "controller-manager.conf",
+        "kubelet.conf",
+        "scheduler.conf",
+    ]
     assert kubeadm.kubeconfigs_of("join") == []
 
 
