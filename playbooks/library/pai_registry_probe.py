@@ -23,6 +23,7 @@ options:
       username: {description: Account., type: str, default: ""}
       password: {description: Password of that account., type: str, default: ""}
       ca: {description: PEM of whom to trust beside the system., type: str, default: ""}
+      insecure: {description: "Whether any certificate will do, and no TLS, too.", type: bool, default: false}
       must_answer: {description: Whether it is an error that it does not answer., type: bool, default: false}
   azure:
     description: Azure storage of the cache's content.
@@ -50,13 +51,16 @@ from typing import Any, Optional
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_blob import AZURE_OPTIONS, use_proxy, wrong_account
-from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachableError, probe
+from ansible.module_utils.pai_registry import RegistryError, RegistryUnreachableError, probe, probe_insecure
 
 
 def verdict(entry: dict[str, Any]) -> Optional[RegistryError]:
     """What is wrong with one registry; None where nothing is."""
     try:
-        probe(entry["address"], entry["username"], entry["password"], entry["ca"])
+        if entry["insecure"]:
+            probe_insecure(entry["address"], entry["username"], entry["password"])
+        else:
+            probe(entry["address"], entry["username"], entry["password"], entry["ca"])
     except RegistryError as error:
         return error
     return None
@@ -70,6 +74,7 @@ def main() -> None:
         "username": {"type": "str", "default": ""},
         "password": {"type": "str", "default": "", "no_log": True},
         "ca": {"type": "str", "default": ""},
+        "insecure": {"type": "bool", "default": False},
         "must_answer": {"type": "bool", "default": False},
     }
     registries = {"type": "list", "elements": "dict", "required": True, "options": entry}

@@ -30,6 +30,10 @@ class RegistryError(Exception):
     """A registry cannot be used; the text says why, in words for the admin."""
 
 
+class WithoutTlsError(RegistryError):
+    """Something answers there, without TLS."""
+
+
 class RegistryUnreachableError(RegistryError):
     """Nothing answers there now."""
 
@@ -215,12 +219,22 @@ def pull_through(client: Client, image: Image, architecture: str) -> int:
     return sum(client.drain(f"/v2/{image.repository}/blobs/{digest}") for digest in digests)
 
 
-def probe(url: str, username: str, password: str, ca: str) -> None:
+def probe_insecure(url: str, username: str, password: str) -> None:
+    """As `probe`, of a registry that the site calls insecure: any certificate will do, and no TLS, too."""
+    trusting = ssl.create_default_context()
+    trusting.check_hostname, trusting.verify_mode = False, ssl.CERT_NONE
+    try:
+        probe(url, username, password, "", trusting)
+    except (WithoutTlsError, RegistryUnreachableError):
+        probe(url.replace("https://", "http://", 1), username, password, "")
+
+
+def probe(url: str, username: str, password: str, ca: str, context: Optional[ssl.SSLContext] = None) -> None:
     """Raises RegistryError unless a registry answers at `url` and takes the account, where one is given.
 
     ca: PEM of whom to trust beside the system, or "". RegistryUnreachableError: nothing answered at all.
     """
-    context = ssl.create_default_context()
+    context = context or ssl.create_default_context()
     if ca:
         try:
             context.load_verify_locations(cadata=ca)
@@ -295,5 +309,5 @@ def silence(url: str, error: BaseException) -> RegistryError:
     if isinstance(reason, ssl.SSLCertVerificationError):
         return RegistryError(f"{url}: its certificate is not one that this machine trusts: {reason.verify_message}")
     if isinstance(reason, ssl.SSLError) and reason.reason in NO_TLS:
-        return RegistryError(f"{url} answers without TLS")
+        return WithoutTlsError(f"{url} answers without TLS")
     return RegistryUnreachableError(f"{url} does not answer: {reason}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,7 +11,10 @@ from pai_install.site.services.registries import DOCKER_HUB, DOCKER_HUB_URL
 
 
 class AskedRegistry(BaseModel):
-    """name: what the site calls it. ca: PEM, or "". must_answer: whether it is an error that it does not answer."""
+    """name: what the site calls it. ca: PEM, or "". must_answer: whether it is an error that it does not answer.
+
+    insecure: whether any certificate will do, and no TLS, too.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
     name: str
@@ -19,14 +22,18 @@ class AskedRegistry(BaseModel):
     username: str = ""
     password: str = ""
     ca: str = ""
+    insecure: bool = False
     must_answer: bool = False
 
 
-def asked_registries(registries: Registries) -> Iterator[AskedRegistry]:
-    """Yields upstreams of the cache, caches of the site's own, private registries."""
+def asked_registries(registries: Registries, insecure: Collection[str] = ()) -> Iterator[AskedRegistry]:
+    """Yields upstreams of the cache, caches of the site's own, private registries.
+
+    insecure: those that Docker and containerd ask without a certificate that they know.
+    """
     yield from map(_upstream, registries.cache.upstreams if registries.cache else ())
     yield from (_mirror(upstream) for upstream in registries.upstreams if upstream.mirror)
-    yield from map(_login, registries.logins)
+    yield from (_login(login, insecure=login.registry in insecure) for login in registries.logins)
 
 
 def _upstream(upstream: Upstream) -> AskedRegistry:
@@ -47,10 +54,11 @@ def _mirror(upstream: Upstream) -> AskedRegistry:
     )
 
 
-def _login(login: Login) -> AskedRegistry:
+def _login(login: Login, *, insecure: bool) -> AskedRegistry:
     return AskedRegistry(
         name=f"registry.logins {login.registry}",
         address=DOCKER_HUB_URL if login.registry == DOCKER_HUB else f"https://{login.registry}",
         username=login.username,
         password=login.password.get_secret_value(),
+        insecure=insecure,
     )

@@ -101,7 +101,8 @@ class CacheConfiguration(Part):
     def variables(self, context: Context, machine: Machine) -> DockerCacheVariables | None:
         """All of it, secrets included; without a cache what is asked alone, and None where that is nothing."""
         del machine
-        asked, proxy = tuple(asked_registries(context.registries)), proxy_of(context.site)
+        insecure = context.site.settings.openpai_docker_insecure_registries
+        asked, proxy = tuple(asked_registries(context.registries, insecure)), proxy_of(context.site)
         cache, identity = context.registries.cache, context.identity
         if cache is not None and identity is not None:
             found = _cache_variables(cache, identity, asked, proxy)

@@ -253,6 +253,15 @@ def test_the_right_account_is_taken(guarded: str) -> None:
     registry.probe(guarded, "robot", "secret", "")
 
 
+def test_an_insecure_registry_is_asked_without_tls_where_it_has_none(guarded: str) -> None:
+    address = guarded.replace("http://", "https://")
+    registry.probe_insecure(address, "robot", "secret")
+    with pytest.raises(registry.RegistryError, match="does not accept the account robot"):
+        registry.probe_insecure(address, "robot", "wrong")
+    with pytest.raises(registry.RegistryError, match="answers without TLS"):
+        registry.probe(address, "robot", "secret", "")
+
+
 def test_a_wrong_password_is_told(guarded: str) -> None:
     with pytest.raises(registry.RegistryError, match=r"does not accept the account robot \(HTTP 401\)") as caught:
         registry.probe(guarded, "robot", "wrong", "")

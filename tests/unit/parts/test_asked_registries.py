@@ -42,3 +42,9 @@ def test_without_a_cache_only_what_machines_ask_themselves_is_asked(tmp_path: Pa
         "registry.logins docker.io",
         "registry.logins private.example.com:5000",
     ]
+
+
+def test_a_registry_that_machines_ask_without_a_certificate_is_asked_so(tmp_path: Path) -> None:
+    registries = registries_of(site_of(tmp_path, CONFIG, SERVICES))
+    asked = asked_registries(registries, ("private.example.com:5000",))
+    assert [it.name for it in asked if it.insecure] == ["registry.logins private.example.com:5000"]
