@@ -7,18 +7,17 @@ import sys
 from pathlib import Path
 
 import click
-from pydantic import ValidationError
 
-from pai_install.checks.verdict import Verdict
-from pai_install.cli._shared.act import How, acting_options, outcome_of
+from pai_install.cli._shared.act import How, acting_options
 from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.look import checked, look
 from pai_install.cli._shared.rotation import rotate, subject_options
 from pai_install.cli._shared.tell import say
 from pai_install.cli._shared.upstream import rotate_upstream
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
-from pai_install.operations.registry_look import RegistryGc, RegistryLook, RegistryStatus, RegistryTest, RegistryWarm
+from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.registry.rotation import Subject
 from pai_install.report.console import progress
 from pai_install.report.registries import registries_data, registries_shown, registries_text
@@ -66,7 +65,7 @@ def test(
 
     Exit code 7 if one cannot be used, 5 when a machine does not answer.
     """
-    return _look(site_dir, _checked(RegistryTest, images=images, limit=limit), environment, output_format)
+    return look(site_dir, checked(RegistryTest, images=images, limit=limit), environment, output_format)
 
 
 @command.command()
@@ -75,7 +74,7 @@ def test(
 @pass_environment
 def status(*, site_dir: Path, output_format: str, environment: Environment) -> int:
     """Show how the cache is used since it started, what it keeps, its limit, and when it dropped what was unused."""
-    return _look(site_dir, RegistryStatus(), environment, output_format)
+    return look(site_dir, RegistryStatus(), environment, output_format)
 
 
 @command.command()
@@ -85,7 +84,7 @@ def status(*, site_dir: Path, output_format: str, environment: Environment) -> i
 @pass_environment
 def warm(*, site_dir: Path, images: tuple[str, ...], output_format: str, environment: Environment) -> int:
     """Bring IMAGEs into the cache before a class of jobs starts: they are read through it once."""
-    return _look(site_dir, _checked(RegistryWarm, images=images), environment, output_format)
+    return look(site_dir, checked(RegistryWarm, images=images), environment, output_format)
 
 
 @command.command()
@@ -99,7 +98,7 @@ def gc(*, site_dir: Path, check: bool, output_format: str, environment: Environm
     The first control plane does so every ten minutes by itself; this does it now. What is dropped is fetched again
     when a machine asks for it. Exit code 7 if it cannot be done.
     """
-    return _look(site_dir, RegistryGc(only_count=check), environment, output_format)
+    return look(site_dir, RegistryGc(only_count=check), environment, output_format)
 
 
 @command.command(name="rotate")
@@ -128,30 +127,9 @@ def rotate_command(
     --endpoint, --backend and --upstream carry out what was changed in the site's files. An upstream is asked before
     anything changes; another address or authority of it restarts the cache's own pod.
     """
-    _checked(RegistryTest, images=images)
+    checked(RegistryTest, images=images)
     if subject is None:
         if finish:
             raise PaiError("--finish: an upstream waits for no machine", exit_code=ExitCode.USAGE)
         return rotate_upstream(site_dir, upstream, images, environment, how)
     return rotate(site_dir, subject, images, environment, how, finish=finish)
-
-
-def _look(site_dir: Path, operation: RegistryLook, environment: Environment, output_format: str) -> int:
-    """Runs it and says what was found, also where all is well: that is what these verbs are asked for."""
-    how = How(yes=True, as_json=output_format == "json")
-    outcome = outcome_of(Request(site_dir, operation), environment, how)
-    assert outcome is not None  # noqa: S101 - no one was asked
-    if not how.as_json:
-        for found in sorted(outcome.findings, key=lambda found: (found.subject, found.message)):
-            if found.verdict is Verdict.PASS:
-                click.echo(f"{found.subject}: {found.message}{f' ({found.value})' if found.value else ''}")
-    return outcome.exit_code
-
-
-def _checked(operation: type[RegistryLook], **arguments: object) -> RegistryLook:
-    """The operation. Raises PaiError for an argument that is none."""
-    try:
-        return operation.model_validate(arguments)
-    except ValidationError as error:
-        reasons = ", ".join(str(detail["msg"]).removeprefix("Value error, ") for detail in error.errors())
-        raise PaiError(reasons, exit_code=ExitCode.USAGE) from None

@@ -140,6 +140,34 @@ REGISTRIES: tuple[Check[None], ...] = (
         remedy="make room on the disk of docker_cache_fs_mount_path; journalctl --unit pai-docker-cache-gc has more",
     ),
 )
+# what `storage test` proves
+STORAGES: tuple[Check[None], ...] = (
+    Check(
+        id="storage-claim",
+        title="The claim of a granted storage is bound",
+        judge=None,
+        reads="kubectl get persistentvolumeclaims in the namespaces of the groups",
+        rule="FAIL for a claim that is missing or not Bound",
+        remedy="pai-install apply",
+    ),
+    Check(
+        id="storage-mount",
+        title="A worker mounts a storage",
+        judge=None,
+        reads="the status and the events of a pod of a group that may mount it, on that worker",
+        rule="FAIL when the mount fails for 30 s or does not come in time; UNKNOWN when the worker starts no pod; SKIP "
+        "for a storage that no group may mount",
+        remedy="journalctl --unit kubelet on the machine; the server and the network between",
+    ),
+    Check(
+        id="storage-use",
+        title="A worker can use a storage that is mounted",
+        judge=None,
+        reads="16 MiB that a pod writes, syncs, reads back, compares and removes; of a read-only one what is refused",
+        rule="FAIL when a step fails or hangs, the data differ, or a read-only storage can be written to",
+        remedy="owner, mode and room of the folder; the server; dmesg on the machine",
+    ),
+)
 # what `status` and a run without work say of what they saw; `verify` asks all but the certificates
 CONDITIONS: tuple[Check[None], ...] = (
     Check(
@@ -193,4 +221,6 @@ CONDITIONS: tuple[Check[None], ...] = (
         remedy="restore the running value in the site; docs/site.md names the settings that cannot change",
     ),
 )
-CATALOGUE: Mapping[str, Check[None]] = {check.id: check for check in unique((*PROOFS, *REGISTRIES, *CONDITIONS))}
+CATALOGUE: Mapping[str, Check[None]] = {
+    check.id: check for check in unique((*PROOFS, *REGISTRIES, *STORAGES, *CONDITIONS))
+}

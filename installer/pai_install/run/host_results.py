@@ -18,7 +18,7 @@ _EVIDENCE_CHARACTERS = 4000
 _MESSAGE_CHARACTERS = 4000
 _ADVICE_CHARACTERS = 1000
 # modules that run on a control plane for all machines; which module it was is Ansible's word, not the machine's
-_OF_THE_CLUSTER = ("pai_cluster_check",)
+_OF_THE_CLUSTER = ("pai_cluster_check", "pai_storage_probe")
 _NO_TRACEBACK = "(traceback unavailable)"  # Ansible's words where it kept none
 
 # What one event of a kind adds to a host's counts.

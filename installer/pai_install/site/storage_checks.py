@@ -82,9 +82,10 @@ def _modes(entry: StorageEntry) -> Iterator[_Found]:
     if entry.read_only and "access-mode" in entry.given and entry.access_mode != "ReadOnlyMany":
         message = f"{entry.access_mode} contradicts read-only: true"
         yield _Found(("access-mode",), "contradiction", message, "remove one of them")
-    if entry.type in _ON_MACHINES and entry.read_only:
+    if entry.type in _ON_MACHINES and not entry.written:
         message = f"cannot be kept: Kubernetes lets every pod write into a {entry.type} volume"
-        yield _Found(("read-only",), "read-only", message, "remove it, or take the right to write away on the machine")
+        key = "read-only" if entry.read_only else "access-mode"
+        yield _Found((key,), "read-only", message, "remove it, or take the right to write away on the machine")
     if entry.type == "hostPath" and entry.access_mode != "ReadWriteOnce":
         message = "each machine has a folder of its own there: what a job writes on one is not on the others"
         remedy = "leave it where all machines mount the same there; write access-mode: ReadWriteOnce to say so"

@@ -75,7 +75,7 @@ def claim(grant: Grant) -> Object:
 
 def access_mode(storage: StorageEntry) -> str:
     """A storage that is read only is so for every machine."""
-    return "ReadOnlyMany" if storage.read_only else storage.access_mode
+    return storage.access_mode if storage.written else "ReadOnlyMany"
 
 
 def _labels(grant: Grant) -> Object:
@@ -87,7 +87,7 @@ def _labels(grant: Grant) -> Object:
 def _nfs(grant: Grant) -> Object:
     """Kubernetes' own NFS volume, which needs no driver."""
     storage = grant.storage
-    return {"nfs": {"server": storage.server, "path": storage.path, "readOnly": storage.read_only}}
+    return {"nfs": {"server": storage.server, "path": storage.path, "readOnly": not storage.written}}
 
 
 def _host_path(grant: Grant) -> Object:
@@ -129,7 +129,7 @@ def _csi(grant: Grant, driver: str, attributes: Object) -> Object:
         "csi": {
             "driver": driver,
             "volumeHandle": grant.volume,
-            "readOnly": grant.storage.read_only,
+            "readOnly": not grant.storage.written,
             "volumeAttributes": attributes,
             "nodeStageSecretRef": secret,
         }

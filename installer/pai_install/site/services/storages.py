@@ -133,3 +133,8 @@ class StorageEntry(KebabSection):
             message = f"has no effect: type {data['type']} has no {key}"
             info.context.add((*data.path, key), "site.no-effect", message, "remove it", severity="warning")
         return data
+
+    @property
+    def written(self) -> bool:
+        """Whether pods may write. Kubernetes does not keep an access mode: what is ReadOnlyMany is mounted so."""
+        return not self.read_only and self.access_mode != "ReadOnlyMany"

@@ -1,0 +1,59 @@
+"""`pai-install storage test`: do storages work on every worker?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.look import checked, look
+from pai_install.cli.options import format_option, limit_option, site_option
+from pai_install.operations.storage_test import StorageTest
+from pai_install.run.environment import Environment
+
+
+@click.command()
+@site_option
+@click.argument("storages", nargs=-1, metavar="[NAME]...")
+@limit_option
+@click.option("--all-grants", is_flag=True, help="As every group that may mount them, not only as the first.")
+@click.option(
+    "--size",
+    "size_mib",
+    type=click.IntRange(1, 24),
+    default=16,
+    show_default=True,
+    metavar="MIB",
+    help="What each worker writes and reads back.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.IntRange(30, 3600),
+    default=150,
+    show_default=True,
+    metavar="SECONDS",
+    help="For one storage on one worker.",
+)
+@format_option
+@pass_environment
+def test(
+    *,
+    site_dir: Path,
+    storages: tuple[str, ...],
+    limit: tuple[str, ...],
+    all_grants: bool,
+    size_mib: int,
+    timeout_s: int,
+    output_format: str,
+    environment: Environment,
+) -> int:
+    """Mount the storages NAME on every worker, as jobs do: write, fsync, read back, measure, remove; without NAME all.
+
+    A pod in a namespace of a group that may mount it does so on each worker, some workers at a time. A mount that
+    hangs ends with its time. Exit code 7 if a storage or a worker fails.
+    """
+    names = tuple(dict.fromkeys(storages))
+    given = {"storages": names, "limit": limit, "all_grants": all_grants, "size_mib": size_mib, "timeout_s": timeout_s}
+    return look(site_dir, checked(StorageTest, **given), environment, output_format)

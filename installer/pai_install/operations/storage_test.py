@@ -1,0 +1,120 @@
+"""Try storages on the workers: mount, write, read back, measure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.leader import leader_of
+from pai_install.plan.model import HostStep, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Machine, Site
+from pai_install.site.selection import require_present
+from pai_install.site.validate import did_you_mean
+from pai_install.storage.compile import grants_of
+from pai_install.storage.model import Grant
+
+MOUNT = "storage-mount"
+_WHERE = "section storages of services-configuration.yaml"
+_GRANT = "name it in storageConfigs of a group in services-configuration.yaml, then pai-install apply"
+
+
+class StorageTest(Operation):
+    """Every worker mounts what a group may mount, from a pod in the group's namespace."""
+
+    name: ClassVar[str] = "storage test"
+    summary: ClassVar[str] = "Mount the storages on every worker, write, read back, measure; cleans up."
+    configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
+    storages: tuple[str, ...] = Field((), description="Only these storages; empty: all that a group may mount.")
+    limit: tuple[str, ...] = Field((), description="Only these workers of the site; empty: all.")
+    all_grants: bool = Field(
+        default=False, description="Also as every other group that may mount them; else the first of the file."
+    )
+    size_mib: int = Field(16, ge=1, le=24, description="MiB that each worker writes.")
+    timeout_s: int = Field(150, ge=30, le=3600, description="Seconds for one storage on one worker.")
+
+    def require(self, site: Site) -> None:
+        """Storages and workers must be the site's; those that are named must be granted to a group."""
+        known = [storage.name for storage in site.services.storages or ()]
+        if not known:
+            raise _refusal("this site has no storages", f"{_WHERE} defines them; docs/storage.md has more")
+        require_present(site, self.limit)
+        if strange := [name for name in self.storages if name not in known]:
+            raise _refusal(f"not a storage of this site: {', '.join(strange)}", did_you_mean(strange[0], known))
+        if idle := [name for name in _ungranted(site) if name in self.storages]:
+            raise _refusal(f"no group may mount {', '.join(idle)}", _GRANT)
+        if self.limit and not self._workers(site):
+            raise _refusal(f"--limit: not a worker: {', '.join(self.limit)}", "jobs mount storages on workers alone")
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The control planes: one of them makes the pods."""
+        return tuple(machine.hostname for machine in site.control_planes)
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        """Storages that cannot be tried, since no one may mount them."""
+        del observation, plan
+        return tuple(
+            Finding(MOUNT, Verdict.SKIP, "cluster", f"{name}: not tested, no group may mount it")
+            for name in _ungranted(site)
+            if not self.storages
+        )
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on a control plane; none where there is nothing to try."""
+        leader = leader_of(site, observation.machines)
+        grants = [_granted(grant) for grant in self._grants(site)]
+        variables = {
+            "storage_grants": grants,
+            "storage_workers": [machine.hostname for machine in self._workers(site)],
+            "storage_mib": self.size_mib,
+            "storage_timeout": self.timeout_s,
+        }
+        host = HostStep(leader, ("asked for",))
+        title = "Try the storages on the workers"
+        step = Step("storage-test", title, (host,), Playbook("storage-test.yml", variables), looks=True)
+        steps = (step,) if grants and variables["storage_workers"] else ()
+        return Plan(steps, observation.inventory, observation.unreachable, leader)
+
+    def _workers(self, site: Site) -> tuple[Machine, ...]:
+        present = (machine for machine in site.present_machines if machine.worker)
+        return tuple(machine for machine in present if not self.limit or machine.hostname in self.limit)
+
+    def _grants(self, site: Site) -> Iterator[Grant]:
+        """Those to try: of each storage the first, or all."""
+        asked = (grant for grant in grants_of(site) if not self.storages or grant.storage.name in self.storages)
+        return iter(asked) if self.all_grants else _first(asked)
+
+
+def _first(grants: Iterable[Grant]) -> Iterator[Grant]:
+    seen: set[str] = set()
+    for grant in grants:
+        if grant.storage.name not in seen:
+            seen.add(grant.storage.name)
+            yield grant
+
+
+def _granted(grant: Grant) -> dict[str, Any]:
+    """A grant as module pai_storage_probe takes it."""
+    storage = grant.storage
+    return {
+        "storage": storage.name,
+        "namespace": grant.namespace,
+        "claim": grant.claim,
+        "read_only": not storage.written,
+        "machine": storage.machine or "",
+    }
+
+
+def _ungranted(site: Site) -> tuple[str, ...]:
+    granted: Collection[str] = {grant.storage.name for grant in grants_of(site)}
+    return tuple(storage.name for storage in site.services.storages or () if storage.name not in granted)
+
+
+def _refusal(message: str, remedy: str) -> PaiError:
+    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)

@@ -1,0 +1,289 @@
+"""What a storage test found: the pods, events, nodes and claims of the API -> findings. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ansible.module_utils.pai_cluster_state import child, node_facts, rows, text
+from ansible.module_utils.pai_finding import finding
+from ansible.module_utils.pai_storage_pod import Grant, Trial, said
+
+MOUNT_CHECK = "storage-mount"
+USE_CHECK = "storage-use"
+CLAIM_CHECK = "storage-claim"
+# reasons of events that say why a volume does not come
+MOUNT_REASONS = ("FailedMount", "FailedAttachVolume", "FailedMapVolume")
+# a pod whose image is refused for so long gets none
+FINAL_S = 30
+ENDED = ("Succeeded", "Failed")
+NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
+NO_ROOM = ("OutOf", "Evicted", "NodeAffinity", "NodeShutdown", "Terminated", "UnexpectedAdmissionError")
+# the kubelet's summary of a mount that goes on; it does not say what went wrong
+WAITS = re.compile(r"timed out waiting for the condition|context deadline exceeded|operation .*already exists", re.I)
+
+Pod = dict[str, Any]
+Finding = dict[str, str]
+
+# what mount programs, the kubelet and drivers say -> what it means, what to do; the first that fits
+MEANINGS = (
+    (
+        r"access denied by server|NT_STATUS_ACCESS_DENIED",
+        "the server refuses this worker",
+        "let the server export it to this worker's address",
+    ),
+    (
+        r"LOGON_FAILURE|mount error\(13\)|AuthenticationFailed|AuthorizationFailure",
+        "the server refuses the login",
+        "correct the account or key of the storage in services-configuration.yaml",
+    ),
+    (
+        r"hostPath type check failed|path .* does not exist|is not a directory",
+        "the worker does not have the folder",
+        "make the folder on this worker, or correct path of the storage",
+    ),
+    (
+        r"No such file or directory|NT_STATUS_BAD_NETWORK_NAME|mount error\(2\)|ShareNotFound|ContainerNotFound",
+        "the server has no such folder or share",
+        "correct path or share of the storage, or make it on the server",
+    ),
+    (
+        r"No route to host|Connection (refused|timed out|reset)|unreachable|mount error\(11[0135]\)",
+        "the server does not answer",
+        "look at the server, and at the network between it and this worker",
+    ),
+    (
+        r"resolve|Name or service not known|no such host",
+        "the worker does not find the server's name",
+        "look at the DNS of this worker, or write the server's address",
+    ),
+    (
+        r"bad option|unknown filesystem type|need a /sbin/mount|executable file not found|No such device",
+        "the worker has no client for it",
+        "install the client on this worker: nfs-common for nfs, cifs-utils for smb",
+    ),
+    (
+        r"not found in the list of registered CSI drivers",
+        "the driver does not run on this worker",
+        "kubectl get csinodes; kubectl get pods --all-namespaces --field-selector spec.nodeName=NODE",
+    ),
+    (
+        r"secrets? \S+ not found|persistentvolumeclaims? \S+ not found",
+        "an object of the storage is missing",
+        "pai-install apply",
+    ),
+    (
+        r"Operation not permitted|Permission denied",
+        "the server or the worker does not permit it",
+        "look at owner and mode of the folder, and whether the server turns root into no one (root_squash)",
+    ),
+    (
+        r"Read-only file system",
+        "it is mounted read-only",
+        "let the server export it for writing, or write read-only: true",
+    ),
+    (
+        r"No space left on device|Disk quota exceeded|File too large",
+        "it has no room left",
+        "make room on the storage, or raise its quota",
+    ),
+    (
+        r"Stale file handle|Transport endpoint is not connected|Input/output error|Host is down",
+        "its mount on this worker is broken",
+        "take the jobs that use it off this worker, and look at dmesg there",
+    ),
+)
+
+
+def meaning(words: str) -> tuple[str, str]:
+    """What an error means, and what to do; empty texts where it is not known."""
+    return next(((why, remedy) for pattern, why, remedy in MEANINGS if re.search(pattern, words, re.I)), ("", ""))
+
+
+def claim_problem(grant: Grant, claims: dict[tuple[str, str], Pod]) -> Finding | None:
+    """The verdict on a claim that no pod can mount; None where it is bound."""
+    claim = claims.get((grant.namespace, grant.claim))
+    where = f"{grant.storage}: PVC {grant.namespace}/{grant.claim}"
+    if claim is None:
+        message = f"{where} is not there"
+        return finding(CLAIM_CHECK, "FAIL", "cluster", message, expected="Bound", remedy="pai-install apply")
+    phase = text(child(claim, "status").get("phase")) or "unknown"
+    if phase == "Bound":
+        return None
+    remedy = f"kubectl --namespace {grant.namespace} describe pvc {grant.claim}"
+    return finding(
+        CLAIM_CHECK, "FAIL", "cluster", f"{where} is not bound", value=phase, expected="Bound", remedy=remedy
+    )
+
+
+def node_problem(trial: Trial, nodes: dict[str, Pod]) -> Finding | None:
+    """The verdict on a worker that cannot be asked; None where it is a Ready node."""
+    node = nodes.get(trial.worker)
+    if node is None:
+        return unasked(trial, "not a node of the cluster", "pai-install apply")
+    facts = node_facts(node)
+    if facts["ready"] is True:
+        return None
+    remedy = "journalctl --unit kubelet on the machine"
+    return unasked(trial, "node is not Ready", remedy, facts["why"] or "NotReady")
+
+
+def unasked(trial: Trial, why: str, remedy: str, value: str = "") -> Finding:
+    """No verdict on the storage: the worker could not be asked."""
+    message = f"{trial.grant.storage}: not tested, {why}"
+    return finding(MOUNT_CHECK, "UNKNOWN", trial.worker, message, value=value[:400], remedy=remedy)
+
+
+def ended(pod: Pod, events: list[str], age_s: float) -> bool:
+    """Whether there is nothing to wait for. events: what the kubelet said of it; age_s: seconds since it was made."""
+    if text(child(pod, "status").get("phase")) in ENDED:
+        return True
+    hopeless = waiting(pod)[0] in NO_IMAGE or any(not WAITS.search(line) for line in events)
+    return hopeless and age_s >= FINAL_S and not started(pod)
+
+
+def waiting(pod: Pod) -> tuple[str, str]:
+    """Reason and message of the first container that waits for more than its turn; empty where there is none."""
+    states = [child(row, "state", "waiting") for row in rows(child(pod, "status").get("containerStatuses"))]
+    told = [(text(state.get("reason")), text(state.get("message"))) for state in states]
+    return next((entry for entry in told if entry[0] not in ("", "ContainerCreating", "PodInitializing")), ("", ""))
+
+
+def started(pod: Pod) -> bool:
+    """Whether a container runs or ran: then the mount is there."""
+    states = [child(row, "state") for row in rows(child(pod, "status").get("containerStatuses"))]
+    return any("running" in state or "terminated" in state for state in states)
+
+
+def mount_events(events: list[Pod]) -> dict[tuple[str, str], list[str]]:
+    """(namespace, pod) -> what the kubelet said of its volumes, the newest last."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for event in sorted(events, key=lambda row: text(row.get("lastTimestamp"))):
+        if text(event.get("reason")) in MOUNT_REASONS:
+            about = child(event, "involvedObject")
+            key = text(about.get("namespace")), text(about.get("name"))
+            found.setdefault(key, []).append(" ".join(text(event.get("message")).split()))
+    return found
+
+
+def judge(trial: Trial, pod: Pod | None, events: list[str], log: str, waited_s: float) -> Finding:
+    """The verdict on one storage and worker. log: of a pod that did not end, if it was asked for."""
+    if pod is None:
+        return unasked(trial, "its pod went away", "run the test again")
+    told = {**said(log), **_words(pod)}
+    if "step" in told:
+        return judge_use(trial, told, waited_s)
+    return pod_problem(trial, pod) or unmounted(trial, events, waited_s)
+
+
+def pod_problem(trial: Trial, pod: Pod) -> Finding | None:
+    """No verdict where something else than the storage keeps the pod from starting; None where nothing does."""
+    status, describe = child(pod, "status"), f"kubectl describe node {trial.worker}"
+    if waiting(pod)[0] in NO_IMAGE:
+        why = "the worker does not get the image of the test pod"
+        return unasked(trial, why, "pai-install verify", " ".join(waiting(pod)))
+    if text(status.get("reason")).startswith(NO_ROOM):
+        refusal = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
+        return unasked(trial, "the worker takes no pod", describe, refusal)
+    if not text(status.get("startTime")):
+        return unasked(trial, "its kubelet does not take the pod", "journalctl --unit kubelet on the machine")
+    return unasked(trial, "its pod said nothing", describe, _end(pod)) if started(pod) else None
+
+
+def unmounted(trial: Trial, events: list[str], waited_s: float) -> Finding:
+    """The verdict on a mount that does not come."""
+    name = trial.grant.storage
+    telling = [line for line in events if not WAITS.search(line)]
+    if not telling:
+        message = f"{name} cannot be mounted: the mount neither comes nor fails within {waited_s:.0f} s"
+        remedy = "the server, or the way to it, does not answer: look at both; journalctl --unit kubelet on the machine"
+        value = _short(" ".join(events[-1:]))
+        return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
+    why, remedy = meaning(telling[-1])
+    message = f"{name} cannot be mounted" + (f": {why}" if why else "")
+    remedy = remedy or "journalctl --unit kubelet on the machine"
+    return finding(MOUNT_CHECK, "FAIL", trial.worker, message, value=_short(telling[-1]), remedy=remedy)
+
+
+STEPS = {
+    "stat": "looking at it",
+    "list": "reading its folder",
+    "refuse": "trying to write",
+    "create": "making a folder",
+    "prepare": "preparing the data",
+    "write": "writing",
+    "read": "reading back",
+    "compare": "comparing",
+    "remove": "removing",
+}
+
+
+def judge_use(trial: Trial, told: dict[str, str], waited_s: float) -> Finding:
+    """The verdict on a storage that is mounted, by what the pod said."""
+    name, step = trial.grant.storage, STEPS.get(told["step"], told["step"])
+    if told["step"] != "done" and "error" not in told:
+        message = f"{name} is mounted, and hangs: {step} did not end within {waited_s:.0f} s"
+        remedy = "the server does not answer, or not in time: look at it, and at dmesg on the machine"
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
+    if told["step"] == "prepare":
+        remedy = f"kubectl describe node {trial.worker}"
+        return unasked(trial, "its pod could not make the data to write", remedy, told["error"])
+    if told["step"] == "compare":
+        message = f"{name}: what is read differs from what was written"
+        remedy = "use it for nothing until the server, its disks and the network are checked"
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=_short(told["error"]), remedy=remedy)
+    if "error" in told:
+        why, remedy = meaning(told["error"])
+        message = f"{name} is mounted, and {step} failed" + (f": {why}" if why else "")
+        value = "; ".join(filter(None, (_short(told["error"]), shape(told))))
+        remedy = remedy or "dmesg on the machine, and the log of the server"
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=value, remedy=remedy)
+    return read_only(trial, told) if trial.grant.read_only else used(trial, told)
+
+
+def read_only(trial: Trial, told: dict[str, str]) -> Finding:
+    """The verdict on one that no one may write to."""
+    name = trial.grant.storage
+    if told.get("wrote") == "yes":
+        remedy = "let the server export it read-only; what was written is removed again"
+        message = f"{name} is read-only in the site, and can be written to"
+        return finding(USE_CHECK, "FAIL", trial.worker, message, value=shape(told), remedy=remedy)
+    return finding(USE_CHECK, "PASS", trial.worker, f"{name}: mounts, reads, and refuses to write", value=shape(told))
+
+
+def used(trial: Trial, told: dict[str, str]) -> Finding:
+    """The verdict on one that was written to and read back."""
+    memory = " from the worker's memory" if told.get("from") == "memory" else ""
+    rates = f"write {rate(told, 'write')} MB/s, read {rate(told, 'read')} MB/s{memory}"
+    message = f"{trial.grant.storage}: mounts, writes, reads back the same"
+    return finding(USE_CHECK, "PASS", trial.worker, message, value=f"{rates}; {shape(told)}")
+
+
+def shape(told: dict[str, str]) -> str:
+    """Mode and owner of the mounted folder, and whether other users than root may write."""
+    others = {"yes": "other users may write", "no": "only root may write"}.get(told.get("others", ""), "")
+    mode = f"mode {told['mode']}, owner {told.get('owner', '?')}" if "mode" in told else ""
+    return ", ".join(filter(None, (mode, others)))
+
+
+def rate(told: dict[str, str], what: str) -> str:
+    """MB/s (10^6 bytes) from hundredths of a second, which is how fine a worker's clock is here."""
+    ticks, mib = told.get(f"{what}_cs", ""), told.get("mib", "")
+    return f"{int(mib) * 2**20 / 1e4 / max(1, int(ticks)):.0f}" if ticks.isdigit() and mib.isdigit() else "?"
+
+
+def _words(pod: Pod) -> dict[str, str]:
+    """What its containers left when they ended."""
+    states = [child(row, "state", "terminated") for row in rows(child(pod, "status").get("containerStatuses"))]
+    return said("\n".join(text(state.get("message")) for state in states))
+
+
+def _end(pod: Pod) -> str:
+    """How its containers ended."""
+    states = [child(row, "state", "terminated") for row in rows(child(pod, "status").get("containerStatuses"))]
+    return ", ".join(f"{text(state.get('reason'))} {state.get('exitCode')}" for state in states if state)
+
+
+def _short(words: str) -> str:
+    """The end of it, where programs say what went wrong."""
+    return " ".join(words.split())[-400:]
