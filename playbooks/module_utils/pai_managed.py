@@ -45,6 +45,8 @@ ROLES_DIR = STATE_DIR + "/roles"
 # kinds of objects whose pods are replaced when the object changes
 ROLLED_OUT = ("daemonset", "deployment", "statefulset")
 QUESTION_S = 60
+# the version of an object that is there until what uses it ends: it is no longer what it should be
+GOING = "being deleted"
 
 
 def sha256(data: bytes) -> str:
@@ -323,15 +325,16 @@ def object_versions(objects: list[dict[str, Any]]) -> dict[tuple[str, str], str]
     for entry in objects:
         by_namespace.setdefault(entry["namespace"], []).append(entry["name"])
     ours = '{.metadata.managedFields[?(@.manager=="pai-install")].fieldsV1}'
-    line = "{.kind}/{.metadata.name} " + ours + "{'\\n'}"
+    line = "{.kind}/{.metadata.name} {.metadata.deletionTimestamp} " + ours + "{'\\n'}"
     columns = "jsonpath={range .items[*]}" + line + "{end}"
     for namespace, names in by_namespace.items():
         where = [f"--namespace={namespace}"] if namespace else []
         # two names at least: kubectl answers one with the object itself, not with a list
         words = [*where, "get", "--ignore-not-found", "--output", columns, *names, names[0]]
         for line in Kubectl().ask(*words, timeout_s=10).out.splitlines():
-            name, _, fields = line.partition(" ")
-            found[(namespace, name.lower())] = sha256(fields.encode())[:16] if fields else "not ours"
+            name, deleted, fields = (*line.split(" ", 2), "", "")[:3]
+            version = sha256(fields.encode())[:16] if fields else "not ours"
+            found[(namespace, name.lower())] = GOING if deleted else version
     return found
 
 
@@ -345,6 +348,8 @@ def _object_problems(expected: list[dict[str, Any]]) -> list[tuple[dict[str, Any
         where = f" in {item['namespace']}" if item["namespace"] else ""
         if version is None:
             problems.append((item, f"{item['name']}{where} cannot be seen in the cluster"))
+        elif version == GOING:
+            problems.append((item, f"{item['name']}{where} is being deleted"))
         elif version != item["version"]:
             problems.append((item, f"{item['name']}{where} was changed by hand"))
     return problems

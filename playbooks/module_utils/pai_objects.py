@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible.module_utils.pai_kubectl import Kubectl
-from ansible.module_utils.pai_managed import object_versions
+from ansible.module_utils.pai_managed import GOING, object_versions
 
 OURS = "app.kubernetes.io/managed-by=pai-install"
 # annotation of an object that others use too: where it is no longer wanted, it stays without what we set
@@ -31,9 +31,15 @@ def identity(entry: dict[str, Any]) -> tuple[str, str]:
 
 
 def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The objects as they are now, for the record."""
+    """The objects as they are now, for the record. Raises ObjectError where one is still being deleted."""
     named = [{"kind": "object", "name": name, "namespace": namespace} for namespace, name in map(identity, objects)]
     seen = object_versions(named)
+    going = [f"{name} in {namespace}" if namespace else name for (namespace, name), it in seen.items() if it == GOING]
+    if going:
+        raise ObjectError(
+            f"still being deleted: {', '.join(going)}. It goes when no pod names it any longer, finished ones included: "
+            "delete those, then apply again"
+        )
     return [{**entry, "version": seen.get((entry["namespace"], entry["name"]), "")} for entry in named]
 
 

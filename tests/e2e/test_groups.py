@@ -73,7 +73,7 @@ def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
         yield cluster
     finally:
         for namespace in NAMESPACES:
-            cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--grace-period=0", "--force")
+            end_pods(cluster, namespace)
         config.write_text(before)
         services.unlink()
         report = cluster.apply()
@@ -128,9 +128,16 @@ def said(cluster: Cluster, namespace: str, name: str) -> str:
 
 
 def claims(cluster: Cluster, namespace: str) -> dict[str, str]:
-    """Claim -> its phase."""
+    """Claim -> its phase, as kubectl shows it."""
     found = json.loads(cluster.kubectl("get", "persistentvolumeclaims", f"--namespace={namespace}", "--output=json"))
-    return {it["metadata"]["name"]: it["status"]["phase"] for it in found["items"]}
+    return {
+        it["metadata"]["name"]: "Terminating" if "deletionTimestamp" in it["metadata"] else it["status"]["phase"]
+        for it in found["items"]
+    }
+
+
+def end_pods(cluster: Cluster, namespace: str) -> None:
+    cluster.kubectl("delete", "pods", "--all", f"--namespace={namespace}", "--grace-period=0", "--force")
 
 
 def test_each_group_has_what_it_is_granted(grouped: Cluster) -> None:
@@ -181,6 +188,14 @@ def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
     services.write_text(services.read_text().replace("storageConfigs: [scratch, disk]", REVOKED))
     report = grouped.apply()
     assert report["ok"], report["stderr"]
+    # a pod that ended holds its claim as one that runs; no new one starts with it
+    assert claims(grouped, "vision") == {"scratch": "Terminating", "disk": "Bound"}
+    services.write_text(services.read_text().replace(REVOKED, "storageConfigs: [scratch, disk]"))
+    report = grouped.apply()
+    assert "still being deleted: persistentvolumeclaim/scratch in vision" in report["stderr"]
+    services.write_text(services.read_text().replace("storageConfigs: [scratch, disk]", REVOKED))
+    end_pods(grouped, "vision")
+    assert grouped.apply()["ok"]
     deadline = time.monotonic() + 60
     while set(claims(grouped, "vision")) != {"disk"}:
         assert time.monotonic() < deadline, claims(grouped, "vision")
@@ -196,6 +211,7 @@ def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
 def test_a_group_that_goes_leaves_its_people_what_is_theirs(grouped: Cluster) -> None:
     services = services_of(grouped)
     before = services.read_text()
+    end_pods(grouped, "vision")
     grouped.kubectl("create", "configmap", "of-theirs", "--namespace=vision", "--from-literal=a=b")
     services.write_text(before.replace("groupname: Vision", "groupname: Other").replace("[Vision]", "[Other]"))
     report = grouped.apply()

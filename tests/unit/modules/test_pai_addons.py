@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ echo "$@" >> asked
 case "$*" in
   *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
   *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
+  *"deletionTimestamp"*) cat versions ;;
   *"--all-namespaces"*) cat instances ;;
   *"pods,persistentvolumeclaims"*) cat pods ;;
   *" get "*managed-by*)
@@ -58,6 +60,7 @@ class Machine:
             "there": "",
             "pods": "",
             "instances": "",
+            "versions": "",
         }.items():
             self.says(name, text)
 
@@ -189,6 +192,27 @@ def test_what_others_use_too_stays_without_what_is_ours(machine: Machine) -> Non
     (bare,) = json.loads((machine.folder / "applied").read_text())["items"]
     assert bare == {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
     assert machine.recorded() == {}
+
+
+def test_what_is_still_being_deleted_is_no_success(
+    machine: Machine, managed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = str(machine.folder / "kubectl-stand-in")
+    ask = managed.Kubectl(program=program).ask
+    monkeypatch.setattr(managed, "Kubectl", lambda: SimpleNamespace(ask=ask))
+    machine.says("versions", 'ConfigMap/one 2026-11-22T20:00:00Z {"f:data":{}}\n')
+    with pytest.raises(ModuleFailedError, match="still being deleted: configmap/one in n"):
+        machine.run(addon("a", config_map("one")))
+    assert machine.recorded() == {}
+    machine.says("versions", 'ConfigMap/one  {"f:data":{}}\n')
+    assert machine.run(addon("a", config_map("one")))["changed"] is True
+    assert managed.drift([{"kind": "object", "namespace": "n", "name": "configmap/one", "version": "1"}]) == [
+        "configmap/one in n was changed by hand"
+    ]
+    machine.says("versions", "ConfigMap/one 2026-11-22T20:00:00Z {}\n")
+    assert managed.drift([{"kind": "object", "namespace": "n", "name": "configmap/one", "version": "1"}]) == [
+        "configmap/one in n is being deleted"
+    ]
 
 
 def test_record_of_an_earlier_form_is_taken_over(machine: Machine) -> None:

@@ -154,7 +154,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
         module = load(PLAYBOOKS / "library" / f"{name}.py", f"pai_library_{name}")
         for word, value in {"EVENTS_S": 0, "SLOW_S": 2, "GRACE_S": 0, "REMOVAL_S": 2}.items():
             setattr(module, word, value)
-        module.time = Clock()
+        monkeypatch.setattr(module, "time", Clock())
         return module
 
     return loaded
