@@ -91,7 +91,7 @@ def _nfs(grant: Grant) -> Object:
 
 
 def _host_path(grant: Grant) -> Object:
-    """A folder that is missing is an error of the pod, and not made anew by root."""
+    """A folder that is missing is an error of the pod: root does not make it."""
     return {"hostPath": {"path": grant.storage.path, "type": "Directory"}}
 
 
