@@ -171,6 +171,16 @@ def test_wrong_words_are_usage_errors(site: Path, words: list[str], said: str, c
     assert text(site) == SITE
 
 
+def test_a_site_without_any_says_how_to_begin(site: Path, capsys: Any) -> None:
+    (site / SERVICES).unlink()
+    assert run(["storage", "grant", "data", "--group", "vision", "--site", str(site)]) == ExitCode.USAGE
+    assert "what to do: pai-install storage add defines one" in capsys.readouterr().err
+    words = ["storage", "add", "data", "--type", "nfs", "--server", "nas", "--path", "/data", "--site", str(site)]
+    assert run(words) == ExitCode.OK
+    assert run(["storage", "grant", "data", "--group", "vision", "--site", str(site)]) == ExitCode.USAGE
+    assert "define it in authentication.group-manager" in capsys.readouterr().err
+
+
 def test_add_writes_every_key_and_no_secret(site: Path, capsys: Any) -> None:
     words = ["storage", "add", "scans", "--type", "smb", "--server", "nas", "--share-name", "scans", "--username", "u"]
     words += ["--password-env", "SCANS", "--mount-options", "vers=3.0,hard", "--no-share", "--capacity", "5Ti"]

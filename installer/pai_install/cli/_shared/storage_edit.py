@@ -166,7 +166,8 @@ def known_storage(site: Site, name: str) -> None:
     """Raises PaiError for a name that no storage of the site has."""
     known = [one.name for one in site.services.storages or ()]
     if name not in known:
-        remedy = did_you_mean(name, known) or "pai-install storage list shows them"
+        remedy = did_you_mean(name, known) if known else ""
+        remedy = remedy or f"pai-install storage {'list shows them' if known else 'add defines one'}"
         raise PaiError(f"{name} is no storage of this site", remedy=remedy, exit_code=ExitCode.USAGE)
 
 
@@ -175,7 +176,9 @@ def _groups(site: Site, names: Iterable[str]) -> list[PlacedGroup]:
     known = {group.name: group for group in groups_of(site.services)}
     for name in names:
         if name not in known:
-            remedy = did_you_mean(name, known) or f"define it in authentication.group-manager of {SERVICES}"
+            remedy = (
+                did_you_mean(name, known) if known else ""
+            ) or f"define it in authentication.group-manager of {SERVICES}"
             raise PaiError(f"{name} is no group of this site", remedy=remedy, exit_code=ExitCode.USAGE)
     return [known[name] for name in names]
 
