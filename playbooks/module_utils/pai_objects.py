@@ -37,8 +37,8 @@ def expectations(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     going = [f"{name} in {namespace}" if namespace else name for (namespace, name), it in seen.items() if it == GOING]
     if going:
         raise ObjectError(
-            f"still being deleted: {', '.join(going)}. It goes when no pod names it any longer, finished ones included: "
-            "delete those, then apply again"
+            f"still being deleted: {', '.join(going)}. It goes when no pod names it any longer, "
+            "finished ones included: delete those, then apply again"
         )
     return [{**entry, "version": seen.get((entry["namespace"], entry["name"]), "")} for entry in named]
 

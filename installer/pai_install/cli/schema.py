@@ -13,6 +13,8 @@ from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
 from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
+from pai_install.report.storage import schema as storage_schema
+from pai_install.report.storages import schema as storages_schema
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
 from pai_install.system.content import content_dir
@@ -33,6 +35,8 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "preflight": preflight_schema,
     "health": _health,
     "explain": explain.schema,
+    "storages": storages_schema,
+    "storage": storage_schema,
     "error": failure.schema,
 }
 

@@ -117,6 +117,7 @@ class Pod:
 
     owner: its controller. mirror: a static pod of the kubelet's. terminating: deleted, and still there.
     local_storage: has an emptyDir that is lost when the pod is removed. requests: resource -> amount of its containers.
+    claims: names of the PersistentVolumeClaims that it uses.
     why: reasons and messages of the pod and of containers that wait or failed, else of conditions that do not hold.
     """
 
@@ -135,6 +136,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=dict)
     requests: Mapping[str, float] = field(default_factory=dict)
     conditions: tuple[Condition, ...] = ()
+    claims: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, pod: JsonObject) -> Self:
@@ -158,6 +160,7 @@ class Pod:
             labels=words(metadata.get("labels")),
             requests=_requests(spec),
             conditions=found,
+            claims=_claims(spec),
         )
 
     @property
@@ -180,6 +183,11 @@ def controller(metadata: JsonObject) -> Owner | None:
     """The owner that controls an object; None where there is none."""
     owners = [row for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
     return Owner(text(owners[0].get("kind")), text(owners[0].get("name"))) if owners else None
+
+
+def _claims(spec: JsonObject) -> tuple[str, ...]:
+    named = (text(child(row, "persistentVolumeClaim").get("claimName")) for row in rows(spec.get("volumes")))
+    return tuple(name for name in named if name)
 
 
 def _why(status: JsonObject) -> str:

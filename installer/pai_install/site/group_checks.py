@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pai_install.site.document import Document
 from pai_install.site.groups import PlacedGroup, groups_of, unfit
-from pai_install.site.problem import YamlPath
+from pai_install.site.problem import Severity, YamlPath
 from pai_install.site.services.model import Services
-from pai_install.site.validate import did_you_mean
+from pai_install.site.validate import did_you_mean, nearest
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +18,14 @@ class _Wrong:
     code: str
     message: str
     remedy: str
+    severity: Severity = "error"
 
 
 def check_groups(source: Document, services: Services) -> None:
     """Adds what is wrong between groups, their namespaces, storages and logins."""
     groups = groups_of(services)
     for found in (*_namespaces(groups), *_grants(groups, services), *_logins(groups, services)):
-        source.add(found.path, f"site.{found.code}", found.message, found.remedy)
+        source.add(found.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
 
 
 def _namespaces(groups: tuple[PlacedGroup, ...]) -> Iterator[_Wrong]:
@@ -49,12 +50,13 @@ def _grants(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[_Wr
         for number, name in enumerate(group.group.extension.acls.storage_configs):
             if name not in known:
                 path = (*group.path, "extension", "acls", "storageConfigs", number)
-                remedy = _or_define(did_you_mean(name, known))
-                yield _Wrong(path, "unknown-storage", f"{name} is no storage of the section storages", remedy)
-
-
-def _or_define(meant: str) -> str:
-    return meant or "define it in the section storages, or remove it"
+                meant = nearest(name, sorted(known))
+                message = f"{name} is no storage of the section storages"
+                if meant:
+                    yield _Wrong(path, "unknown-storage", message, f"did you mean {meant}?")
+                else:
+                    remedy = "leave it where a claim of that name was made by hand; else define it there"
+                    yield _Wrong(path, "unknown-storage", message, remedy, "warning")
 
 
 def _logins(groups: tuple[PlacedGroup, ...], services: Services) -> Iterator[_Wrong]:

@@ -17,6 +17,7 @@ from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
 from pai_install.site.model import Device, Machine, Site, Sku, Ssh
 from pai_install.site.network_checks import check_networks
+from pai_install.site.parse import parse_document
 from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
 from pai_install.site.registry_checks import check_cache_port, check_registry, check_registry_settings
@@ -56,10 +57,13 @@ def load_site(directory: Path) -> LoadedSite:
     return LoadedSite(reading.site, reading.problems, reading.sources)
 
 
-def read_site(directory: Path) -> SiteReading:
-    """Reads and checks the site in `directory`; never raises for anything that is wrong with it."""
+def read_site(directory: Path, *, services: str | None = None) -> SiteReading:
+    """Reads and checks the site in `directory`; never raises for anything that is wrong with it.
+
+    services: a text to read in place of services-configuration.yaml.
+    """
     with _no_collection():
-        return _read_site(directory)
+        return _read_site(directory, services)
 
 
 @contextmanager
@@ -74,7 +78,7 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _read_site(directory: Path) -> SiteReading:
+def _read_site(directory: Path, services_text: str | None) -> SiteReading:
     layout_source = read_document(directory / LAYOUT)
     config_source = read_document(directory / CONFIG)
     sources = {LAYOUT: layout_source, CONFIG: config_source}
@@ -88,7 +92,7 @@ def _read_site(directory: Path) -> SiteReading:
             check_login(layout_source, config_source, usable)
         check_registry_settings(config_source, usable)
         check_networks(layout_source, config_source, usable)
-    services = _services(directory, sources)
+    services = _services(directory, sources, services_text)
     if usable is not None and SERVICES in sources:
         check_contradictions(sources[SERVICES], services, usable)
         check_cache_port(sources[SERVICES], services, usable)
@@ -115,8 +119,12 @@ def _place(problem: Problem) -> tuple[int, int]:
     return problem.line, problem.column
 
 
-def _services(directory: Path, sources: dict[str, Document]) -> Services:
+def _services(directory: Path, sources: dict[str, Document], text: str | None) -> Services:
     path = directory / SERVICES
+    if text is not None:
+        source = sources[SERVICES] = Document(printable(str(path)), path.parent)
+        parse_document(text.removeprefix("\ufeff"), source)
+        return read_services(source)
     if not os.path.lexists(path):
         _tell_other_spelling(path, sources)
         return Services()

@@ -1,0 +1,246 @@
+"""One storage: its definition, its grants as they stand in the cluster, and what uses it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pydantic import SecretStr
+
+from pai_install.cluster.objects import quantity
+from pai_install.cluster.read import Mounts
+from pai_install.cluster.volumes import Volume, VolumeClaim
+from pai_install.json_schema import closed_object
+from pai_install.redact import MASK
+from pai_install.report.storages import table
+from pai_install.site.model import Site
+from pai_install.site.services.storages import StorageEntry
+from pai_install.storage.compile import grants_of
+from pai_install.storage.model import Grant
+from pai_install.storage.place import place
+from pai_install.system.words import plural
+
+STORAGE_SCHEMA_VERSION = 1
+STORAGE_LABEL = "pai-install/storage"
+_GENERATION_LABEL = "pai-install/generation"
+# options of mount.cifs hold one where an admin passes over username and password
+_SECRET_OPTION = re.compile(r"(?i)^([a-z_-]*(?:pass|secret|token|key)[a-z_-]*=).*")
+
+
+@dataclass(frozen=True, slots=True)
+class GrantShown:
+    """A PV and a PVC. group: "" where no group of the site is granted it. bound: None where that is not known.
+
+    why: what keeps them apart, or differs from the site; "" where nothing does.
+    """
+
+    group: str
+    namespace: str
+    claim: str
+    volume: str
+    generation: int
+    bound: bool | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A pod that has not ended, and the claim that it uses. node: "" before it has one."""
+
+    namespace: str
+    name: str
+    claim: str
+    node: str
+    phase: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageShown:
+    """definition: key -> value as in the site, without secrets. secrets: keys whose values are not shown.
+
+    nodes: node -> how many pods use it there. not_asked: why nothing is known of the cluster, "" where it is.
+    """
+
+    name: str
+    place: str
+    definition: Mapping[str, object]
+    secrets: tuple[str, ...]
+    grants: tuple[GrantShown, ...]
+    consumers: tuple[Consumer, ...] = ()
+    nodes: Mapping[str, int] = field(default_factory=dict)
+    not_asked: str = ""
+
+
+def storage_shown(site: Site, name: str, seen: Mounts | None, not_asked: str = "") -> StorageShown:
+    """The storage of that name, which the site has. seen: None where the cluster could not be asked."""
+    storage = next(one for one in site.services.storages or () if one.name == name)
+    grants = tuple(grant for grant in grants_of(site) if grant.storage.name == name)
+    known = seen or Mounts()
+    shown = (*(_granted(grant, seen) for grant in grants), *_other(grants, name, known))
+    consumers = tuple(_consumers(shown, known))
+    nodes = Counter(one.node for one in consumers if one.node)
+    keys, secrets = _definition(storage)
+    return StorageShown(name, place(storage), keys, secrets, shown, consumers, dict(sorted(nodes.items())), not_asked)
+
+
+def _definition(storage: StorageEntry) -> tuple[dict[str, object], tuple[str, ...]]:
+    given = {
+        (info.alias or key): getattr(storage, key)
+        for key, info in StorageEntry.model_fields.items()
+        if getattr(storage, key) not in (None, ())
+    }
+    secrets = tuple(key for key, value in given.items() if isinstance(value, SecretStr))
+    plain = {key: _shown(value) for key, value in given.items() if key not in secrets}
+    return plain, secrets
+
+
+def _shown(value: object) -> object:
+    if not isinstance(value, tuple):
+        return value
+    return [_SECRET_OPTION.sub(rf"\g<1>{MASK}", str(one)) for one in value]
+
+
+def _granted(grant: Grant, seen: Mounts | None) -> GrantShown:
+    if seen is None:
+        bound, why = None, "the cluster was not asked"
+    else:
+        claims = (one for one in seen.claims if (one.namespace, one.name) == (grant.namespace, grant.claim))
+        volumes = (one for one in seen.volumes if one.name == grant.volume)
+        bound, why = _standing(grant, next(claims, None), next(volumes, None))
+    return GrantShown(grant.group, grant.namespace, grant.claim, grant.volume, grant.generation, bound, why)
+
+
+def _standing(grant: Grant, claim: VolumeClaim | None, volume: Volume | None) -> tuple[bool | None, str]:
+    """Whether the pair is bound, and why not."""
+    if claim is None:
+        return False, "the PVC does not exist: pai-install apply makes it"
+    if claim.leaving:
+        return claim.phase == "Bound", "the PVC is being deleted, and stays until no pod uses it"
+    if claim.volume not in ("", grant.volume):
+        return claim.phase == "Bound", f"the PVC names another PV, {claim.volume}"
+    if claim.phase == "Lost" or volume is None:
+        return False, "the PV does not exist: pai-install apply makes it"
+    return _pair(claim, volume)
+
+
+def _pair(claim: VolumeClaim, volume: Volume) -> tuple[bool | None, str]:
+    if claim.phase == volume.phase == "Bound" and not volume.leaving:
+        return True, ""
+    why = next(filter(None, _reasons(claim, volume)), "")
+    unknown = not (claim.phase and volume.phase)
+    bound = None if unknown else claim.phase == volume.phase == "Bound"
+    return bound, why or ("the API says no phase" if unknown else "Kubernetes has not bound them yet")
+
+
+def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
+    if volume.leaving:
+        yield "the PV is being deleted"
+    if volume.claim is not None and (volume.claim.namespace, volume.claim.name) != (claim.namespace, claim.name):
+        yield f"the PV is for another claim, {volume.claim.namespace}/{volume.claim.name}"
+    if volume.phase == "Released":
+        yield "the PV is Released: the claim that it was bound to is gone"
+    if volume.phase == "Failed":
+        yield f"the PV has Failed{f': {volume.why}' if volume.why else ''}"
+    asked, size = quantity(claim.asked), quantity(volume.size)
+    if asked is not None and size is not None and asked > size:
+        yield f"the PVC asks for {claim.asked}, and the PV has {volume.size}"
+
+
+def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[GrantShown]:
+    """Pairs of the storage in the cluster that no grant of the site is."""
+    ours = {(grant.namespace, grant.claim) for grant in grants}
+    for claim in seen.claims:
+        if claim.labels.get(STORAGE_LABEL) == name and (claim.namespace, claim.name) not in ours:
+            number = claim.labels.get(_GENERATION_LABEL, "")
+            generation = int(number) if number.isdecimal() else 0
+            why = "no group is granted it by the site: pai-install apply takes the access away"
+            bound = claim.phase == "Bound" if claim.phase else None
+            yield GrantShown("", claim.namespace, claim.name, claim.volume, generation, bound, why)
+
+
+def _consumers(grants: tuple[GrantShown, ...], seen: Mounts) -> Iterator[Consumer]:
+    claims = {(grant.namespace, grant.claim) for grant in grants}
+    for pod in seen.pods:
+        used = [claim for claim in pod.claims if (pod.namespace, claim) in claims]
+        for claim in dict.fromkeys(used if not pod.finished else ()):
+            yield Consumer(pod.namespace, pod.name, claim, pod.node, pod.phase)
+
+
+def storage_data(shown: StorageShown) -> dict[str, Any]:
+    """The published form."""
+    return {"schema_version": STORAGE_SCHEMA_VERSION, **asdict(shown)}
+
+
+def storage_text(shown: StorageShown) -> str:
+    """The definition, then tables of grants and consumers."""
+    keys = {key: _word(value) for key, value in shown.definition.items() if key != "name"}
+    lines = [f"{shown.name}: {shown.place}"]
+    lines += [f"  {key}: {value}" for key, value in keys.items()]
+    lines += [f"  {key}: not shown" for key in shown.secrets]
+    text = "\n".join(lines) + f"\n\n{_grants_text(shown)}"
+    if shown.not_asked:
+        return f"{text}\nnot known: who uses it, as the cluster could not be asked: {shown.not_asked}\n"
+    return f"{text}\n{_consumers_text(shown)}"
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _grants_text(shown: StorageShown) -> str:
+    if not shown.grants:
+        return f"granted to no group: pai-install storage grant {shown.name} --group GROUP\n"
+    head = ("GROUP", "NAMESPACE", "PVC", "PV", "GENERATION", "BOUND")
+    words = {True: "yes", False: "no", None: "not known"}
+    return table([
+        head,
+        *(
+            (one.group or "none", one.namespace, one.claim, one.volume, str(one.generation),
+             f"{words[one.bound]}{f': {one.why}' if one.why else ''}")
+            for one in shown.grants
+        ),
+    ])  # fmt: skip
+
+
+def _consumers_text(shown: StorageShown) -> str:
+    if not shown.consumers:
+        return "no pod uses it\n"
+    rows = [(f"{one.namespace}/{one.name}", one.claim, one.node or "none yet", one.phase) for one in shown.consumers]
+    nodes = ", ".join(f"{node} {count}" for node, count in shown.nodes.items()) or "none yet"
+    return f"{table([('POD', 'PVC', 'NODE', 'PHASE'), *rows])}\n{plural(len(rows), 'pod')}, by node: {nodes}\n"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of `storage_data`."""
+    text: dict[str, Any] = {"type": "string"}
+    count: dict[str, Any] = {"type": "integer", "minimum": 0}
+    grant = closed_object(
+        group={**text, "description": "empty: no group of the site is granted it"},
+        namespace=text,
+        claim=text,
+        volume=text,
+        generation={**count, "description": "0: not known"},
+        bound={"type": ["boolean", "null"], "description": "null: not known"},
+        why=text,
+    )
+    consumer = closed_object(namespace=text, name=text, claim=text, node=text, phase=text)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "pai-install storage show",
+        **closed_object(
+            schema_version={"const": STORAGE_SCHEMA_VERSION},
+            name=text,
+            place=text,
+            definition={"type": "object", "description": "keys of the section storages, without secrets"},
+            secrets={"type": "array", "items": text, "description": "keys whose values are not shown"},
+            grants={"type": "array", "items": grant},
+            consumers={"type": "array", "items": consumer, "description": "pods that have not ended"},
+            nodes={"type": "object", "additionalProperties": count, "description": "node: pods that use it there"},
+            not_asked={**text, "description": "why nothing is known of the cluster; empty where it was asked"},
+        ),
+    }

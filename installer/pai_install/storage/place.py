@@ -1,0 +1,25 @@
+"""Where a storage is, in the words of those who mount it by hand. Pure."""
+
+from __future__ import annotations
+
+from pai_install.site.services.storages import StorageEntry
+
+
+def place(storage: StorageEntry) -> str:
+    """nfs: server:/path; smb: //server/share; Azure: account/share or account/container; local: machine:/path.
+
+    A hostPath is the same path on every machine.
+    """
+    match storage.type:
+        case "nfs":
+            return f"{storage.server}:{storage.path}"
+        case "smb":
+            return f"//{storage.server}/{storage.share_name}"
+        case "azureFile":
+            return f"{storage.account_name}/{storage.share_name}"
+        case "azureBlob":
+            return f"{storage.account_name}/{storage.container_name}"
+        case "local":
+            return f"{storage.machine}:{storage.path}"
+        case _:
+            return f"{storage.path}"
