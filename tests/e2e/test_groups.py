@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
-from .conftest import EXISTING, LOST, SUBNET, Cluster
+from .conftest import EXISTING, LOST, SUBNET, Cluster, pai_install
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
@@ -64,7 +65,8 @@ def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
     del registry
     config, services = cluster.site / "config.yaml", services_of(cluster)
     before = config.read_text()
-    cluster.on(EXISTING, "mkdir -p /srv/pai-scratch /srv/pai-disk")
+    for machine in (EXISTING, LOST):
+        cluster.on(machine, "mkdir -p /srv/pai-scratch /srv/pai-disk")
     config.write_text(before + CONFIG)
     services.write_text(SERVICES)
     try:
@@ -78,7 +80,8 @@ def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
         services.unlink()
         report = cluster.apply()
         cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
-        cluster.on(EXISTING, "rm -rf /srv/pai-scratch /srv/pai-disk")
+        for machine in (EXISTING, LOST):
+            cluster.on(machine, "rm -rf /srv/pai-scratch /srv/pai-disk")
     assert report["ok"], report["stderr"]
     assert cluster.kubectl("get", "persistentvolumes", "-o", "name") == ""
 
@@ -181,6 +184,53 @@ def test_a_group_pulls_with_its_own_account(grouped: Cluster) -> None:
     assert reason(refused) in ("ErrImagePull", "ImagePullBackOff"), refused
     # no machine has it: whoever is on one could pull with it
     assert grouped.on(EXISTING, f"grep -rlF {PASSWORD} /etc /root /var/lib/kubelet 2>/dev/null || true") == ""
+
+
+def storage(cluster: Cluster, verb: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Runs `pai-install storage VERB`."""
+    return pai_install("storage", verb, "--site", str(cluster.site), *words)
+
+
+def verdicts(done: subprocess.CompletedProcess[str]) -> dict[tuple[str, str], list[str]]:
+    """(Machine, check) -> verdicts of `storage test`, without those on the cluster."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for row in json.loads(done.stdout)["findings"]:
+        found.setdefault((row["subject"], row["id"]), []).append(row["verdict"])
+    return found
+
+
+def test_every_worker_proves_its_storages_and_a_broken_one_is_named(grouped: Cluster) -> None:
+    whole = storage(grouped, "test", "--size", "1", "--format", "json")
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    found = verdicts(whole)
+    assert found[(EXISTING, "storage-use")] == ["PASS", "PASS"]
+    assert found[(LOST, "storage-use")] == ["PASS"], "disk is a folder of the other"
+    grouped.on(LOST, "mv /srv/pai-scratch /srv/pai-scratch.away")
+    try:
+        broken = storage(grouped, "test", "--size", "1", "--format", "json")
+    finally:
+        grouped.on(LOST, "mv /srv/pai-scratch.away /srv/pai-scratch")
+    assert broken.returncode == 7, broken.stdout + broken.stderr
+    found = verdicts(broken)
+    assert found[(LOST, "storage-mount")] == ["FAIL"]
+    assert found[(EXISTING, "storage-use")] == ["PASS", "PASS"]
+    assert grouped.kubectl("get", "pods", "-A", "-l", "pai-install/probe=storage", "-o", "name") == ""
+    for machine in (EXISTING, LOST):
+        assert "pai-install-test" not in grouped.on(machine, "ls -A /srv/pai-scratch /srv/pai-disk")
+
+
+def test_a_grant_by_command_reaches_the_cluster_and_goes_again(grouped: Cluster) -> None:
+    before = services_of(grouped).read_text()
+    granted = storage(grouped, "grant", "scratch", "--group", "third", "--apply", "--yes")
+    assert granted.returncode == 0, granted.stdout + granted.stderr
+    assert claims(grouped, "third") == {"scratch": "Bound"}
+    shown = storage(grouped, "show", "scratch", "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    assert {one["group"] for one in json.loads(shown.stdout)["grants"]} == {"Vision", "speech", "third"}
+    end_pods(grouped, "third")
+    revoked = storage(grouped, "revoke", "scratch", "--group", "third", "--apply", "--yes")
+    assert revoked.returncode == 0, revoked.stdout + revoked.stderr
+    assert services_of(grouped).read_text() == before
 
 
 def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
