@@ -16,9 +16,10 @@ _SECRET_NAME = re.compile(
     r"|access_?key|api_?key|_pass$|^pass$|auth_?data)",
     re.IGNORECASE,
 )
-# Names that look like the above and hold a path, a switch or a name.
+# Names that look like the above and hold a path, a switch, a name, or where Kubernetes keeps a secret.
 _PLAIN_NAME = re.compile(
-    r"(_file|_path|_dir|_folder|_name|_namespace|_from|_ttl|_hours|_mode|_enabled)$", re.IGNORECASE
+    r"(_file|_path|_dir|_folder|_name|_namespace|_from|_ttl|_hours|_mode|_enabled|secret_?refs?|^imagepullsecrets)$",
+    re.IGNORECASE,
 )
 _SHORT = 4  # a value below this length is only replaced as a whole word
 

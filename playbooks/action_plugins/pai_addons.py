@@ -6,6 +6,7 @@ can become anything but itself.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Iterable
@@ -93,6 +94,7 @@ def _rendered(folder: Path, values: dict[str, Any]) -> list[Object]:
         autoescape=False,
     )
     environment.filters["to_json"] = lambda value: json.dumps(value, sort_keys=True)
+    environment.filters["to_base64"] = lambda value: base64.b64encode(value.encode()).decode()
     environment.globals["file"] = lambda name: (folder.parent / "files" / name).read_text(encoding="utf-8")
     found: list[Object] = []
     for path in sorted(folder.glob("*.yaml.j2")):

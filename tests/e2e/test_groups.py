@@ -242,7 +242,8 @@ def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
     assert claims(grouped, "vision") == {"scratch": "Terminating", "disk": "Bound"}
     services.write_text(services.read_text().replace(REVOKED, "storageConfigs: [scratch, disk]"))
     report = grouped.apply()
-    assert "still being deleted: persistentvolumeclaim/scratch in vision" in report["stderr"]
+    assert not report["ok"]
+    assert "persistentvolumeclaim/scratch in vision" in report["stderr"]
     services.write_text(services.read_text().replace("storageConfigs: [scratch, disk]", REVOKED))
     end_pods(grouped, "vision")
     assert grouped.apply()["ok"]

@@ -31,6 +31,6 @@ COMPILED: Mapping[str, Compiled] = {
         cache_values,
         frozenset({"leader", "node_ports", "front_port", "folder", "registries", "digest"}),
     ),
-    "groups": Compiled(has_groups, group_values, frozenset({"namespaces", "secret_objects", "accounts"})),
-    "storages": Compiled(has_grants, storage_values, frozenset({"secret_objects", "volumes"})),
+    "groups": Compiled(has_groups, group_values, frozenset({"namespaces", "credentials", "accounts"})),
+    "storages": Compiled(has_grants, storage_values, frozenset({"credentials", "volumes"})),
 }

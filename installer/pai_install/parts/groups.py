@@ -18,12 +18,12 @@ def has_groups(site: Site) -> bool:
 
 
 def group_values(context: Context) -> dict[str, Any]:
-    """namespaces: of all groups but the one that every cluster has. secret_objects: their logins at registries."""
+    """namespaces: of all groups but the one that every cluster has. credentials: their logins at registries."""
     namespaces = {group.name: group.namespace for group in groups_of(context.site.services)}
     logins = context.registries.logins
     return {
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
-        "secret_objects": list(pull_secrets(logins, namespaces)),
+        "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),
     }
 
@@ -34,6 +34,6 @@ def has_grants(site: Site) -> bool:
 
 
 def storage_values(context: Context) -> dict[str, Any]:
-    """secret_objects: what mounts are made with. volumes: the PV and the PVC of each grant."""
+    """credentials: what mounts are made with. volumes: the PV and the PVC of each grant."""
     grants = grants_of(context.site)
-    return {"secret_objects": list(secrets(grants)), "volumes": list(volumes(grants))}
+    return {"credentials": list(secrets(grants)), "volumes": list(volumes(grants))}

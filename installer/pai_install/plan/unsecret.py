@@ -18,7 +18,7 @@ _SECRETS = frozenset(
         "docker_cache_private_key",
         "docker_cache_users",
         "docker_cache_logins",
-        "secret_objects",
+        "secret_data",
     }
 )
 # a template of ours: Ansible ends with this sentence where a play needs the value

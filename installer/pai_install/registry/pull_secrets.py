@@ -24,18 +24,18 @@ _NOT_OURS = {"pai-install/removal": "release"}
 
 
 def pull_secrets(logins: Iterable[Login], namespaces: Mapping[str, str]) -> Iterator[Object]:
-    """A Secret with all its accounts for each group that has one. namespaces: group -> its namespace."""
+    """A Secret with all its accounts for each group that has one, as the add-on's template takes it.
+
+    namespaces: group -> its namespace.
+    """
     accounts = tuple(logins)
     for group, namespace in namespaces.items():
         own = [login for login in accounts if group in login.groups]
         if own:
             text = json.dumps({"auths": {_key(login): {"auth": _auth(login)} for login in own}}, sort_keys=True)
             yield {
-                "apiVersion": "v1",
-                "kind": "Secret",
                 "metadata": {"name": _NAME, "namespace": namespace},
-                "type": "kubernetes.io/dockerconfigjson",
-                "data": {".dockerconfigjson": base64.b64encode(text.encode()).decode()},
+                "secret_data": {".dockerconfigjson": text},
             }
 
 

@@ -6,7 +6,6 @@ taken for the claim, and a default class has no say. `Retain`: what is taken fro
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -28,7 +27,10 @@ def volumes(grants: Iterable[Grant]) -> Iterator[Object]:
 
 
 def secrets(grants: Iterable[Grant]) -> Iterator[Object]:
-    """The Secret of each grant whose mount needs one."""
+    """The Secret of each grant whose mount needs one, as the add-on's template takes it: metadata, and what is in it.
+
+    It is never edited: a rotation makes another, as machines read it once, at the mount.
+    """
     yield from filter(None, map(_secret, grants))
 
 
@@ -147,27 +149,21 @@ _SOURCES: Mapping[str, Any] = {
 
 
 def _secret(grant: Grant) -> Object | None:
-    """Never edited: a rotation makes another, as machines read it once, at the mount. None where none is needed."""
-    words = {name: value for name, value in _words(grant.storage).items() if value}
-    if not words:
+    """None where the mount needs none."""
+    plain, secret = _words(grant.storage)
+    if not secret:
         return None
     return {
-        "apiVersion": "v1",
-        "kind": "Secret",
         "metadata": {"name": grant.secret, "namespace": grant.namespace, "labels": _labels(grant)},
-        "type": "Opaque",
-        "immutable": True,
-        "data": {name: base64.b64encode(_plain(value).encode()).decode() for name, value in words.items()},
+        "plain_data": {name: value for name, value in plain.items() if value},
+        "secret_data": {name: value.get_secret_value() for name, value in secret.items() if value},
     }
 
 
-def _words(storage: StorageEntry) -> Mapping[str, SecretStr | str | None]:
+def _words(storage: StorageEntry) -> tuple[Mapping[str, str | None], Mapping[str, SecretStr | None]]:
+    """What the driver reads: what anyone may see, and what not."""
     if storage.type == "smb":
-        return {"username": storage.username, "password": storage.password, "domain": storage.domain}
+        return {"username": storage.username, "domain": storage.domain}, {"password": storage.password}
     if storage.type in ("azureFile", "azureBlob"):
-        return {"azurestorageaccountname": storage.account_name, "azurestorageaccountkey": storage.account_key}
-    return {}
-
-
-def _plain(value: SecretStr | str | None) -> str:
-    return value.get_secret_value() if isinstance(value, SecretStr) else value or ""
+        return {"azurestorageaccountname": storage.account_name}, {"azurestorageaccountkey": storage.account_key}
+    return {}, {}

@@ -53,7 +53,8 @@ class TestAddon:
         names = {*definition.images, *definition.settings, *definition.flags, *compiled}
         texts = [path.read_text() for path in (ROOT / "addons" / addon.addon).glob("*/*.yaml.j2")]
         used = {name for text in texts for name in re.findall(r"\{\{ (\w+)", text)} - {"file"}
-        assert used - {name for text in texts for name in re.findall(r"\{% for (\w+) in", text)} <= names
+        loops = [loop for text in texts for loop in re.findall(r"\{% for ([\w, ]+) in", text)]
+        assert used - {name for loop in loops for name in loop.split(", ")} <= names
 
     def test_pods_ask_for_resources(self, addon: Any) -> None:
         for given, _expected in pairs():

