@@ -177,8 +177,15 @@ def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
         cluster.kubectl("delete", "pod", f"on-{EXISTING}", f"on-{LOST}", "--ignore-not-found", "--grace-period=0")
 
 
+def equip(site: Path) -> None:
+    """Brings the site's components into the cache, and onto a new dev box what builds them: apply does not do that."""
+    fetched = pai_install("components", "fetch", "--site", str(site), "--yes", timeout_s=4500)
+    assert fetched.returncode == 0, fetched.stderr
+
+
 def found(site: Path) -> Founding:
     """Machines, one of them in use already; an installation that loses a machine; the run that completes it."""
+    equip(site)
     up = pai_install("lab", "up", "--site", str(site), "--yes")
     assert up.returncode == 0, up.stderr
     early = Cluster(site, up)

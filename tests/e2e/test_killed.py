@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, Cluster, lab_site, pai_install, traces
+from .conftest import ROOT, Cluster, equip, lab_site, pai_install, traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -27,6 +27,7 @@ def site(tmp_path: Path) -> Iterator[Path]:
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     folder = lab_site(tmp_path, SUBNET)
+    equip(folder)
     up = pai_install("lab", "up", "--site", str(folder), "--yes")
     try:
         assert up.returncode == 0, up.stderr

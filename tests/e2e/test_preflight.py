@@ -14,7 +14,7 @@ import pytest
 
 from pai_install.lab.names import machine_names
 
-from .conftest import PLANTED_SECRET, lab_of, lab_site, on_machine, pai_install
+from .conftest import PLANTED_SECRET, equip, lab_of, lab_site, on_machine, pai_install
 
 pytestmark = pytest.mark.lab
 
@@ -66,6 +66,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     site = lab_site(tmp_path_factory.mktemp("preflight"), SUBNET)
     layout = site / "layout.yaml"
     layout.write_text(layout.read_text().partition("  - hostname: lab-worker2")[0])
+    equip(site)
     try:
         up = pai_install("lab", "up", "--site", str(site), "--yes")
         assert up.returncode == 0, up.stderr

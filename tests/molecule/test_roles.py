@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pai_install.parts.registry import ROLE_MODELS
-from tests.e2e.conftest import ROOT, pai_install, traces
+from tests.e2e.conftest import ROOT, equip, pai_install, traces
 
 pytestmark = pytest.mark.lab
 
@@ -42,6 +42,7 @@ class Scenarios:
 
     def begin(self, *, store: bool) -> None:
         """Brings up the machines; with the store of components, which roles of two lanes would both make."""
+        equip(self.site)
         succeed("lab", "up", "--site", str(self.site), "--yes")
         self.inventory.touch(mode=0o600)
         self.inventory.write_text(succeed("inventory", "--site", str(self.site), "--show-secrets"))

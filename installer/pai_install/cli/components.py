@@ -16,10 +16,10 @@ from pai_install.components.catalogue import Catalogue, Component, load_catalogu
 from pai_install.components.choose import choose
 from pai_install.components.fetch import cached, fetch, requirements
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, Selection, SourceName
-from pai_install.components.requirements import install
 from pai_install.components.source import Source
 from pai_install.components.store import default_cache, sha256_of
 from pai_install.errors import ExitCode
+from pai_install.system.packages import install
 
 SCHEMA_VERSION = 1
 

@@ -12,13 +12,13 @@ from pai_install import lab
 from pai_install.cli._shared.act import How, act
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli.options import yes_option
-from pai_install.components.requirements import install
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.run.environment import Environment, component_requirements, site_components
 from pai_install.run.request import Request
 from pai_install.site import Site, load_site
 from pai_install.system.content import content_dir
+from pai_install.system.packages import install
 from pai_install.system.words import plural
 
 

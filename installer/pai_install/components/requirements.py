@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 from pai_install.errors import PaiError
-from pai_install.system.proc import run
 
 # how to see that a package is there, also when it was not installed as that package
 PROBES = {
@@ -28,18 +26,6 @@ def missing(packages: Iterable[str]) -> tuple[str, ...]:
 
 def _present(probe: str) -> bool:
     return Path(probe).exists() if probe.startswith("/") else shutil.which(probe) is not None
-
-
-def install(packages: Iterable[str]) -> None:
-    """Installs Debian packages on the dev box; raises PaiError with apt's words when that fails or is not allowed."""
-    names = list(packages)
-    if os.geteuid() != 0:
-        raise PaiError(
-            f"installing {' '.join(names)} needs root", remedy=f"run: sudo apt-get install {' '.join(names)}"
-        )
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
-    run(["apt-get", "update", "-q"], env=environment, check=False)
-    run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *names], env=environment)
 
 
 def check_disk(folder: Path, needed_mb: int) -> None:

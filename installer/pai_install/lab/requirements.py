@@ -12,6 +12,7 @@ from pathlib import Path
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab.names import LABS_DIR
 from pai_install.lab.spec import LabSpec
+from pai_install.system.packages import install
 from pai_install.system.proc import run
 
 # command -> the Debian package that has it
@@ -125,7 +126,8 @@ def ensure_requirements(
                 remedy=f"apt-get install {' '.join(packages)}",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
-        install(packages, progress)
+        progress(f"installing {' '.join(packages)}")
+        install(packages)
         _refuse(gaps(observe_box(), len(spec.machines)))
     return packages
 
@@ -139,15 +141,6 @@ def _refuse(found: Iterable[str]) -> None:
             remedy="see docs/lab.md, 'What the box needs'",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
-
-
-def install(packages: Iterable[str], progress: Callable[[str], None]) -> None:
-    """Installs Debian packages on the dev box. Raises PaiError with apt's own words."""
-    names = list(packages)
-    progress(f"installing {' '.join(names)}")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    run(["apt-get", "-q", "update"], env=environment)
-    run(["apt-get", "-q", "-y", "--no-install-recommends", "install", *names], env=environment)
 
 
 def observe_box() -> BoxFacts:

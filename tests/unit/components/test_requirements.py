@@ -8,7 +8,7 @@ from pai_install.components import requirements
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.fetch import open_source
 from pai_install.components.model import PinnedComponent
-from pai_install.components.requirements import PROBES, check_disk, install, missing
+from pai_install.components.requirements import PROBES, check_disk, missing
 from pai_install.errors import PaiError
 
 
@@ -36,19 +36,3 @@ def test_too_little_disk_names_need_and_rest(tmp_path: Path) -> None:
     with pytest.raises(PaiError, match=r"need 1048576\.0 GiB free below .*, but only \d+\.\d GiB are free") as refused:
         check_disk(tmp_path, 1 << 30)
     assert "XDG_CACHE_HOME" in refused.value.remedy
-
-
-def test_installing_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(PaiError, match="needs root") as refused:
-        install(["gcc", "libseccomp-dev"])
-    assert refused.value.remedy.endswith("apt-get install gcc libseccomp-dev")
-
-
-def test_installing_asks_apt_for_exactly_these(monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[list[str]] = []
-    monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(requirements, "run", lambda argv, **_: called.append(argv))
-    install(["gcc"])
-    assert [argv[1] for argv in called] == ["update", "install"]
-    assert called[1][-2:] == ["--no-install-recommends", "gcc"]

@@ -1,0 +1,54 @@
+"""Debian packages of the dev box. One process installs at a time: apt itself does not wait for the lists of another."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import filelock
+
+from pai_install.errors import PaiError
+from pai_install.system.proc import Completed, run
+
+_LOCK = Path("/run/pai-install-apt.lock")
+_WAIT_S = 300
+_PAUSE_S = 2.0
+
+
+def install(packages: Iterable[str]) -> None:
+    """Installs packages; waits 5 minutes for whoever else is installing.
+
+    Raises PaiError with apt's words when that fails, or without root.
+    """
+    names = list(packages)
+    if os.geteuid() != 0:
+        raise PaiError(
+            f"installing {' '.join(names)} needs root", remedy=f"run: sudo apt-get install {' '.join(names)}"
+        )
+    try:
+        with filelock.FileLock(_LOCK, timeout=_WAIT_S):
+            _update()
+            _apt("-o", f"DPkg::Lock::Timeout={_WAIT_S}", "-y", "--no-install-recommends", "install", *names)
+    except filelock.Timeout as error:
+        raise PaiError(
+            f"another pai-install has been installing packages for {_WAIT_S // 60} minutes",
+            remedy="run this again when it has ended",
+        ) from error
+
+
+def _update() -> None:
+    """Refreshes the lists; a source that cannot be read counts only when a package is not found without it."""
+    deadline = time.monotonic() + _WAIT_S
+    while _is_locked(_apt("update", check=False)) and time.monotonic() < deadline:
+        time.sleep(_PAUSE_S)
+
+
+def _is_locked(done: Completed) -> bool:
+    return not done.ok and "Could not get lock" in done.stderr
+
+
+def _apt(*words: str, check: bool = True) -> Completed:
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    return run(["apt-get", "-q", *words], env=environment, check=check)
