@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import filelock
 import pytest
 
 from pai_install.errors import PaiError
@@ -45,7 +46,12 @@ def test_installing_needs_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_apt_is_asked_for_exactly_these_and_waits_for_others(box: Any) -> None:
     called: list[list[str]] = []
-    box(lambda argv: called.append(list(argv)) or ended(argv))
+
+    def apt(argv: Sequence[str]) -> Completed:
+        called.append(list(argv))
+        return ended(argv)
+
+    box(apt)
     install(["gcc"])
     assert called[0][-1] == "update"
     assert called[1][-3:] == ["--no-install-recommends", "install", "gcc"]
@@ -91,6 +97,6 @@ def test_only_one_process_installs_at_a_time(box: Any) -> None:
 def test_somebody_who_never_ends_is_an_error_with_a_remedy(box: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "_WAIT_S", 0)
     box(ended)
-    with packages.filelock.FileLock(packages._LOCK), pytest.raises(PaiError, match="another pai-install") as refused:
+    with filelock.FileLock(packages._LOCK), pytest.raises(PaiError, match="another pai-install") as refused:
         install(["gcc"])
     assert refused.value.remedy == "run this again when it has ended"
