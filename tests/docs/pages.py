@@ -12,6 +12,7 @@ from tests.docs.preflight import with_preflight
 from tests.docs.programs import components_page
 from tests.docs.reports import causes
 from tests.docs.roles import ROLES, readme, roles_page
+from tests.docs.schemas import schemas
 from tests.docs.security import with_controls
 from tests.docs.services import services_page
 from tests.docs.settings import with_settings
@@ -40,4 +41,5 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/security.md": with_controls(part("docs/security.md")),
         "docs/site.md": with_settings(part("docs/site.md")),
         **{f"roles/{role}/README.md": readme(root, role) for role in ROLES},
+        **schemas(),
     }

@@ -11,6 +11,7 @@ import click
 from pai_install.cli import explain, failure
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
+from pai_install.report.registries import schema as registries_schema
 from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.report.storage import schema as storage_schema
@@ -35,6 +36,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "preflight": preflight_schema,
     "health": _health,
     "explain": explain.schema,
+    "registries": registries_schema,
     "storages": storages_schema,
     "storage": storage_schema,
     "error": failure.schema,

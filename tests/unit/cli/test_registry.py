@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from pai_install.errors import ExitCode
@@ -23,6 +24,7 @@ from pai_install.registry.identity import (
     with_new_login,
     with_old_port,
 )
+from pai_install.report.registries import schema as registries_schema
 from pai_install.run.state import open_state
 from pai_install.site import load_site
 from tests.unit.cli.stub_environment import NAMES, World, facts, run, write_site
@@ -130,6 +132,7 @@ def test_show_says_where_machines_ask_and_who_differs(site: Path, world: World, 
     assert shown["cache"] == "docker-cache.pai.internal:30500"
     assert shown["upstreams"] == {"docker.io": "https://docker-cache.pai.internal:30500"}
     assert shown["machines"] == {name: [] for name in NAMES}
+    jsonschema.validate(shown, registries_schema())
     world.phases = (Step("registries", "Point", (HostStep("two", ("never installed",)),), Playbook("registries.yml")),)
     assert run(["registry", "show", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out

@@ -19,6 +19,7 @@ NOW = datetime(2026, 11, 22, tzinfo=UTC)
 MACHINES = ("one", "two", "three")
 SUBJECTS: tuple[Subject, ...] = ("credentials", "ca", "endpoint")
 PORTS = (30500, 30600, 30700)
+OLD, NEW = Content(folder="/old"), Content(folder="/new")
 
 
 @cache
@@ -124,6 +125,80 @@ def test_no_machine_is_ever_locked_out(data: st.DataObject, verbs: list[str]) ->
         else:
             world.rotate(next(subject for subject in SUBJECTS if subject == verb))
         world.check()
+
+
+@dataclass
+class Places:
+    """The cache's content at two places, and a rotation of the back end from the old one; draws say what drops out."""
+
+    draw: st.DataObject
+    file: Identity = field(default_factory=first)
+    cache: Content = OLD
+    content: dict[Content, set[int]] = field(default_factory=lambda: {OLD: {0}, NEW: set()})
+    known: int = 0
+    copied: set[int] = field(default_factory=set)
+
+    def cut(self) -> bool:
+        return self.draw.draw(st.integers(0, 5), label="cut off") == 0
+
+    def pull(self) -> None:
+        """A machine pulls what was never pulled before."""
+        self.known += 1
+        self.content[self.cache].add(self.known)
+
+    def copy(self) -> bool:
+        """From the old place to the new one; a copy that is cut off has copied a part."""
+        for blob in sorted(self.content[OLD]):
+            if self.cut():
+                return False
+            self.content[NEW].add(blob)
+        self.copied = set(self.content[OLD])
+        return True
+
+    def converge(self) -> None:
+        self.cache = self.file.content or NEW
+        missing = self.copied - self.content[self.cache]
+        assert not missing, f"the cache at {self.cache} lost {missing}"
+        assert self.cache == OLD or self.copied, "the cache uses a place that nothing was copied to"
+
+    def rotate(self) -> None:
+        if "backend" not in unfinished(self.file):
+            if self.cache == NEW:
+                return
+            self.file = with_content_kept(self.file, OLD)
+        for stage in STAGES["backend"][position(self.file, "backend") :]:
+            self.file = stage.change(self.file, NOW)
+            if not self.stage(stage):
+                return
+
+    def stage(self, stage: RotationStage) -> bool:
+        if self.cut():
+            return False
+        if stage.phases:
+            self.converge()
+        if stage.copies and not self.copy():
+            return False
+        if stage.proves and stage.undo and self.cut():
+            self.file = stage.undo(self.file, NOW)
+            self.converge()
+            return False
+        return True
+
+
+@settings(max_examples=100)
+@given(st.data(), st.lists(st.sampled_from(["rotate", "apply", "pull"]), min_size=1, max_size=12))
+def test_a_move_has_no_gap(data: st.DataObject, verbs: list[str]) -> None:
+    """Whatever is cut off: the cache never uses a place without what was copied, and loses nothing by the end."""
+    places = Places(data)
+    for verb in verbs:
+        if verb == "pull":
+            places.pull()
+        elif verb == "rotate":
+            places.rotate()
+        elif "backend" in unfinished(places.file):  # apply leaves the content where it is
+            places.converge()
+        if "backend" not in unfinished(places.file) and places.cache == NEW:
+            assert places.content[OLD] <= places.content[NEW]
 
 
 def test_a_move_keeps_the_old_place_until_it_is_proven() -> None:
