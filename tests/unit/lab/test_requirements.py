@@ -88,12 +88,13 @@ def test_packages_are_named_once_each() -> None:
 
 
 @pytest.fixture
-def box(monkeypatch: pytest.MonkeyPatch, stand_in: Any) -> Any:
+def box(monkeypatch: pytest.MonkeyPatch, stand_in: Any, tmp_path: Path) -> Any:
     """A box without nft, which apt then installs."""
     asked: Any = stand_in(requirements, packages)
     missing = replace(GOOD, missing_commands=("nft",))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr(requirements, "observe_box", lambda: missing if not asked.matching("apt-get") else GOOD)
+    monkeypatch.setattr(packages, "_LOCK", tmp_path / "apt.lock")
+    monkeypatch.setattr(requirements, "observe_box", lambda: GOOD if asked.matching("apt-get") else missing)
     return asked
 
 
@@ -106,7 +107,10 @@ def test_packages_are_installed_after_a_yes(spec: LabSpec, box: Any) -> None:
 
     assert ensure_requirements(spec, confirm=confirm, progress=lambda _line: None) == ("nftables",)
     assert "nftables" in questions[0]
-    assert box.matching("apt-get")[-1].endswith("install nftables")
+    assert box.matching("apt-get") == [
+        "apt-get -q update",
+        "apt-get -q -o DPkg::Lock::Timeout=300 -y --no-install-recommends install nftables",
+    ]
 
 
 def test_nothing_is_installed_after_a_no(spec: LabSpec, box: Any) -> None:
