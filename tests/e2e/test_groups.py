@@ -15,6 +15,7 @@ from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
 from .conftest import EXISTING, LOST, SUBNET, Cluster, pai_install
+from .own_image import own_image
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
@@ -53,7 +54,8 @@ def registry(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     found = Upstream(program, tmp_path_factory.mktemp("registry"), ADDRESS, PORT, f"robot:{PASSWORD}", ACCOUNT)
     found.start()
     try:
-        found.push(site_components(site, lambda _line: None).image("busybox").layout, "team/tool", "1")
+        busybox = site_components(site, lambda _line: None).image("busybox").layout
+        found.push(own_image(busybox, found.folder / "image", "team/tool"), "team/tool", "1")
         yield found
     finally:
         found.stop()

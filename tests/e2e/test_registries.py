@@ -20,6 +20,7 @@ from pai_install.site import load_site
 from .blob_store import BlobStore
 from .conftest import LOST, ROOT, SUBNET, Cluster, fault, pai_install, user_environment, wait_for_phase
 from .distribution import DistributionClient
+from .own_image import own_image
 from .upstream import Upstream
 
 pytestmark = pytest.mark.lab
@@ -74,8 +75,9 @@ def upstream(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iter
     found = Upstream(program, tmp_path_factory.mktemp("upstream"), f"{SUBNET}.1", 5990)
     found.start()
     try:
+        image = own_image(layout_of(cluster), found.folder / "image", "probe/one")
         for number in range(1, 6):
-            found.push(layout_of(cluster), "probe/one", str(number))
+            found.push(image, "probe/one", str(number))
         yield found
     finally:
         found.stop()
@@ -89,7 +91,7 @@ def private(upstream: Upstream, cluster: Cluster, tmp_path_factory: pytest.TempP
     found = Upstream(upstream.program, folder, upstream.address, 5991, login, PRIVATE_USERS)
     found.start()
     try:
-        found.push(layout_of(cluster), "probe/two", "1")
+        found.push(own_image(layout_of(cluster), folder / "image", "probe/two"), "probe/two", "1")
         yield found
     finally:
         found.stop()
