@@ -14,6 +14,8 @@ OURS = "app.kubernetes.io/managed-by=pai-install"
 REMOVAL, RELEASE = "pai-install/removal", "release"
 # What others stand on comes first, and is taken away last.
 FIRST = ("Namespace", "CustomResourceDefinition")
+# how long pods whose Deployment is gone may take to end before their namespace counts as used by others
+ENDING_S = 20
 
 
 class ObjectError(Exception):
@@ -120,12 +122,21 @@ class Objects:
 
     def _in_use(self, kind: str, name: str) -> str:
         if kind == "namespace":
-            left = self._names(["pods,persistentvolumeclaims", f"--namespace={name}"])
+            left = self._left(name)
             return f"namespace {name} stays: {', '.join(left[:3])} is there" if left else ""
         if kind == "customresourcedefinition":
             left = self._names([name, "--all-namespaces"])
             return f"{name} stays: {len(left)} objects of that kind are there" if left else ""
         return ""
+
+    def _left(self, namespace: str) -> list[str]:
+        """What anybody runs or keeps in a namespace; pods of what was deleted a moment ago are given time to end."""
+        where = f"--namespace={namespace}"
+        kinds = ["pods,persistentvolumeclaims", where]
+        if not self._names(kinds):
+            return []
+        self._kubectl.run("wait", "--for=delete", "pods", "--all", where, f"--timeout={ENDING_S}s")
+        return self._names(kinds)
 
     def _names(self, words: list[str]) -> list[str]:
         status, out, errors = self._kubectl.ask("get", *words, "--output=name")

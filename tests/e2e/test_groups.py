@@ -1,4 +1,4 @@
-"""Groups of people: storages that they are granted, and registries that they alone log in to."""
+"""Groups of people: storages that they are granted, volumes that they ask for, registries that they alone log in to."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ PASSWORD = "Group-pull-9"
 # the account of the registry, and bcrypt of its password
 ACCOUNT = "robot:$2b$05$abcdefghijklmnopqrstuuqV0cX24j/h/1tbuk1jtXbE4Z06OEY9."
 CONFIG = f"\nopenpai_docker_insecure_registries: ['{ADDRESS}:{PORT}']\n"
+PROVISIONER = "deployment/local-path-provisioner"
+DYNAMIC = "dynamic-volumes: {type: local-path, path: /srv/pai-volumes}"
 SERVICES = f"""
 authentication:
   group-manager:
@@ -37,6 +39,7 @@ authentication:
 storages:
   - {{name: scratch, type: hostPath, path: /srv/pai-scratch}}
   - {{name: disk, type: local, path: /srv/pai-disk, machine: {EXISTING}}}
+{DYNAMIC}
 registry:
   logins:
     - {{registry: "{ADDRESS}:{PORT}", username: robot, password: {PASSWORD}, groups: [Vision]}}
@@ -83,7 +86,7 @@ def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
         report = cluster.apply()
         cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
         for machine in (EXISTING, LOST):
-            cluster.on(machine, "rm -rf /srv/pai-scratch /srv/pai-disk")
+            cluster.on(machine, "rm -rf /srv/pai-scratch /srv/pai-disk /srv/pai-volumes")
     assert report["ok"], report["stderr"]
     assert cluster.kubectl("get", "persistentvolumes", "-o", "name") == ""
 
@@ -92,8 +95,10 @@ def services_of(cluster: Cluster) -> Path:
     return cluster.site / "services-configuration.yaml"
 
 
-def pod(cluster: Cluster, namespace: str, name: str, script: str, claim: str, image: str = "") -> dict[str, Any]:
-    """Runs a pod on a worker, without the scheduler, until it ends or waits for good; its status."""
+def pod(
+    cluster: Cluster, namespace: str, name: str, script: str, claim: str, image: str = "", node: str = EXISTING
+) -> dict[str, Any]:
+    """Runs a pod until it ends or waits for good; its status. node: a worker, or "" for the scheduler's choice."""
     image = image or cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
     volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
     container = {
@@ -102,7 +107,8 @@ def pod(cluster: Cluster, namespace: str, name: str, script: str, claim: str, im
         "command": ["/bin/busybox", "sh", "-c", script],
         "volumeMounts": [{"name": claim, "mountPath": f"/mnt/{claim}"}] if claim else [],
     }
-    spec = {"nodeName": EXISTING, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    place = {"nodeName": node} if node else {}
+    spec = {**place, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
     words = [f"--namespace={namespace}", "run", name, f"--image={image}", "--restart=Never"]
     cluster.kubectl(*words, f"--overrides={json.dumps({'spec': spec})}")
     return settled(cluster, namespace, name)
@@ -279,6 +285,58 @@ def test_a_group_that_goes_leaves_its_people_what_is_theirs(grouped: Cluster) ->
     assert claims(grouped, "vision") == {"scratch": "Bound", "disk": "Bound"}
     assert grouped.plan()["phases"] == []
     grouped.kubectl("delete", "namespace", "other", "--wait=false")
+
+
+def ask(cluster: Cluster, name: str, more: str = "") -> None:
+    """A claim of the group speech that names no volume."""
+    path = cluster.site / f"{name}.json"
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    named = {**spec, "storageClassName": more} if more else spec
+    metadata = {"name": name, "namespace": "speech"}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": named}
+    path.write_text(json.dumps(claim))
+    cluster.kubectl("create", "--filename", str(path))
+
+
+def folders(cluster: Cluster) -> str:
+    """What is in the folders of dynamic volumes, on both workers."""
+    return "".join(cluster.on(machine, "cat /srv/pai-volumes/*/word || true") for machine in (EXISTING, LOST))
+
+
+def test_a_claim_that_names_no_volume_gets_a_folder_until_it_is_deleted(grouped: Cluster) -> None:
+    ask(grouped, "own")
+    write = "id > /mnt/own/word; mkdir -m 0700 /mnt/own/deep; touch /mnt/own/deep/file"
+    assert pod(grouped, "speech", "makes", write, "own", node="")["phase"] == "Succeeded"
+    again = pod(grouped, "speech", "finds", "cat /mnt/own/word", "own", node="")
+    assert again["phase"] == "Succeeded"
+    assert said(grouped, "speech", "finds") == folders(grouped) != ""
+    (machine,) = {name for name in (EXISTING, LOST) if grouped.on(name, "ls /srv/pai-volumes || true")}
+    assert grouped.on(machine, "stat -c %a /srv/pai-volumes") == "700\n"
+    assert claims(grouped, "speech")["own"] == "Bound"
+    end_pods(grouped, "speech")
+    grouped.kubectl("delete", "persistentvolumeclaim", "own", "--namespace=speech")
+    deadline = time.monotonic() + 60
+    while grouped.on(machine, "ls /srv/pai-volumes") or "pvc-" in grouped.kubectl("get", "pv", "-o", "name"):
+        assert time.monotonic() < deadline, grouped.kubectl("logs", "--namespace=pai-volumes", PROVISIONER)
+        time.sleep(1)
+
+
+def test_volumes_outlive_the_class_that_made_them(grouped: Cluster) -> None:
+    ask(grouped, "kept", "local-path-retain")
+    assert pod(grouped, "speech", "keeps", "echo kept > /mnt/kept/word", "kept", node="")["phase"] == "Succeeded"
+    services = services_of(grouped)
+    before = services.read_text()
+    services.write_text(before.replace(DYNAMIC, ""))
+    report = grouped.apply()
+    assert report["ok"], report["stderr"]
+    assert grouped.kubectl("get", "storageclasses", "-o", "name") == ""
+    assert "pai-volumes" not in grouped.kubectl("get", "namespaces", "--field-selector=status.phase=Active")
+    assert pod(grouped, "speech", "still", "cat /mnt/kept/word", "kept", node="")["phase"] == "Succeeded"
+    end_pods(grouped, "speech")
+    volume = grouped.kubectl("get", "pvc", "kept", "--namespace=speech", "-o", "jsonpath={.spec.volumeName}")
+    grouped.kubectl("delete", "pvc", "kept", "--namespace=speech")
+    grouped.kubectl("delete", "pv", volume)
+    assert folders(grouped) == "kept\n"
 
 
 def test_no_password_is_in_what_runs_left_behind(grouped: Cluster) -> None:

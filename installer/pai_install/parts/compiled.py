@@ -8,6 +8,7 @@ from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.parts.docker_cache import cache_values
+from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic_volumes
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.registry.compile import wants_cache
 from pai_install.site import Site
@@ -31,6 +32,7 @@ COMPILED: Mapping[str, Compiled] = {
         cache_values,
         frozenset({"leader", "node_ports", "front_port", "folder", "registries", "digest"}),
     ),
+    "dynamic_volumes": Compiled(has_dynamic_volumes, dynamic_volume_values, frozenset({"path", "reclaim_policy"})),
     "groups": Compiled(has_groups, group_values, frozenset({"namespaces", "credentials", "accounts"})),
     "storages": Compiled(has_grants, storage_values, frozenset({"credentials", "volumes"})),
 }

@@ -27,6 +27,7 @@ from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import check_login, check_settings
 from pai_install.site.storage_checks import check_storages
 from pai_install.site.validate import partly, validate
+from pai_install.site.volume_checks import check_dynamic_volumes
 
 LAYOUT, CONFIG, SERVICES = "layout.yaml", "config.yaml", "services-configuration.yaml"
 
@@ -101,6 +102,7 @@ def _read_site(directory: Path, services_text: str | None) -> SiteReading:
         names = frozenset(machine.hostname for machine in layout.machine_list) if layout is not None else None
         check_groups(sources[SERVICES], services)
         check_storages(sources[SERVICES], services.storages or (), names)
+        check_dynamic_volumes(sources[SERVICES], services, usable)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)

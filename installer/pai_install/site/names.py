@@ -13,7 +13,7 @@ _NO_URL = re.compile(r"""[\s"'<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")
 # folders of the system, and those that hold others' files: never Docker's own
 _SYSTEM_FOLDERS = (
     "/bin/", "/boot/", "/dev/", "/etc/", "/lib/", "/lib32/", "/lib64/", "/proc/", "/run/", "/sbin/", "/sys/", "/usr/",
-    "/var/lib/containerd/", "/var/lib/etcd/", "/var/lib/kubelet/", "/var/log/", "/var/run/",
+    "/var/lib/containerd/", "/var/lib/etcd/", "/var/lib/kubelet/", "/var/lib/pai-install/", "/var/log/", "/var/run/",
 )  # fmt: skip
 _SHARED_FOLDERS = frozenset(f"/{name}" for name in ("", "home", "media", "opt", "root", "srv", "tmp", "var", "var/lib"))
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
@@ -148,6 +148,11 @@ def read_cache_folder(value: object) -> str:
 def read_storage_folder(value: object) -> str:
     """A folder that jobs may be given: what they find below it, they read and write."""
     return _own_folder(value, "give jobs a folder of their own, e.g. /share/data")
+
+
+def read_volumes_folder(value: object) -> str:
+    """A folder that is given away in parts, each to one claim."""
+    return _own_folder(value, "give volumes a folder of their own, e.g. /mnt/volumes")
 
 
 def _own_folder(value: object, remedy: str) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from pai_install.site.document import Document
-from pai_install.site.problem import YamlPath
+from pai_install.site.problem import YamlPath, dotted
 from pai_install.site.scalars import shown
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -28,9 +28,10 @@ _EXAMPLES = {
     "mem": "for example mem: 220Gi",
     "cpu": "for example cpu: {vcore: 24}",
     "vcore": "for example vcore: 24",
-    "type": "for example type: nvidia.com/gpu",
-    "model": "for example model: A100",
-    "count": "for example count: 8",
+    "computing-device.type": "for example type: nvidia.com/gpu",
+    "computing-device.model": "for example model: A100",
+    "computing-device.count": "for example count: 8",
+    "dynamic-volumes.type": "for example type: local-path",
     "user": "the account on the machines, e.g. user: admin",
     "machine-sku": "describe each type of machine below machine-sku",
     "machine-list": "list the machines below machine-list",
@@ -78,9 +79,14 @@ def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legac
         _add_unknown(model, document, path, legacy, guess=guess)
     elif kind == "missing":
         message = "has no value" if path in document.marks else "is required"
-        document.add(path, "site.missing", message, _EXAMPLES.get(str(path[-1]), "add it"))
+        document.add(path, "site.missing", message, _example(path))
     else:
         document.add(path, "site.type", *_type_words(kind, document.at(path), detail["msg"]))
+
+
+def _example(path: YamlPath) -> str:
+    """How a value that is missing may be written: by its key, where others are called so by the key above, too."""
+    return _EXAMPLES.get(dotted(path[-2:])) or _EXAMPLES.get(str(path[-1]), "add it")
 
 
 def _type_words(kind: str, value: object, otherwise: str) -> tuple[str, str]:

@@ -53,6 +53,7 @@ IMAGES = {
     "flannel",
     "busybox",
     "metrics-server",
+    "local-path-provisioner",
     "k8s-device-plugin",
     "registry",
     "haproxy",

@@ -26,6 +26,7 @@ case "$*" in
   *" get "*managed-by*)
     for word in $*; do case "$word" in --field-selector=*) name=${{word##*=}} ;; esac; done
     grep "/$name$" there | sed 's/|.*//' ;;
+  *" wait --for=delete pods "*) test ! -e ending || mv ending pods ;;
   *" rollout "*) exit $(cat rollout) ;;
 esac
 """
@@ -176,6 +177,16 @@ def test_what_others_use_stays_and_is_named(machine: Machine, thing: str, answer
     said = machine.run()
     assert said["kept"] == [why]
     assert not machine.asked(" delete ")
+
+
+def test_a_namespace_whose_last_pod_is_ending_goes_with_it(machine: Machine) -> None:
+    machine.record("addon.old", ("", "namespace/mine"), ("mine", "deployment/one"))
+    machine.has("namespace/mine", "deployment/one")
+    machine.says("pods", "pod/one-x\n")
+    machine.says("ending", "")
+    said = machine.run()
+    assert said["removed"] == ["deployment/one", "namespace/mine"]
+    assert said["kept"] == []
 
 
 def test_what_others_use_too_stays_without_what_is_ours(machine: Machine) -> None:

@@ -28,6 +28,7 @@ IMAGES = {
     "flannel": "v0.28.4",
     "busybox": "1.37",
     "k8s-device-plugin": "v0.19.0",
+    "local-path-provisioner": "v0.0.30",
 }
 
 LAYOUT = """

@@ -14,6 +14,7 @@ from pai_install.site.problem import Problem
 from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
 
+EFFECTIVE = {"docker_cache", "registry", "storages", "dynamic_volumes"}
 OPENPAI_SERVICES = Path(__file__).parents[2] / "golden" / "site" / "openpai" / "services-configuration.yaml"
 
 GENERATED = """\
@@ -266,7 +267,7 @@ def test_a_secret_may_be_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_every_section_says_whether_it_has_an_effect(name: str) -> None:
     info = Services.model_fields[name]
     markers = [marker_of(info, kind) for kind in (NotYet, WithoutEffect)]
-    assert len(list(filter(None, markers))) == (0 if name in {"docker_cache", "registry", "storages"} else 1)
+    assert len(list(filter(None, markers))) == (0 if name in EFFECTIVE else 1)
 
 
 def test_a_list_of_devices_may_have_several_forms(tmp_path: Path) -> None:

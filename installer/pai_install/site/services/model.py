@@ -9,6 +9,7 @@ from pai_install.site.declared import NotYet, WithoutEffect, marker_of
 from pai_install.site.document import Document
 from pai_install.site.problem import YamlPath
 from pai_install.site.services.authentication import Authentication
+from pai_install.site.services.dynamic_volumes import DynamicVolumes
 from pai_install.site.services.hived import Hivedscheduler
 from pai_install.site.services.monitoring import (
     AlertManager,
@@ -115,6 +116,8 @@ class Services(KebabSection):
     """Upstreams of the cache, mirrors, and logins of private registries."""
     storages: Annotated[tuple[StorageEntry, ...] | None, ListOf] = None
     """Storages that jobs mount; the groups' storageConfigs say who may."""
+    dynamic_volumes: DynamicVolumes | None = None
+    """What a claim gets that names neither a volume nor a storage class. Without it: nothing, it waits."""
     # their fields are not decided yet
     scheduler: Annotated[KeptMapping | None, _SCHEDULING] = None
     """Which scheduler the cluster has."""

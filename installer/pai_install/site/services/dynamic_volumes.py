@@ -1,0 +1,23 @@
+"""dynamic-volumes: what a claim gets that names no volume; ours."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from pai_install.site.names import read_volumes_folder
+from pai_install.site.services.section import KebabSection, choice
+
+VolumesFolder = Annotated[str, BeforeValidator(read_volumes_folder), WithJsonSchema({"type": "string"})]
+
+
+class DynamicVolumes(KebabSection):
+    """dynamic-volumes: the default StorageClass of the cluster."""
+
+    type: Annotated[Literal["local-path"], choice("local-path")]
+    """local-path: a folder on the disk of the machine where the claim's first pod runs."""
+    path: VolumesFolder = "/var/lib/pai-volumes"
+    """Where these folders are, on every machine. Volumes that are there stay where they are."""
+    reclaim_policy: Annotated[Literal["Delete", "Retain"], choice("Delete", "Retain")] = "Delete"
+    """What becomes of the data when the claim is deleted: Delete removes it, Retain keeps it."""
