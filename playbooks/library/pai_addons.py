@@ -10,7 +10,8 @@ description:
   - Server-side apply of each add-on's objects where they differ; one add-on that fails stops none of the others.
   - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
     where they carry the label C(app.kubernetes.io/managed-by=pai-install).
-  - An add-on with a record that is not among I(wanted) is removed.
+  - An add-on with a record that is not among I(wanted) is removed; a CSI driver not before the last pod that mounts
+    by it has ended.
 options:
   addons:
     description: "The add-ons to apply: name, objects, waits, replaces."
@@ -119,7 +120,14 @@ class Addons:
             _forget(replaced)
 
     def remove(self, name: str) -> None:
-        """Takes an add-on away that is no longer wanted."""
+        """Takes an add-on away that is no longer wanted; not a CSI driver whose mounts pods have."""
+        drivers = [entry.partition("/")[2] for _namespace, entry in recorded(name) if entry.startswith("csidriver/")]
+        using = [pod for driver in drivers for pod in self.objects.mounting(driver)]
+        if using:
+            self.stay.append(
+                f"{name[len(PREFIX) :]} stays until these pods end, as it mounts for them: {', '.join(using[:5])}"
+            )
+            return
         if self.module.check_mode:
             self.removed += [entry for namespace, entry in recorded(name) if (namespace, entry) not in self.keep]
             return

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ansible.module_utils.pai_kubectl import Kubectl
+from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 from ansible.module_utils.pai_managed import GOING, object_versions
 
 OURS = "app.kubernetes.io/managed-by=pai-install"
@@ -112,6 +112,21 @@ class Objects:
             raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
         return True, ""
 
+    def mounting(self, driver: str) -> list[str]:
+        """Pods (NAMESPACE/NAME) that have not ended and mount what a CSI driver mounts: it alone takes that away."""
+        volumes = [
+            it["spec"] for it in self._items("persistentvolumes") if it["spec"].get("csi", {}).get("driver") == driver
+        ]
+        claims = {(it["claimRef"]["namespace"], it["claimRef"]["name"]) for it in volumes if it.get("claimRef")}
+        pods = self._items("pods", "--all-namespaces") if claims else []
+        return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
+
+    def _items(self, *words: str) -> list[dict[str, Any]]:
+        try:
+            return self._kubectl.items(*words)
+        except KubectlError as error:
+            raise ObjectError(f"{words[0]} cannot be seen: {error}") from error
+
     def _release(self, what: dict[str, Any], namespace: str, name: str) -> None:
         """Gives up every field that is ours: what is applied has none of them."""
         where = {"namespace": namespace} if namespace else {}
@@ -161,6 +176,14 @@ class Objects:
 
     def _lines(self, words: list[str]) -> list[str]:
         return self._kubectl.ask(*words).out.splitlines()
+
+
+def _claims(pod: dict[str, Any]) -> list[tuple[str, str]]:
+    """The claims that a pod holds mounted: namespace, name; none when it has ended."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return []
+    named = (it["persistentVolumeClaim"] for it in pod["spec"].get("volumes", ()) if "persistentVolumeClaim" in it)
+    return [(pod["metadata"]["namespace"], it["claimName"]) for it in named]
 
 
 def _how() -> list[str]:

@@ -17,7 +17,7 @@ def _lines(catalogue: Catalogue) -> Iterator[str]:
     minors = ", ".join(catalogue.kubernetes.sets)
     yield "What pai-install brings; how it gets here: [Components](../components.md). Several versions in one cell are"
     yield f"for Kubernetes {minors}, in this order; the default is {catalogue.kubernetes.default}. Sources `mirror` and"
-    yield "`bundle` carry what `upstream` or the source of the bundle has."
+    yield "`bundle` carry what `upstream` or the source of the bundle has. A dash: there is only its makers' image."
     yield ""
     rows = []
     for name, component in catalogue.components.items():
@@ -33,5 +33,5 @@ def _versions(catalogue: Catalogue, name: str, family: Family) -> str:
         chosen.kubernetes[family] if name == "kubernetes" else chosen.with_.get(name, "")
         for chosen in catalogue.kubernetes.sets.values()
     ]
-    found = [version or catalogue.components[name].default[family] for version in pinned]
+    found = [version or catalogue.components[name].default.get(family, "-") for version in pinned]
     return ", ".join(dict.fromkeys(found))

@@ -53,11 +53,12 @@ class ImageSpec(_Entry):
     The first program is the entrypoint. userland: with the packages of the catalogue's userland below it.
     packages: Debian packages of its own below it instead, with the libraries that they need.
     applets: names beside the first program that are links to it. env: what upstream's image sets and matters here.
+    Of a component without `build` only tag and from_ are said.
     """
 
     tag: str
     from_: Annotated[str, Field(alias="from")]
-    programs: Mapping[str, str]
+    programs: Mapping[str, str] = {}
     userland: bool = False
     packages: tuple[str, ...] = ()
     applets: tuple[str, ...] = ()
@@ -128,8 +129,11 @@ class Release(_Entry):
     manifests: Mapping[str, Mapping[str, Sha256]] = {}
 
 
+Build = Annotated[GoBuild | CBuild | DebBuild, Field(discriminator="kind")]
+
+
 class Component(_Entry):
-    """One third-party program (or a family released together)."""
+    """One third-party program (or a family released together). build: None where there is only its makers' image."""
 
     summary: str
     licence: str
@@ -138,7 +142,7 @@ class Component(_Entry):
     files: Mapping[str, FileSpec] = {}
     images: Mapping[str, ImageSpec] = {}
     manifests: Mapping[str, ManifestSpec] = {}
-    build: Annotated[GoBuild | CBuild | DebBuild, Field(discriminator="kind")]
+    build: Build | None = None
     versions: Mapping[Version, Release]
 
     def has(self, version: str, family: Family) -> bool:
@@ -210,7 +214,8 @@ def resolve(
 
     kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
     needed: names of the catalogue; None means all of it.
-    Raises PaiError (site invalid) when the source has no such version; the message lists those it has.
+    What the source cannot have at all is left out of "all of it".
+    Raises PaiError (site invalid) when the source has no such version, or lacks what is needed; the message says what.
     """
     wanted = (kubernetes_version or catalogue.kubernetes.default).removeprefix("v")
     family = family_of(source)
@@ -222,11 +227,16 @@ def resolve(
     if not catalogue.components["kubernetes"].has(exact, family):
         raise _unknown(catalogue, wanted, family)
     pinned = {"kubernetes": exact, **chosen.with_}
-    picks = tuple(
-        PinnedComponent(name, pinned.get(name) or component.default[family])
-        for name, component in catalogue.components.items()
-        if needed is None or name in needed
-    )
+    versions = {name: pinned.get(name) or it.default.get(family) for name, it in catalogue.components.items()}
+    had = {name: version for name, version in versions.items() if version is not None}
+    lacking = set(needed or ()).difference(had)
+    if lacking:
+        raise PaiError(
+            f"the component source {source} lacks {', '.join(sorted(lacking))}: there are only their makers' images",
+            remedy="choose component_source: upstream, mirror, or a bundle of these",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    picks = tuple(PinnedComponent(name, version) for name, version in had.items() if needed is None or name in needed)
     return Selection(exact, source, picks)
 
 

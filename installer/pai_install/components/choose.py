@@ -39,7 +39,9 @@ def choose(
     wanted = catalogue.components.keys() if needed is None else needed
     held = opened.selection(kubernetes_version)
     selection = replace(held, picks=tuple(pick for pick in held.picks if pick.component in wanted))
-    lacking = sorted(set(wanted) - {pick.component for pick in selection.picks})
+    # what only some sources have may be missing in a bundle of everything
+    due = [name for name in wanted if needed is not None or catalogue.components[name].build is not None]
+    lacking = sorted(set(due) - {pick.component for pick in selection.picks})
     if lacking:
         raise PaiError(
             f"{bundle} lacks {', '.join(lacking)}: the bundle was made for another site or by another version of "

@@ -31,6 +31,7 @@ from pai_install.components.image import (
 from pai_install.components.model import Architecture, PinnedComponent, SourceName
 from pai_install.components.source import BuildContext, box_architecture, recipe_key
 from pai_install.components.store import CacheEntry, Contents, StagedFile, StagedImage, StagedManifest
+from pai_install.errors import PaiError
 
 # Part of the key of everything assembled here: raise it when the same programs give other files or images.
 RECIPE = 1
@@ -76,10 +77,9 @@ class Modules:
 
     def programs_key(self, pick: PinnedComponent) -> str:
         """Over the build's description and the wrapper's go.mod and go.sum, not over the Go that builds."""
-        component = self._component(pick)
         wrapper = self._wrapper(pick)
         texts = [(wrapper / name).read_text() for name in ("go.mod", "go.sum")] if wrapper.exists() else []
-        build = component.build.model_dump(exclude={"disk_mb", "debian"})
+        build = self._recipe(pick).model_dump(exclude={"disk_mb", "debian"})
         recipe = {"build": build, "version": pick.version, "on": self._architecture, "wrapper": texts}
         return recipe_key(f"programs-{pick.component}", pick.version, recipe)
 
@@ -99,14 +99,13 @@ class Modules:
 
     def debian_packages(self, pick: PinnedComponent) -> tuple[str, ...]:
         """What compiling and unpacking need."""
-        component = self._component(pick)
-        images = component.images.values()
-        packaged = isinstance(component.build, DebBuild) or any(image.userland or image.packages for image in images)
-        return (*component.build.debian, *(("apt", "dpkg") if packaged else ()))
+        build, images = self._recipe(pick), self._component(pick).images.values()
+        packaged = isinstance(build, DebBuild) or any(image.userland or image.packages for image in images)
+        return (*build.debian, *(("apt", "dpkg") if packaged else ()))
 
     def disk_mb(self, pick: PinnedComponent) -> int:
         """As measured, caches of the Go client included."""
-        return self._component(pick).build.disk_mb
+        return self._recipe(pick).disk_mb
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Builds what is not in the cache yet, then assembles."""
@@ -129,6 +128,12 @@ class Modules:
     def _component(self, pick: PinnedComponent) -> Component:
         return self._catalogue.components[pick.component]
 
+    def _recipe(self, pick: PinnedComponent) -> GoBuild | CBuild | DebBuild:
+        build = self._component(pick).build
+        if build is None:
+            raise PaiError(f"{pick.component} cannot be built from modules: only its makers' image is there")
+        return build
+
     def _wrapper(self, pick: PinnedComponent) -> Path:
         named = self._component(pick).versions[pick.version].wrapper
         return self._wrappers / (named or f"{pick.component}-{pick.version}")
@@ -144,7 +149,7 @@ class Modules:
             return context.store.publish(key, staged, Contents(tuple(programs)))
 
     def _build(self, pick: PinnedComponent, context: BuildContext, out: Path) -> None:
-        build, wrapper, go = self._component(pick).build, self._wrapper(pick), self._catalogue.go
+        build, wrapper, go = self._recipe(pick), self._wrapper(pick), self._catalogue.go
         try:
             if isinstance(build, GoBuild):
                 build_go(build, pick.version, wrapper, go, context, out)

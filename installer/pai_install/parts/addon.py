@@ -28,13 +28,15 @@ class When(_Data):
     """When something is wanted; all that is given must hold, and nothing given always holds.
 
     setting: a key of config.yaml that must have the value `equals`. device: the type of some present machine's
-    devices begins so. section: a section of services-configuration.yaml that the site has.
+    devices begins so. section: a section of services-configuration.yaml that the site has. storage: a type of
+    storages that the site has, and whose CSI driver it leaves to us.
     """
 
     setting: str = ""
     equals: bool | int | str = True
     device: str = ""
     section: str = ""
+    storage: str = ""
 
     def holds(self, site: Site) -> bool:
         """Whether it does on this site."""
@@ -42,6 +44,7 @@ class When(_Data):
             (not self.setting or getattr(site.settings, self.setting) == self.equals)
             and (not self.device or _has_device(site, self.device))
             and (not self.section or site.has_section(self.section))
+            and (not self.storage or self.storage in site.driven_storages)
         )
 
 
@@ -70,7 +73,7 @@ class Definition(_Data):
     manifests: upstream manifests of the catalogue. components: of the catalogue, those that images and manifests are
     part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
     compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
-    machines: where its pods may run: on all, or on the first control plane alone.
+    machines: where its pods may run: on all, on the first control plane alone, or on the workers.
     after: add-ons that are applied before. replaces: records of earlier versions that this add-on takes over.
     """
 
@@ -78,7 +81,7 @@ class Definition(_Data):
     phase: Literal["network", "addons"] = "addons"
     when: When = When()
     compiled: str = ""
-    machines: Literal["all", "leader"] = "all"
+    machines: Literal["all", "leader", "workers"] = "all"
     components: tuple[str, ...] = ()
     images: Mapping[str, str] = Field(default_factory=dict)
     manifests: tuple[str, ...] = ()
@@ -149,9 +152,14 @@ class AddonPart(Part):
         return is_leader(site, machine)
 
     def listens(self, site: Site, machine: Machine) -> bool:
-        """Its pods may run on any machine."""
-        del site, machine
-        return True
+        """Where its pods may run."""
+        match self.definition.machines:
+            case "leader":
+                return is_leader(site, machine)
+            case "workers":
+                return machine.worker
+            case _:
+                return True
 
     def variables(self, context: Context, machine: Machine) -> AddonVariables | None:
         """The one add-on."""
@@ -184,8 +192,8 @@ class AddonPart(Part):
 
     def images(self, site: Site, machine: Machine) -> tuple[str, ...]:
         """All of them where its pods may run; where the add-on is for devices, on machines that have them."""
-        there = self.definition.machines == "all" or is_leader(site, machine)
-        wanted = there and self.wanted(site) and _is_device(site, machine, self.definition.when.device)
+        there = self.listens(site, machine) and _is_device(site, machine, self.definition.when.device)
+        wanted = there and self.wanted(site)
         return tuple(self.definition.images.values()) if wanted else ()
 
     def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:

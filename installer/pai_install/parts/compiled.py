@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.parts.context import Context
+from pai_install.parts.csi_drivers import driver_values, has_drivers
 from pai_install.parts.docker_cache import cache_values
 from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic_volumes
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
@@ -27,6 +28,7 @@ class Compiled:
 
 
 COMPILED: Mapping[str, Compiled] = {
+    "csi_drivers": Compiled(has_drivers, driver_values, frozenset({"others"})),
     "docker_cache": Compiled(
         wants_cache,
         cache_values,

@@ -101,7 +101,7 @@ def _read_site(directory: Path, services_text: str | None) -> SiteReading:
     if SERVICES in sources:
         names = frozenset(machine.hostname for machine in layout.machine_list) if layout is not None else None
         check_groups(sources[SERVICES], services)
-        check_storages(sources[SERVICES], services.storages or (), names)
+        check_storages(sources[SERVICES], services.storages or (), names, usable)
         check_dynamic_volumes(sources[SERVICES], services, usable)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):

@@ -10,6 +10,7 @@ from pydantic import Field, SecretStr
 
 from pai_install.site.fields import FrozenModel
 from pai_install.site.services.model import Services
+from pai_install.site.services.storages import DRIVERS
 from pai_install.site.settings import Settings
 
 NVIDIA = "nvidia.com/gpu"
@@ -109,6 +110,12 @@ class Site(FrozenModel):
     def has_section(self, name: str) -> bool:
         """Whether services-configuration.yaml has that section."""
         return name in self.services.given
+
+    @cached_property
+    def driven_storages(self) -> frozenset[str]:
+        """Types of its storages that a CSI driver mounts, where the site leaves the drivers to us."""
+        types = frozenset(storage.type for storage in self.services.storages or ())
+        return types & DRIVERS.keys() if self.settings.csi_drivers else frozenset()
 
     @property
     def openpai_style(self) -> bool:

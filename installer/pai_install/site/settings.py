@@ -180,6 +180,8 @@ class Settings(f.FileModel):
     """Give GPUs to every container whose NVIDIA_VISIBLE_DEVICES asks for them; false: by the device plugin alone."""
     nvidia_device_plugin: Annotated[f.Boolean, live()] = True
     """Offer the GPUs of NVIDIA SKUs to Kubernetes; false where the GPU operator or a plugin of your own does."""
+    csi_drivers: Annotated[f.Boolean, live()] = True
+    """Run the CSI drivers of the site's SMB and Azure storages; false where you run your own."""
     metrics_server: Annotated[f.Boolean, live()] = True
     """Run metrics-server: `kubectl top`, and autoscaling by CPU and memory; false where you run your own."""
     docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"

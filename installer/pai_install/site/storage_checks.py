@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pai_install.site.document import Document
 from pai_install.site.problem import Severity, YamlPath
-from pai_install.site.services.storages import StorageEntry
+from pai_install.site.services.storages import DRIVERS, StorageEntry
+from pai_install.site.settings import Settings
 from pai_install.site.validate import did_you_mean
 
 _ON_MACHINES = ("hostPath", "local")
-_DRIVERS = {"smb": "smb.csi.k8s.io", "azureFile": "file.csi.azure.com", "azureBlob": "blob.csi.azure.com"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +25,18 @@ class _Found:
     severity: Severity = "error"
 
 
-def check_storages(source: Document, storages: tuple[StorageEntry, ...], machines: Collection[str] | None) -> None:
-    """Adds what is wrong between storages, and between them and the machines (host names; None: unknown)."""
+def check_storages(
+    source: Document,
+    storages: tuple[StorageEntry, ...],
+    machines: Collection[str] | None,
+    settings: Settings | None = None,
+) -> None:
+    """Adds what is wrong between storages, and between them, the machines and the settings (None: unknown)."""
     for found in (*_names(storages), *_places(storages)):
         path = ("storages", *found.path)
         source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
     for number, entry in enumerate(storages):
-        for found in (*_machine(entry, machines), *_modes(entry), *_driver(entry)):
+        for found in (*_machine(entry, machines), *_modes(entry), *_driver(entry, settings)):
             path = ("storages", number, *found.path)
             source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
 
@@ -92,7 +97,11 @@ def _modes(entry: StorageEntry) -> Iterator[_Found]:
         yield _Found(("type",), "per-machine", message, remedy, "warning")
 
 
-def _driver(entry: StorageEntry) -> Iterator[_Found]:
-    if entry.type in _DRIVERS:
-        message = f"this version does not install the driver {_DRIVERS[entry.type]}: pods with this storage wait for it"
-        yield _Found(("type",), "no-driver", message, "install the driver yourself", "warning")
+def _driver(entry: StorageEntry, settings: Settings | None) -> Iterator[_Found]:
+    if settings is None or entry.type not in DRIVERS or not settings.csi_drivers:
+        return
+    if settings.component_source == "modules":
+        driver = DRIVERS[entry.type]
+        message = f"needs the driver {driver}, and there is only its makers' image: component_source: modules lacks it"
+        remedy = "choose upstream, mirror or a bundle; or csi_drivers: false, and install the driver yourself"
+        yield _Found(("type",), "no-driver", message, remedy)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from pai_install.site.services.storages import StorageEntry
+from pai_install.site.services.storages import DRIVERS, StorageEntry
 from pai_install.storage.model import Grant
 
 Object = dict[str, Any]
@@ -105,31 +105,31 @@ def _local(grant: Grant) -> Object:
 
 def _smb(grant: Grant) -> Object:
     storage = grant.storage
-    return _csi(grant, "smb.csi.k8s.io", {"source": f"//{storage.server}/{storage.share_name}"})
+    return _csi(grant, {"source": f"//{storage.server}/{storage.share_name}"})
 
 
 def _azure_file(grant: Grant) -> Object:
     storage = grant.storage
     attributes = {"shareName": storage.share_name, "storageAccount": storage.account_name}
-    return _csi(grant, "file.csi.azure.com", {**attributes, **_server(storage)})
+    return _csi(grant, {**attributes, **_server(storage)})
 
 
 def _azure_blob(grant: Grant) -> Object:
     storage = grant.storage
     attributes = {"containerName": storage.container_name, "storageAccount": storage.account_name}
-    return _csi(grant, "blob.csi.azure.com", {**attributes, "protocol": "fuse2", **_server(storage)})
+    return _csi(grant, {**attributes, "protocol": "fuse2", **_server(storage)})
 
 
 def _server(storage: StorageEntry) -> Object:
     return {"server": storage.server} if storage.server else {}
 
 
-def _csi(grant: Grant, driver: str, attributes: Object) -> Object:
+def _csi(grant: Grant, attributes: Object) -> Object:
     """Two volumes with one handle on a machine would share one mount: the handle is the PV's own name."""
     secret = {"name": grant.secret, "namespace": grant.namespace}
     return {
         "csi": {
-            "driver": driver,
+            "driver": DRIVERS[grant.storage.type],
             "volumeHandle": grant.volume,
             "readOnly": not grant.storage.written,
             "volumeAttributes": attributes,

@@ -57,6 +57,19 @@ IMAGES = {
     "k8s-device-plugin",
     "registry",
     "haproxy",
+    "smbplugin",
+    "azurefile-csi",
+    "blob-csi",
+    "csi-node-driver-registrar",
+    "livenessprobe",
+}
+# of these there is only the image of their makers
+ONLY_IMAGES = {
+    "csi-driver-smb",
+    "azurefile-csi-driver",
+    "blob-csi-driver",
+    "csi-node-driver-registrar",
+    "livenessprobe",
 }
 
 
@@ -93,9 +106,19 @@ def test_every_component_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("minor", CATALOGUE.kubernetes.sets)
 def test_every_set_is_complete_in_every_family(minor: str, family: Family) -> None:
     selection = resolve(CATALOGUE, minor, family)
-    assert [pick.component for pick in selection.picks] == NAMES
+    had = [name for name in NAMES if family == "upstream" or name not in ONLY_IMAGES]
+    assert [pick.component for pick in selection.picks] == had
     for pick in selection.picks:
         assert CATALOGUE.components[pick.component].has(pick.version, family), pick
+
+
+def test_what_no_source_of_modules_has_is_asked_for_in_vain() -> None:
+    assert {name for name, component in CATALOGUE.components.items() if component.build is None} == ONLY_IMAGES
+    with pytest.raises(PaiError, match="modules lacks blob-csi-driver, livenessprobe") as refused:
+        resolve(CATALOGUE, "", "modules", {"kubernetes", "livenessprobe", "blob-csi-driver"})
+    assert refused.value.exit_code is ExitCode.SITE_INVALID
+    picks = resolve(CATALOGUE, "", "mirror", {"livenessprobe"}).picks
+    assert [(pick.component, pick.version) for pick in picks] == [("livenessprobe", "2.19.0")]
 
 
 @pytest.mark.parametrize(("name", "version"), RELEASES)
@@ -127,7 +150,7 @@ def test_no_sum_is_used_twice() -> None:
 def test_what_is_built_has_a_wrapper_that_requires_that_version(name: str, version: str) -> None:
     component = CATALOGUE.components[name]
     release = component.versions[version]
-    if not release.modules or isinstance(component.build, DebBuild):
+    if not release.modules or component.build is None or isinstance(component.build, DebBuild):
         return
     wrapper = WRAPPERS / (release.wrapper or f"{name}-{version}")
     required = (wrapper / "go.mod").read_text()
@@ -158,7 +181,7 @@ def test_programs_put_into_files_and_images_are_built(name: str) -> None:
         names = [re.sub(r"/v\d+$", "", package).rpartition("/")[2] for package in build.packages]
         built = {build.rename.get(program, program) for program in names}
     else:
-        built = {build.program}
+        built = {build.program} if build is not None else set()
     used = {program for spec in component.files.values() for program in spec.programs}
     used |= {program for image in component.images.values() for program in image.programs}
     assert used <= built
@@ -187,6 +210,7 @@ def test_tags_are_those_kubeadm_asks_for() -> None:
         name: fill(image.tag, selection.version(component))
         for component, description in CATALOGUE.components.items()
         for name, image in description.images.items()
+        if component not in ONLY_IMAGES
     }
     assert tags["kube-apiserver"] == tags["kube-proxy"] == "v1.36.3"
     assert (tags["etcd"], tags["coredns"], tags["pause"]) == ("3.6.8-0", "v1.14.2", "3.10.2")

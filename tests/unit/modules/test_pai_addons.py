@@ -21,6 +21,8 @@ case "$*" in
   *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
   *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
   *"deletionTimestamp"*) cat versions ;;
+  *"=json persistentvolumes") cat volumes ;;
+  *"=json pods --all-namespaces") cat users ;;
   *"--all-namespaces"*) cat instances ;;
   *"pods,persistentvolumeclaims"*) cat pods ;;
   *" get "*managed-by*)
@@ -187,6 +189,46 @@ def test_a_namespace_whose_last_pod_is_ending_goes_with_it(machine: Machine) -> 
     said = machine.run()
     assert said["removed"] == ["deployment/one", "namespace/mine"]
     assert said["kept"] == []
+
+
+def volume(driver: str, claim: str) -> dict[str, Any]:
+    """A PV of the group vision that a driver mounts."""
+    return {"spec": {"csi": {"driver": driver}, "claimRef": {"namespace": "vision", "name": claim}}}
+
+
+def pod(name: str, claim: str, phase: str = "Running", namespace: str = "vision") -> dict[str, Any]:
+    """A pod with a claim, beside a volume of another kind."""
+    volumes = [{"name": "a", "persistentVolumeClaim": {"claimName": claim}}, {"name": "b", "emptyDir": {}}]
+    spec, metadata = {"volumes": volumes}, {"name": name, "namespace": namespace}
+    return {"metadata": metadata, "spec": spec, "status": {"phase": phase}}
+
+
+@pytest.mark.parametrize(
+    ("using", "stays"),
+    [
+        (pod("train", "homes"), True),
+        (pod("waits", "homes", "Pending"), True),
+        (pod("ended", "homes", "Succeeded"), False),
+        (pod("other", "data"), False),
+        (pod("elsewhere", "homes", namespace="speech"), False),
+        ({"metadata": {"name": "none", "namespace": "vision"}, "spec": {}, "status": {"phase": "Running"}}, False),
+    ],
+)
+def test_a_csi_driver_stays_while_pods_mount_by_it(machine: Machine, using: dict[str, Any], *, stays: bool) -> None:
+    """Without it the kubelet cannot unmount: the pods would never go."""
+    machine.record("addon.csi_smb", ("", "csidriver/smb.csi.k8s.io"), ("kube-system", "daemonset/csi-smb-node"))
+    machine.has("csidriver/smb.csi.k8s.io", "daemonset/csi-smb-node")
+    volumes = [volume("smb.csi.k8s.io", "homes"), volume("file.csi.azure.com", "data"), {"spec": {"nfs": {}}}]
+    machine.says("volumes", json.dumps({"items": volumes}))
+    machine.says("users", json.dumps({"items": [using]}))
+    for check in (True, False):
+        said = machine.run(check=check)
+        assert bool(said["removed"]) is not stays
+        assert said["changed"] is not stays
+    assert bool(machine.recorded()) is stays
+    assert bool(machine.asked(" delete ")) is not stays
+    if stays:
+        assert f"vision/{using['metadata']['name']}" in said["kept"][0]
 
 
 def test_what_others_use_too_stays_without_what_is_ours(machine: Machine) -> None:

@@ -29,6 +29,11 @@ IMAGES = {
     "busybox": "1.37",
     "k8s-device-plugin": "v0.19.0",
     "local-path-provisioner": "v0.0.30",
+    "smbplugin": "v1.20.3",
+    "azurefile-csi": "v1.35.7",
+    "blob-csi": "v1.27.9",
+    "csi-node-driver-registrar": "v2.17.0",
+    "livenessprobe": "v2.19.0",
 }
 
 LAYOUT = """

@@ -43,6 +43,7 @@ def test_defaults_are_openpais_where_it_had_some() -> None:
         "component_store_port": 5080,
         "docker_packages": "distribution",
         "gpu_visible_to_all_containers": False,
+        "csi_drivers": True,
         "metrics_server": True,
         "nvidia_device_plugin": True,
         "docker_data_root": "/mnt/docker",

@@ -39,6 +39,12 @@ RULES: Mapping[str, TypeRule] = {
     "hostPath": TypeRule(("path",)),
     "local": TypeRule(("path", "machine")),
 }
+# what mounts the types that Kubernetes does not mount itself
+DRIVERS: Mapping[str, str] = {
+    "smb": "smb.csi.k8s.io",
+    "azureFile": "file.csi.azure.com",
+    "azureBlob": "blob.csi.azure.com",
+}
 _OF_TYPES = frozenset(key for rule in RULES.values() for key in (*rule.needs, *rule.may))
 
 
