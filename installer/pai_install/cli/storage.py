@@ -17,9 +17,11 @@ from pai_install.cli._shared.storage_edit import (
     remove_storage,
     revoke_storage,
 )
-from pai_install.cli._shared.storage_entry import Entry, entry_options
+from pai_install.cli._shared.storage_entry import Entry, change_options, entry_options
+from pai_install.cli._shared.storage_rotate import rotate_storage, wish_options
+from pai_install.cli._shared.storage_stages import Wish
 from pai_install.cli._shared.storage_test import test
-from pai_install.cli.options import format_option, names, site_option
+from pai_install.cli.options import format_option, names, site_option, yes_option
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.cluster.read import Mounts, mounts
 from pai_install.errors import ExitCode, PaiError
@@ -139,6 +141,26 @@ def remove(*, name: str, with_grants: bool, editing: Editing) -> int:
     Data stays where it is.
     """
     return remove_storage(editing, name, with_grants=with_grants)
+
+
+@command.command()
+@site_option
+@name_argument
+@change_options
+@wish_options
+@click.option("--check", is_flag=True, help="Only show what would be done, and who uses the storage.")
+@yes_option
+@pass_environment
+def rotate(*, site_dir: Path, wish: Wish, check: bool, yes: bool, environment: Environment) -> int:
+    """Move a storage to another server, path, account or mount options; running jobs are not disturbed.
+
+    Every worker mounts the new place first: where one cannot, nothing is changed. Then a next generation stands beside
+    the old one: new jobs use its claim, NAME-gNUMBER, which `storage list` shows, and jobs that run keep the old one.
+    That goes, with its PV, PVC and Secret and never with its data, when no pod uses it: at once, or by --finish.
+
+    An interrupted rotation goes on where it was when the command is run again.
+    """
+    return rotate_storage(Editing(site_dir, environment, check=check, yes=yes), wish)
 
 
 command.add_command(test)

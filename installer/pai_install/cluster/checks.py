@@ -140,7 +140,7 @@ REGISTRIES: tuple[Check[None], ...] = (
         remedy="make room on the disk of docker_cache_fs_mount_path; journalctl --unit pai-docker-cache-gc has more",
     ),
 )
-# what `storage test` proves
+# what `storage test` proves, and what a plan finds
 STORAGES: tuple[Check[None], ...] = (
     Check(
         id="storage-claim",
@@ -149,6 +149,15 @@ STORAGES: tuple[Check[None], ...] = (
         reads="kubectl get persistentvolumeclaims in the namespaces of the groups",
         rule="FAIL for a claim that is missing or not Bound",
         remedy="pai-install apply",
+    ),
+    Check(
+        id="storage-adoption",
+        title="A claim that was made by hand is the storage of its name",
+        judge=None,
+        reads="the PVs and PVCs of the cluster, before storages are applied",
+        rule="FAIL for a PVC of a granted storage's name whose PV is another place, or an in-tree azureFile or "
+        "flexVolume; one of the same place is taken over",
+        remedy="give the storage another name, or write that place into it",
     ),
     Check(
         id="storage-mount",

@@ -17,7 +17,7 @@ from pai_install.plan.observation import Observation
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present
 from pai_install.site.validate import did_you_mean
-from pai_install.storage.compile import grants_of
+from pai_install.storage.compile import current_grants
 from pai_install.storage.model import Grant
 
 MOUNT = "storage-mount"
@@ -67,19 +67,7 @@ class StorageTest(Operation):
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on a control plane; none where there is nothing to try."""
-        leader = leader_of(site, observation.machines)
-        grants = [_granted(grant) for grant in self._grants(site)]
-        variables = {
-            "storage_grants": grants,
-            "storage_workers": [machine.hostname for machine in self._workers(site)],
-            "storage_mib": self.size_mib,
-            "storage_timeout": self.timeout_s,
-        }
-        host = HostStep(leader, ("asked for",))
-        title = "Try the storages on the workers"
-        step = Step("storage-test", title, (host,), Playbook("storage-test.yml", variables), looks=True)
-        steps = (step,) if grants and variables["storage_workers"] else ()
-        return Plan(steps, observation.inventory, observation.unreachable, leader)
+        return trial(site, observation, tuple(self._grants(site)), self._workers(site), self.size_mib, self.timeout_s)
 
     def _workers(self, site: Site) -> tuple[Machine, ...]:
         present = (machine for machine in site.present_machines if machine.worker)
@@ -87,8 +75,31 @@ class StorageTest(Operation):
 
     def _grants(self, site: Site) -> Iterator[Grant]:
         """Those to try: of each storage the first, or all."""
-        asked = (grant for grant in grants_of(site) if not self.storages or grant.storage.name in self.storages)
+        asked = (grant for grant in current_grants(site) if not self.storages or grant.storage.name in self.storages)
         return iter(asked) if self.all_grants else _first(asked)
+
+
+def trial(
+    site: Site,
+    observation: Observation,
+    grants: Collection[Grant],
+    workers: Collection[Machine],
+    size_mib: int = 16,
+    timeout_s: int = 150,
+) -> Plan:
+    """Pods that mount the grants on the workers; no step where there is nothing to try."""
+    leader = leader_of(site, observation.machines)
+    variables = {
+        "storage_grants": [_granted(grant) for grant in grants],
+        "storage_workers": [machine.hostname for machine in workers],
+        "storage_mib": size_mib,
+        "storage_timeout": timeout_s,
+    }
+    host = HostStep(leader, ("asked for",))
+    title = "Try the storages on the workers"
+    step = Step("storage-test", title, (host,), Playbook("storage-test.yml", variables), looks=True)
+    steps = (step,) if grants and workers else ()
+    return Plan(steps, observation.inventory, observation.unreachable, leader)
 
 
 def _first(grants: Iterable[Grant]) -> Iterator[Grant]:
@@ -112,7 +123,7 @@ def _granted(grant: Grant) -> dict[str, Any]:
 
 
 def _ungranted(site: Site) -> tuple[str, ...]:
-    granted: Collection[str] = {grant.storage.name for grant in grants_of(site)}
+    granted: Collection[str] = {grant.storage.name for grant in current_grants(site)}
     return tuple(storage.name for storage in site.services.storages or () if storage.name not in granted)
 
 

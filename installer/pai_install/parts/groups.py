@@ -8,8 +8,8 @@ from pai_install.parts.context import Context
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.site import Site
 from pai_install.site.groups import DEFAULT, groups_of
-from pai_install.storage.compile import grants_of
-from pai_install.storage.objects import secrets, volumes
+from pai_install.storage.compile import closed_claims, grants_of
+from pai_install.storage.objects import closings, secrets, volumes
 
 
 def has_groups(site: Site) -> bool:
@@ -34,6 +34,7 @@ def has_grants(site: Site) -> bool:
 
 
 def storage_values(context: Context) -> dict[str, Any]:
-    """credentials: what mounts are made with. volumes: the PV and the PVC of each grant."""
+    """credentials: what mounts are made with. volumes: PVs, PVCs, and what keeps new pods from claims for a while."""
     grants = grants_of(context.site)
-    return {"credentials": list(secrets(grants)), "volumes": list(volumes(grants))}
+    closed = closings(closed_claims(context.site))
+    return {"credentials": list(secrets(grants)), "volumes": [*volumes(grants), *closed]}

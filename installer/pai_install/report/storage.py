@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from pai_install.site.services.storages import StorageEntry
 from pai_install.storage.compile import grants_of
 from pai_install.storage.model import Grant
 from pai_install.storage.place import place
+from pai_install.storage.rotation import left_to_do
 from pai_install.system.words import plural
 
 STORAGE_SCHEMA_VERSION = 1
@@ -32,7 +33,9 @@ _SECRET_OPTION = re.compile(r"(?i)^([a-z_-]*(?:pass|secret|token|key)[a-z_-]*=).
 
 @dataclass(frozen=True, slots=True)
 class GrantShown:
-    """A PV and a PVC. group: "" where no group of the site is granted it. bound: None where that is not known.
+    """A PV and a PVC. group: "" where no group of the site is granted it. current: whether new jobs use it.
+
+    bound: None where that is not known.
 
     why: what keeps them apart, or differs from the site; "" where nothing does.
     """
@@ -42,6 +45,7 @@ class GrantShown:
     claim: str
     volume: str
     generation: int
+    current: bool
     bound: bool | None
     why: str
 
@@ -61,7 +65,8 @@ class Consumer:
 class StorageShown:
     """definition: key -> value as in the site, without secrets. secrets: keys whose values are not shown.
 
-    nodes: node -> how many pods use it there. not_asked: why nothing is known of the cluster, "" where it is.
+    nodes: node -> how many pods use it there. next: what is left to do of a rotation, "" for nothing. not_asked: why
+    nothing is known of the cluster, "" where it is.
     """
 
     name: str
@@ -71,6 +76,7 @@ class StorageShown:
     grants: tuple[GrantShown, ...]
     consumers: tuple[Consumer, ...] = ()
     nodes: Mapping[str, int] = field(default_factory=dict)
+    next: str = ""
     not_asked: str = ""
 
 
@@ -80,10 +86,17 @@ def storage_shown(site: Site, name: str, seen: Mounts | None, not_asked: str = "
     grants = tuple(grant for grant in grants_of(site) if grant.storage.name == name)
     known = seen or Mounts()
     shown = (*(_granted(grant, seen) for grant in grants), *_other(grants, name, known))
-    consumers = tuple(_consumers(shown, known))
+    consumers = consumers_of([(one.namespace, one.claim) for one in shown], known)
     nodes = Counter(one.node for one in consumers if one.node)
     keys, secrets = _definition(storage)
-    return StorageShown(name, place(storage), keys, secrets, shown, consumers, dict(sorted(nodes.items())), not_asked)
+    return StorageShown(
+        name, place(storage), keys, secrets, shown, consumers, dict(sorted(nodes.items())), _next(site, name), not_asked
+    )
+
+
+def _next(site: Site, name: str) -> str:
+    rotation = site.rotations.get(name)
+    return left_to_do(name, rotation) if rotation is not None else ""
 
 
 def _definition(storage: StorageEntry) -> tuple[dict[str, object], tuple[str, ...]]:
@@ -110,11 +123,15 @@ def _granted(grant: Grant, seen: Mounts | None) -> GrantShown:
         claims = (one for one in seen.claims if (one.namespace, one.name) == (grant.namespace, grant.claim))
         volumes = (one for one in seen.volumes if one.name == grant.volume)
         bound, why = _standing(grant, next(claims, None), next(volumes, None))
-    return GrantShown(grant.group, grant.namespace, grant.claim, grant.volume, grant.generation, bound, why)
+    return GrantShown(
+        grant.group, grant.namespace, grant.claim, grant.volume, grant.generation, grant.current, bound, why
+    )
 
 
 def _standing(grant: Grant, claim: VolumeClaim | None, volume: Volume | None) -> tuple[bool | None, str]:
     """Whether the pair is bound, and why not."""
+    if not grant.claimed:
+        return False, "its PVC is given to another generation: a rotation that keeps the name"
     if claim is None:
         return False, "the PVC does not exist: pai-install apply makes it"
     if claim.leaving:
@@ -158,15 +175,19 @@ def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[Grant
             generation = int(number) if number.isdecimal() else 0
             why = "no group is granted it by the site: pai-install apply takes the access away"
             bound = claim.phase == "Bound" if claim.phase else None
-            yield GrantShown("", claim.namespace, claim.name, claim.volume, generation, bound, why)
+            names = ("", claim.namespace, claim.name, claim.volume)
+            yield GrantShown(*names, generation, current=False, bound=bound, why=why)
 
 
-def _consumers(grants: tuple[GrantShown, ...], seen: Mounts) -> Iterator[Consumer]:
-    claims = {(grant.namespace, grant.claim) for grant in grants}
-    for pod in seen.pods:
-        used = [claim for claim in pod.claims if (pod.namespace, claim) in claims]
-        for claim in dict.fromkeys(used if not pod.finished else ()):
-            yield Consumer(pod.namespace, pod.name, claim, pod.node, pod.phase)
+def consumers_of(claims: Collection[tuple[str, str]], seen: Mounts, *, finished: bool = False) -> tuple[Consumer, ...]:
+    """The pods that use one of the claims (namespace, name): those that have not ended, or those that have."""
+    return tuple(
+        Consumer(pod.namespace, pod.name, claim, pod.node, pod.phase)
+        for pod in seen.pods
+        if pod.finished is finished
+        for claim in dict.fromkeys(pod.claims)
+        if (pod.namespace, claim) in claims
+    )
 
 
 def storage_data(shown: StorageShown) -> dict[str, Any]:
@@ -180,7 +201,7 @@ def storage_text(shown: StorageShown) -> str:
     lines = [f"{shown.name}: {shown.place}"]
     lines += [f"  {key}: {value}" for key, value in keys.items()]
     lines += [f"  {key}: not shown" for key in shown.secrets]
-    text = "\n".join(lines) + f"\n\n{_grants_text(shown)}"
+    text = "\n".join(lines) + f"\n\n{_grants_text(shown)}" + (f"{shown.next}\n" if shown.next else "")
     if shown.not_asked:
         return f"{text}\nnot known: who uses it, as the cluster could not be asked: {shown.not_asked}\n"
     return f"{text}\n{_consumers_text(shown)}"
@@ -195,12 +216,13 @@ def _word(value: object) -> str:
 def _grants_text(shown: StorageShown) -> str:
     if not shown.grants:
         return f"granted to no group: pai-install storage grant {shown.name} --group GROUP\n"
-    head = ("GROUP", "NAMESPACE", "PVC", "PV", "GENERATION", "BOUND")
+    head = ("GROUP", "NAMESPACE", "PVC", "PV", "GENERATION", "FOR", "BOUND")
     words = {True: "yes", False: "no", None: "not known"}
     return table([
         head,
         *(
             (one.group or "none", one.namespace, one.claim, one.volume, str(one.generation),
+             "new jobs" if one.current else "jobs that run",
              f"{words[one.bound]}{f': {one.why}' if one.why else ''}")
             for one in shown.grants
         ),
@@ -210,9 +232,15 @@ def _grants_text(shown: StorageShown) -> str:
 def _consumers_text(shown: StorageShown) -> str:
     if not shown.consumers:
         return "no pod uses it\n"
-    rows = [(f"{one.namespace}/{one.name}", one.claim, one.node or "none yet", one.phase) for one in shown.consumers]
     nodes = ", ".join(f"{node} {count}" for node, count in shown.nodes.items()) or "none yet"
-    return f"{table([('POD', 'PVC', 'NODE', 'PHASE'), *rows])}\n{plural(len(rows), 'pod')}, by node: {nodes}\n"
+    count = plural(len(shown.consumers), "pod")
+    return f"{consumers_text(shown.consumers)}\n{count}, by node: {nodes}\n"
+
+
+def consumers_text(consumers: Collection[Consumer]) -> str:
+    """A table with a line for each."""
+    rows = [(f"{one.namespace}/{one.name}", one.claim, one.node or "none yet", one.phase) for one in consumers]
+    return table([("POD", "PVC", "NODE", "PHASE"), *rows])
 
 
 def schema() -> dict[str, Any]:
@@ -225,6 +253,7 @@ def schema() -> dict[str, Any]:
         claim=text,
         volume=text,
         generation={**count, "description": "0: not known"},
+        current={"type": "boolean", "description": "whether new jobs use it"},
         bound={"type": ["boolean", "null"], "description": "null: not known"},
         why=text,
     )
@@ -241,6 +270,7 @@ def schema() -> dict[str, Any]:
             grants={"type": "array", "items": grant},
             consumers={"type": "array", "items": consumer, "description": "pods that have not ended"},
             nodes={"type": "object", "additionalProperties": count, "description": "node: pods that use it there"},
+            next={**text, "description": "what is left to do of a rotation; empty for nothing"},
             not_asked={**text, "description": "why nothing is known of the cluster; empty where it was asked"},
         ),
     }

@@ -8,11 +8,11 @@ from typing import Any
 from pai_install.json_schema import closed_object
 from pai_install.site.model import Site
 from pai_install.site.services.storages import RULES, StorageEntry
-from pai_install.storage.compile import grants_of
+from pai_install.storage.compile import current_grants
 from pai_install.storage.place import place
 
 STORAGES_SCHEMA_VERSION = 1
-_HEAD = ("NAME", "TYPE", "PLACE", "CAPACITY", "WRITE", "FOLDERS", "GROUPS")
+_HEAD = ("NAME", "TYPE", "PLACE", "CAPACITY", "WRITE", "FOLDERS", "CLAIM", "GROUPS")
 
 
 def storages_data(site: Site) -> dict[str, Any]:
@@ -29,8 +29,17 @@ def _row(site: Site, storage: StorageEntry) -> dict[str, Any]:
         "capacity": storage.capacity,
         "read_only": storage.read_only,
         "share": storage.share,
-        "groups": [grant.group for grant in grants_of(site) if grant.storage.name == storage.name],
+        "claim": _claim(site, storage.name),
+        "groups": [grant.group for grant in current_grants(site) if grant.storage.name == storage.name],
     }
+
+
+def _claim(site: Site, name: str) -> str:
+    """What new jobs name."""
+    rotation = site.rotations.get(name)
+    if rotation is None:
+        return name
+    return rotation.older[-1].claim if rotation.hidden else rotation.claim
 
 
 def storages_text(site: Site) -> str:
@@ -43,7 +52,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     write = "read only" if row["read_only"] else "yes"
     folders = "one for all" if row["share"] else "one per user"
     groups = ", ".join(row["groups"]) or "none"
-    return row["name"], row["type"], row["place"], row["capacity"], write, folders, groups
+    return row["name"], row["type"], row["place"], row["capacity"], write, folders, row["claim"], groups
 
 
 def table(rows: Iterable[tuple[str, ...]]) -> str:
@@ -66,6 +75,7 @@ def schema() -> dict[str, Any]:
         capacity=text,
         read_only=yes,
         share={**yes, "description": "false: a folder per user"},
+        claim={**text, "description": "the PVC that new jobs name"},
         groups={"type": "array", "items": text},
     )
     return {

@@ -18,7 +18,7 @@ from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
 from pai_install.plan.changes import refusal
-from pai_install.plan.model import Plan
+from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_machines
 from pai_install.plan.planner import new_machines
@@ -32,6 +32,7 @@ from pai_install.report.model import PREFLIGHT, Outcome, PhaseResult
 from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
 from pai_install.run.actions import Stage
+from pai_install.run.adoption import adoption_refusal, with_adopted
 from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
 from pai_install.run.executor import Means, execute
@@ -156,8 +157,9 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
     observation, look = _look(session)
     if insist and (changes := operation.refused_changes(site, observation)):
         raise refusal(changes, session.loaded.sources)
+    unfit: tuple[Finding, ...] = ()
     if operation.configures:
-        inventory = session.environment.inventory(site, session.state, session.say)
+        site, inventory, unfit = _configured(session, observation, insist=insist)
         observation = replace(observation, inventory=inventory)
     if operation.queries:
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
@@ -166,10 +168,23 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         plan,
         operation=operation.name,
         arguments=dict(operation.arguments),
-        findings=operation.known(site, observation, plan),
+        findings=(*operation.known(site, observation, plan), *unfit),
     )
     save_plan(session, plan)
     return Prepared(plan, observation, look)
+
+
+def _configured(
+    session: Session, observation: Observation, *, insist: bool
+) -> tuple[Site, Inventory, tuple[Finding, ...]]:
+    """The site with what its cluster has already, its inventory with settings, and what cannot be taken over."""
+    inventory = session.environment.inventory(session.site, session.state, session.say)
+    site, unfit = with_adopted(session.site, observation, inventory, session.cluster, session.say)
+    if insist and unfit:
+        raise adoption_refusal(unfit)
+    if site is not session.site:
+        inventory = session.environment.inventory(site, session.state, session.say)
+    return site, inventory, unfit
 
 
 def _look(session: Session) -> tuple[Observation, PhaseResult | None]:

@@ -21,6 +21,7 @@ from pai_install.site.parse import parse_document
 from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
 from pai_install.site.registry_checks import check_cache_port, check_registry, check_registry_settings
+from pai_install.site.rotations import read_rotations
 from pai_install.site.services import Services, read_services
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
@@ -51,11 +52,15 @@ class SiteReading:
 
 
 def load_site(directory: Path) -> LoadedSite:
-    """Reads and checks the site in `directory`. Raises SiteInvalid with all errors of all files."""
+    """Reads and checks the site in `directory`, and where the rotations of its storages stand.
+
+    Raises SiteInvalid with all errors of all files, PaiError for a file of the state folder that is none of ours.
+    """
     reading = read_site(directory)
     if reading.site is None:
         raise SiteInvalid(reading.problems)
-    return LoadedSite(reading.site, reading.problems, reading.sources)
+    site = reading.site.model_copy(update={"rotations": read_rotations(directory)})
+    return LoadedSite(site, reading.problems, reading.sources)
 
 
 def read_site(directory: Path, *, services: str | None = None) -> SiteReading:

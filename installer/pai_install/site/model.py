@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from pai_install.site.fields import FrozenModel
+from pai_install.site.rotations import StorageRotation
 from pai_install.site.services.model import Services
 from pai_install.site.services.storages import DRIVERS
 from pai_install.site.settings import Settings
@@ -67,6 +68,7 @@ class Site(FrozenModel):
     """A site that passed every check. machines: in the order of machine-list, absent ones included.
 
     directory: absolute. places: setting of config.yaml, or registry.KEY -> FILE:LINE:COLUMN, where it is given.
+    rotations: storage -> where it stands, for those that were ever rotated.
     """
 
     directory: Path
@@ -75,6 +77,7 @@ class Site(FrozenModel):
     settings: Settings
     services: Services = Services()
     places: Mapping[str, str] = Field(default_factory=dict)
+    rotations: Mapping[str, StorageRotation] = Field(default_factory=dict)
 
     @cached_property
     def present_machines(self) -> tuple[Machine, ...]:

@@ -2,20 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 from pai_install.site import Site
-from pai_install.site.groups import groups_of
+from pai_install.site.groups import PlacedGroup, groups_of
+from pai_install.site.rotations import OldGeneration, StorageRotation
+from pai_install.site.services.storages import StorageEntry
 from pai_install.storage.model import Grant
 
 
 def grants_of(site: Site) -> tuple[Grant, ...]:
-    """What each group may mount, in the order of the file.
+    """What each group may mount, in the order of the file; every generation that stands, the newest last.
 
     A name that no storage of the site has is that of a claim that an admin of OpenPAI made by hand: no grant of ours.
     """
     known = {storage.name: storage for storage in site.services.storages or ()}
     return tuple(
-        Grant(known[name], group.name, group.namespace)
+        grant
         for group in groups_of(site.services)
         for name in group.storages
         if name in known
+        for grant in _generations(known[name], group, site.rotations.get(name))
     )
+
+
+def current_grants(site: Site) -> tuple[Grant, ...]:
+    """Of each storage and group the one that new jobs use."""
+    return tuple(grant for grant in grants_of(site) if grant.current)
+
+
+def _generations(storage: StorageEntry, group: PlacedGroup, rotation: StorageRotation | None) -> Iterator[Grant]:
+    if rotation is None:
+        yield Grant(storage, group.name, group.namespace)
+        return
+    for old in rotation.older:
+        current = not rotation.used and old is rotation.older[-1]
+        # while there is no newest, a group that is granted the storage gets what the others have
+        if group.name in old.groups or current:
+            yield _older(old, group, current=current)
+    if not rotation.hidden:
+        grant = Grant(storage, group.name, group.namespace, rotation.generation, rotation.claim)
+        adopted = rotation.volumes.get(group.namespace, "")
+        yield replace(grant, adopted=adopted, current=rotation.used, claimed=rotation.claimed)
+
+
+def _older(old: OldGeneration, group: PlacedGroup, *, current: bool) -> Grant:
+    grant = Grant(old.entry, group.name, group.namespace, old.generation, old.claim)
+    return replace(grant, adopted=old.volumes.get(group.namespace, ""), current=current, claimed=old.claimed)
+
+
+def closed_claims(site: Site) -> dict[str, tuple[str, ...]]:
+    """Claim -> namespaces in which no new pod may use it, as a rotation replaces it."""
+    closed: dict[str, tuple[str, ...]] = {}
+    for grant in grants_of(site):
+        rotation = site.rotations.get(grant.storage.name)
+        if rotation is not None and rotation.closed:
+            known = closed.get(rotation.claim, ())
+            closed[rotation.claim] = tuple(dict.fromkeys((*known, grant.namespace)))
+    return closed

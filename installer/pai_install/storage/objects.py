@@ -17,13 +17,59 @@ from pai_install.storage.model import Grant
 Object = dict[str, Any]
 
 _HOSTNAME = "kubernetes.io/hostname"
+_ADMISSION = "admissionregistration.k8s.io/v1"
+# the label of the pods that try storages
+_PROBE = "pai-install/probe"
 
 
 def volumes(grants: Iterable[Grant]) -> Iterator[Object]:
-    """The PV and the PVC of each grant."""
+    """The PV of each grant, and its PVC where it has one."""
     for grant in grants:
         yield volume(grant)
-        yield claim(grant)
+        if grant.claimed:
+            yield claim(grant)
+
+
+def closings(claims: Mapping[str, tuple[str, ...]]) -> Iterator[Object]:
+    """What keeps new pods from claims (claim -> namespaces), but for those of our tests. Kubernetes itself keeps it."""
+    for name, namespaces in claims.items():
+        yield _policy(name)
+        yield _binding(name, namespaces)
+
+
+def _policy(claim: str) -> Object:
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    # a name of a storage has no quote
+    expression = (
+        f"(has(object.metadata.labels) && '{_PROBE}' in object.metadata.labels) || !has(object.spec.volumes) || "
+        "object.spec.volumes.all(v, !has(v.persistentVolumeClaim) || "
+        f"v.persistentVolumeClaim.claimName != '{claim}')"
+    )
+    message = f"the storage behind the claim {claim} is being replaced; try again when that is done"
+    return {
+        "apiVersion": _ADMISSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": f"pai-storage-{claim}"},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConstraints": {"resourceRules": [pods]},
+            "validations": [{"expression": expression, "message": message}],
+        },
+    }
+
+
+def _binding(claim: str, namespaces: tuple[str, ...]) -> Object:
+    within = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(namespaces)}
+    return {
+        "apiVersion": _ADMISSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": f"pai-storage-{claim}"},
+        "spec": {
+            "policyName": f"pai-storage-{claim}",
+            "validationActions": ["Deny"],
+            "matchResources": {"namespaceSelector": {"matchExpressions": [within]}},
+        },
+    }
 
 
 def secrets(grants: Iterable[Grant]) -> Iterator[Object]:
@@ -34,9 +80,26 @@ def secrets(grants: Iterable[Grant]) -> Iterator[Object]:
     yield from filter(None, map(_secret, grants))
 
 
+def stand_in(grant: Grant, labels: Mapping[str, str]) -> tuple[Object, ...]:
+    """All objects of a grant with these labels more, as the API takes them."""
+    found = [*_plain_secrets(grant), volume(grant), claim(grant)]
+    return tuple(
+        {**it, "metadata": {**it["metadata"], "labels": {**it["metadata"]["labels"], **labels}}} for it in found
+    )
+
+
+def _plain_secrets(grant: Grant) -> Iterator[Object]:
+    for it in secrets([grant]):
+        words = {**it["plain_data"], **it["secret_data"]}
+        yield {"apiVersion": "v1", "kind": "Secret", "metadata": it["metadata"], "type": "Opaque", "stringData": words}
+
+
 def volume(grant: Grant) -> Object:
-    """The PV."""
+    """The PV. Of one that was made by hand no more is ours than its labels, and that its data stays."""
     storage = grant.storage
+    if grant.adopted:
+        kept: Object = {"persistentVolumeReclaimPolicy": "Retain"}
+        return {**_named("PersistentVolume", grant.volume, grant), "spec": kept}
     spec: Object = {
         "capacity": {"storage": storage.capacity},
         "accessModes": [access_mode(storage)],
@@ -52,27 +115,25 @@ def volume(grant: Grant) -> Object:
     }
     if storage.mount_options:
         spec["mountOptions"] = list(storage.mount_options)
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {"name": grant.volume, "labels": _labels(grant)},
-        "spec": spec,
-    }
+    return {**_named("PersistentVolume", grant.volume, grant), "spec": spec}
+
+
+def _named(kind: str, name: str, grant: Grant, **where: str) -> Object:
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **where, "labels": _labels(grant)}}
 
 
 def claim(grant: Grant) -> Object:
     """The PVC. Its label `share` is OpenPAI's: "false" gives every user a folder."""
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolumeClaim",
-        "metadata": {"name": grant.claim, "namespace": grant.namespace, "labels": _labels(grant)},
-        "spec": {
-            "accessModes": [access_mode(grant.storage)],
-            "storageClassName": "",
-            "volumeName": grant.volume,
-            "resources": {"requests": {"storage": grant.storage.capacity}},
-        },
+    found = _named("PersistentVolumeClaim", grant.claim, grant, namespace=grant.namespace)
+    if grant.adopted:
+        return found
+    spec = {
+        "accessModes": [access_mode(grant.storage)],
+        "storageClassName": "",
+        "volumeName": grant.volume,
+        "resources": {"requests": {"storage": grant.storage.capacity}},
     }
+    return {**found, "spec": spec}
 
 
 def access_mode(storage: StorageEntry) -> str:
@@ -151,7 +212,7 @@ _SOURCES: Mapping[str, Any] = {
 def _secret(grant: Grant) -> Object | None:
     """None where the mount needs none."""
     plain, secret = _words(grant.storage)
-    if not secret:
+    if not secret or grant.adopted:  # what was made by hand has one of its own
         return None
     return {
         "metadata": {"name": grant.secret, "namespace": grant.namespace, "labels": _labels(grant)},

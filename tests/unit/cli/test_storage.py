@@ -68,9 +68,9 @@ def granted(site: Path) -> list[tuple[str, str]]:
 def test_list_needs_no_cluster(site: Path, capsys: Any) -> None:
     assert run(["storage", "list", "--site", str(site)]) == ExitCode.OK
     assert capsys.readouterr().out == (
-        "NAME   TYPE  PLACE        CAPACITY  WRITE  FOLDERS       GROUPS\n"
-        "data   nfs   nas:/data    1Ti       yes    one for all   vision\n"
-        "homes  smb   //nas/homes  1Ti       yes    one per user  none\n"
+        "NAME   TYPE  PLACE        CAPACITY  WRITE  FOLDERS       CLAIM  GROUPS\n"
+        "data   nfs   nas:/data    1Ti       yes    one for all   data   vision\n"
+        "homes  smb   //nas/homes  1Ti       yes    one per user  homes  none\n"
     )
     assert run(["storage", "list", "--site", str(site), "--format", "json"]) == ExitCode.OK
     report = json.loads(capsys.readouterr().out)
@@ -95,7 +95,7 @@ def test_show_asks_the_cluster_and_shows_no_secret(site: Path, in_world: Any, ca
     assert run(["storage", "show", "data", "--site", str(site)]) == ExitCode.OK
     out = capsys.readouterr().out
     assert "data: nas:/data\n" in out
-    assert "vision  vision     data  vision-data-g1  1           yes\n" in out
+    assert "vision  vision     data  vision-data-g1  1           new jobs  yes\n" in out
     assert "vision/train  data  one   Running\n" in out
     assert "1 pod, by node: one 1\n" in out
     assert run(["storage", "show", "homes", "--site", str(site), "--format", "json"]) == ExitCode.OK

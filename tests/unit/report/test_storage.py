@@ -106,7 +106,7 @@ def test_whether_a_grant_is_bound_and_why_not(
     site: Site, objects: list[JsonObject], bound: bool | None, why: str
 ) -> None:
     (grant,) = storage_shown(site, "data", seen(*objects)).grants
-    assert grant == GrantShown("Team_A", "team-a", "data", "team-a-data-g1", 1, bound, why)
+    assert grant == GrantShown("Team_A", "team-a", "data", "team-a-data-g1", 1, True, bound, why)
 
 
 def test_pods_that_use_it_are_counted_by_node(site: Site) -> None:

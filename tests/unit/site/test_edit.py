@@ -12,7 +12,7 @@ from pai_install.site.edit.items import with_item, without_item
 from pai_install.site.edit.lines import with_lines, without_lines
 from pai_install.site.edit.shown import difference
 from pai_install.site.edit.spans import EditError, read_spans
-from pai_install.site.edit.storages import added, granted, removed, revoked
+from pai_install.site.edit.storages import added, changed, granted, removed, revoked
 from pai_install.site.edit.write import flow, scalar
 from pai_install.site.load import load_site
 from pai_install.site.services.model import Services
@@ -338,3 +338,43 @@ def test_no_secret_is_in_a_difference(tmp_path: Path) -> None:
     assert "pl''nted" not in shown
     assert "pl4nted" not in shown
     assert shown.count("********") >= 2
+
+
+BLOCK = """\
+# ours
+storages:
+  - name: data   # the big one
+    type: nfs
+    server: nas   # old
+    mount-options:
+      - hard
+      - nfsvers=4
+
+  - {name: homes, type: smb, server: nas, password: pl4nted}   # theirs
+other: 1
+"""
+
+
+def test_keys_of_a_storage_are_set_and_nothing_else_changes() -> None:
+    made = changed(BLOCK, "data", {"server": "nas2", "path": "/a b", "mount-options": ("soft", "a=b")})
+    assert made == (
+        BLOCK.replace("server: nas   # old", "server: nas2   # old").replace(
+            "    mount-options:\n      - hard\n      - nfsvers=4\n",
+            '    mount-options: [soft, a=b]\n    path: "/a b"\n',
+        )
+    )
+    assert changed(made, "data", {"server": "nas2"}) == made
+    homes = changed(BLOCK, "homes", {"password": {"env": "NEW"}, "domain": "d"})
+    assert homes == BLOCK.replace("password: pl4nted}", "password: {env: NEW}, domain: d}")
+    assert changed(BLOCK.replace("\n", "\r\n"), "homes", {"domain": "d"}).count("\r\n") == BLOCK.count("\n")
+    assert changed(BLOCK, "unknown", {"server": "x"}) == BLOCK
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["    server: &it nas", "    server: !x nas", "    mount-options: # ours\n      - hard"],
+)
+def test_a_value_that_is_more_than_itself_is_edited_by_hand(line: str) -> None:
+    text = f"storages:\n  - name: data\n{line}\n"
+    with pytest.raises(EditError):
+        changed(text, "data", {"server": "nas2", "mount-options": ("a",)})

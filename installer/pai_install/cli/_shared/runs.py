@@ -44,9 +44,9 @@ class Runs:
         self._outcomes.append(outcome)
         return outcome
 
-    def standing(self) -> Prepared:
-        """How machines stand against the site and the identity's file."""
-        request = Request(self._site_dir, Install())
+    def standing(self, operation: Operation | None = None) -> Prepared:
+        """How machines stand against the site and its state; what an operation, `apply` by custom, would do."""
+        request = Request(self._site_dir, operation or Install())
         with (
             progress(sys.stderr) as observer,
             open_session(request, self._environment, verb=self._verb, progress=observer, say=say) as session,

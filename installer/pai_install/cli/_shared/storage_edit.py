@@ -118,6 +118,7 @@ def add_storage(editing: Editing, name: str, entry: Entry) -> int:
     """Defines it; a storage of that name must be defined alike."""
 
     def edit(site: Site, text: str) -> str:
+        _require_free(site, name)
         if all(one.name != name for one in site.services.storages or ()):
             return added(text, {"name": name, **entry})
         if _defined(added("", {"name": name, **entry}), name) != _defined(text, name):
@@ -127,6 +128,13 @@ def add_storage(editing: Editing, name: str, entry: Entry) -> int:
         return text
 
     return _edited(editing, "storage add", edit)
+
+
+def _require_free(site: Site, name: str) -> None:
+    """Raises PaiError for the name of a claim that a rotation gave to another storage."""
+    holder = next((other for other, it in site.rotations.items() if it.claim == name != other), "")
+    if holder:
+        raise PaiError(f"{name} is the claim of {holder} now", remedy="take another name", exit_code=ExitCode.USAGE)
 
 
 def _defined(text: str, name: str) -> object:
@@ -147,6 +155,7 @@ def remove_storage(editing: Editing, name: str, *, with_grants: bool) -> int:
 
     def edit(site: Site, text: str) -> str:
         known_storage(site, name)
+        _require_whole(site, name)
         holders = [group for group in groups_of(site.services) if name in group.storages]
         if holders and not with_grants:
             raise PaiError(
@@ -160,6 +169,14 @@ def remove_storage(editing: Editing, name: str, *, with_grants: bool) -> int:
         return removed(text, name)
 
     return _edited(editing, "storage remove", edit)
+
+
+def _require_whole(site: Site, name: str) -> None:
+    """Raises PaiError for a storage whose definition a rotation is about to write."""
+    rotation = site.rotations.get(name)
+    if rotation is not None and rotation.hidden:
+        remedy = f"pai-install storage rotate {name} --finish"
+        raise PaiError(f"a rotation of {name} was interrupted", remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)
 
 
 def known_storage(site: Site, name: str) -> None:
@@ -194,7 +211,7 @@ def _edited(editing: Editing, verb: str, edit: Edit) -> int:
     with site_lock(open_state(editing.site_dir).path, verb):
         text = _change(editing, edit)
         if text is not None:
-            _write(editing.file, text)
+            write_services(editing.file, text)
     if editing.then_apply:
         return act(Request(editing.site_dir, Install()), editing.environment, how)
     if text is not None:
@@ -219,13 +236,13 @@ def _change(editing: Editing, edit: Edit) -> str | None:
     if after == before:
         say("nothing to do")
         return None
-    after_site = _checked(editing, loaded, after)
+    after_site = checked_site(editing, loaded, after)
     services = (loaded.site.services, after_site.services)
     click.echo(difference(str(editing.site_dir / SERVICES), before, after, services), nl=False)
     return after
 
 
-def _checked(editing: Editing, loaded: LoadedSite, text: str) -> Site:
+def checked_site(editing: Editing, loaded: LoadedSite, text: str) -> Site:
     """The site with the text, its new warnings told. Raises PaiError when it has errors; nothing is written then."""
     reading = read_site(editing.site_dir, services=text)
     if reading.site is None:
@@ -242,7 +259,7 @@ def _checked(editing: Editing, loaded: LoadedSite, text: str) -> Site:
     return reading.site
 
 
-def _write(path: Path, text: str) -> None:
+def write_services(path: Path, text: str) -> None:
     """Keeps mode and owner of a file that is there."""
     old = path.stat() if path.exists() else None
     write_atomic(path, text, mode=_NEW_FILE_MODE if old is None else old.st_mode & 0o777)

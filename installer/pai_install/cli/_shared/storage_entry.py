@@ -1,9 +1,9 @@
-"""The options of `storage add`: one for every key of the section storages."""
+"""Options of what defines a storage: all keys of the section storages, or those that a rotation changes."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import click
@@ -11,10 +11,12 @@ import click
 from pai_install.cli.options import names
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site.edit.write import Value
+from pai_install.site.rotations import Value as Kept
 from pai_install.site.services.storages import RULES, StorageEntry
 from pai_install.site.validate import did_you_mean
 
 Entry = Mapping[str, Value]
+Changes = Mapping[str, Kept]
 
 SECRETS = ("account-key", "password")
 _WORDS = (
@@ -55,6 +57,9 @@ def _type(context: click.Context, parameter: click.Parameter, value: str) -> str
     return value
 
 
+_mount_options = click.option(
+    "--mount-options", multiple=True, callback=names, metavar="OPTION,...", help="Options of the mount; repeatable."
+)
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option("--type", required=True, callback=_type, metavar="TYPE", help=f"One of {', '.join(RULES)}."),
     *(click.option(f"--{key}", key.replace("-", "_"), metavar=what, help=text) for key, what, text in _WORDS),
@@ -65,13 +70,40 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
         help="Whether several machines may mount it, and write.  [default: ReadWriteMany]",
     ),
     click.option("--read-only", is_flag=True, help="No one writes."),
-    click.option(
-        "--mount-options", multiple=True, callback=names, metavar="OPTION,...", help="Options of the mount; repeatable."
-    ),
+    _mount_options,
     click.option(
         "--share/--no-share", default=None, help="One folder for all users, or one per user.  [default: share]"
     ),
 )
+
+
+_PLACES = tuple(word for word in _WORDS if word[0] != "capacity")
+_ROTATED: tuple[Callable[..., Any], ...] = (
+    *(click.option(f"--{key}", key.replace("-", "_"), metavar=what, help=text) for key, what, text in _PLACES),
+    *(option for key in SECRETS for option in _secret_options(key)),
+    _mount_options,
+)
+
+
+def change_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options of what a rotation may change and gives the verb their values as one `changes`."""
+    keys = (*(key for key, _what, _text in _PLACES), "mount-options", *_secret_names())
+    own = {key.replace("-", "_") for key in keys}
+
+    @functools.wraps(verb)  # with the options that the verb has of its own
+    def gathered(**words: Any) -> int:  # noqa: ANN401 - click's values
+        given = {key: words.pop(key) for key in list(words) if key in own}
+        return verb(changes=_kept(_given(given)), **words)
+
+    command: Callable[..., int] = gathered
+    for option in reversed(_ROTATED):
+        command = option(command)
+    return command
+
+
+def _kept(given: Entry) -> Changes:
+    """As the state of a rotation keeps it."""
+    return {key: it if isinstance(it, str | Mapping) else tuple(it) for key, it in given.items()}
 
 
 def entry_options(verb: Callable[..., int]) -> Callable[..., int]:
@@ -94,10 +126,20 @@ def entry_options(verb: Callable[..., int]) -> Callable[..., int]:
 
 def _keys() -> tuple[str, ...]:
     plain = [info.alias or key for key, info in StorageEntry.model_fields.items() if key != "name"]
-    return (*plain, *(f"{key}-{place}" for key in SECRETS for place in ("env", "file")))
+    return (*plain, *_secret_names())
+
+
+def _secret_names() -> tuple[str, ...]:
+    return tuple(f"{key}-{place}" for key in SECRETS for place in ("env", "file"))
 
 
 def _entry(given: Mapping[str, Any]) -> dict[str, Value]:
+    found = _given(given)
+    _require_keys(found)
+    return found
+
+
+def _given(given: Mapping[str, Any]) -> dict[str, Value]:
     """The keys that were given, in the order of the section."""
     found: dict[str, Value] = {}
     for name, info in StorageEntry.model_fields.items():
@@ -108,7 +150,6 @@ def _entry(given: Mapping[str, Any]) -> dict[str, Value]:
             value = str(value).lower() if value or name == "share" else None
         if value not in (None, (), ""):
             found[key] = list(value) if isinstance(value, tuple) else value
-    _require_keys(found)
     return found
 
 
@@ -130,6 +171,14 @@ def _require_keys(entry: Entry) -> None:
         raise PaiError(f"type {entry['type']} needs {', '.join(map(_option, missing))}", exit_code=ExitCode.USAGE)
     if strange:
         raise PaiError(f"type {entry['type']} has no {', '.join(map(_option, strange))}", exit_code=ExitCode.USAGE)
+
+
+def require_of_type(storage_type: str, changes: Collection[str]) -> None:
+    """Raises PaiError for a key that the type has not."""
+    rule = RULES[storage_type]
+    strange = [key for key in changes if key not in (*rule.needs, *rule.may)]
+    if strange:
+        raise PaiError(f"type {storage_type} has no {', '.join(map(_option, strange))}", exit_code=ExitCode.USAGE)
 
 
 def _option(key: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pai_install.site.document import Document
 from pai_install.site.edit.items import with_item, without_item
-from pai_install.site.edit.write import Item
+from pai_install.site.edit.values import with_value
+from pai_install.site.edit.write import Item, Value
 from pai_install.site.parse import parse_document
 from pai_install.site.problem import YamlPath
 
@@ -38,6 +41,15 @@ def removed(text: str, storage: str) -> str:
     made = _bare(text)
     for number in reversed(_places(text, _STORAGES, storage)):
         made = without_item(made, _STORAGES, number)
+    return _marked(text, made)
+
+
+def changed(text: str, storage: str, changes: Mapping[str, Value]) -> str:
+    """With these keys of the storage's definition set. Raises EditError."""
+    made = _bare(text)
+    for number in _places(text, _STORAGES, storage)[:1]:
+        for key, value in changes.items():
+            made = with_value(made, (*_STORAGES, number), key, value)
     return _marked(text, made)
 
 

@@ -1,0 +1,226 @@
+"""`pai-install storage rotate`: what is asked for, what it means, the trial of the new place, and then the stages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+import click
+
+from pai_install.cli._shared.act import How, require_answer
+from pai_install.cli._shared.storage_edit import Editing, checked_site, known_storage
+from pai_install.cli._shared.storage_entry import require_of_type
+from pai_install.cli._shared.storage_stages import (
+    BIND_S,
+    KINDS,
+    VERB,
+    Stages,
+    Wish,
+    entry_of,
+    good,
+    refusal,
+    tell_users,
+    wait_bound,
+)
+from pai_install.cli._shared.tell import say
+from pai_install.cluster.client import ClusterClient, Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.storage_rotate import StorageRotate, StorageTry
+from pai_install.site.edit.shown import difference
+from pai_install.site.load import SERVICES, load_site
+from pai_install.site.model import Site
+from pai_install.site.rotations import StorageRotation
+from pai_install.site.services.storages import StorageEntry
+from pai_install.storage.compile import current_grants
+from pai_install.storage.model import Grant
+from pai_install.storage.objects import stand_in
+from pai_install.storage.place import place
+from pai_install.storage.rotation import begun, edited, settled, stage_of
+
+_TRY = {"pai-install/probe": "storage-place"}
+_TRY_PREFIX = "pai-try-"
+
+
+_OPTIONS = (
+    click.option("--same-name", is_flag=True, help="The claim keeps its name: no pod may use the storage meanwhile."),
+    click.option("--emergency", is_flag=True, help="End the pods that use the old one, as for a key that leaked."),
+    click.option("--finish", is_flag=True, help="Only go on with a rotation that was begun."),
+    click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.IntRange(1, 7 * 86400),
+        default=600,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for pods that must end.",
+    ),
+)
+
+
+def wish_options(verb: Callable[..., int]) -> Callable[..., int]:
+    """Adds the options of how to rotate, and gives the verb them, `name` and `changes` as one `wish`."""
+    keys = [info.name for info in fields(Wish)]
+
+    @functools.wraps(verb)  # with the options that the verb has of its own
+    def gathered(**words: Any) -> int:  # noqa: ANN401 - click's values
+        given = {key: words.pop(key) for key in keys}
+        return verb(wish=Wish(**given), **words)
+
+    command: Callable[..., int] = gathered
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def rotate_storage(editing: Editing, wish: Wish) -> int:
+    """Takes the rotation to its end, or as far as pods that use the old generation let it; the exit code."""
+    require_answer(How(yes=editing.yes, check=editing.check))
+    site = load_site(editing.site_dir).site
+    known_storage(site, wish.name)
+    asked, rotation = _Asked(editing, wish), site.rotations.get(wish.name)
+    if rotation is not None and stage_of(rotation) not in ("retire", "none"):
+        return asked.resume(rotation)
+    if wish.finish or not wish.changes:
+        return asked.finish(rotation)
+    return asked.begin(site)
+
+
+class _Asked:
+    def __init__(self, editing: Editing, wish: Wish) -> None:
+        self._editing = editing
+        self._wish = wish
+        self._name = wish.name
+        self._stages = Stages(editing, wish)
+
+    def resume(self, rotation: StorageRotation) -> int:
+        """Goes on where an interrupted one was."""
+        if self._other(rotation):
+            raise refusal(f"another rotation of {self._name} is unfinished", "go on with it first: --finish")
+        say(f"the rotation of {self._name} to generation {rotation.generation} goes on")
+        if self._editing.check:
+            return ExitCode.OK
+        return self._stages.go_on() if self._stages.agreed("go on") else ExitCode.PREFLIGHT_FAILED
+
+    def _other(self, rotation: StorageRotation) -> bool:
+        """Whether something else is asked for than what was begun."""
+        changes = self._wish.changes
+        if not changes or rotation.undoing:
+            return False
+        if rotation.changes is not None:
+            return rotation.changes != changes
+        text = self._editing.file.read_bytes().decode()
+        return self._stages.edited(text, changes) != text
+
+    def finish(self, rotation: StorageRotation | None) -> int:
+        """Takes away what no pod uses any longer."""
+        if not self._wish.finish and (rotation is None or not rotation.unfinished):
+            raise PaiError(f"{VERB} {self._name}: say what changes, e.g. --server", exit_code=ExitCode.USAGE)
+        if rotation is None:
+            say(f"no rotation of {self._name} is unfinished")
+            return ExitCode.OK
+        if self._editing.check:
+            tell_users(self._stages.users() if rotation.unfinished else ())
+            return ExitCode.OK
+        return self._stages.go_on()
+
+    def begin(self, site: Site) -> int:
+        """Begins one, where the new place can be used."""
+        entry = entry_of(site, self._name)
+        require_of_type(entry.type, self._wish.changes)
+        if not any(grant.storage.name == self._name for grant in current_grants(site)):
+            remedy = "edit its definition; storage grant grants it"
+            raise refusal(f"{self._name} is granted to no group, so no job uses it", remedy)
+        before, after, wanted = self._wanted(site)
+        if before == after:
+            say(f"{self._name} is defined so already: nothing to do")
+            return ExitCode.OK
+        rotation = self._next(site, entry)
+        self._tell(site, rotation, wanted)
+        if self._editing.check:
+            return ExitCode.OK
+        if not self._stages.agreed("rotate"):
+            return ExitCode.PREFLIGHT_FAILED
+        self._require_settled()
+        if code := self._tried(site, rotation, wanted):
+            return code
+        self._stages.save(edited(rotation, before, after))
+        return self._stages.go_on()
+
+    def _next(self, site: Site, entry: StorageEntry) -> StorageRotation:
+        groups = [grant.group for grant in current_grants(site) if grant.storage.name == self._name]
+        names = [one.name for one in site.services.storages or ()]
+        rotation, changes = site.rotations.get(self._name), dict(self._wish.changes)
+        return begun(rotation, entry, groups, changes, names, same_name=self._wish.same_name)
+
+    def _wanted(self, site: Site) -> tuple[str, str, StorageEntry]:
+        """The text of the site's file now and with the changes, and what that makes of the storage."""
+        before = self._editing.file.read_bytes().decode()
+        after = self._stages.edited(before, self._wish.changes)
+        wanted = checked_site(self._editing, load_site(self._editing.site_dir), after)
+        shown = difference(str(self._editing.site_dir / SERVICES), before, after, (site.services, wanted.services))
+        click.echo(shown, nl=False)
+        return before, after, entry_of(wanted, self._name)
+
+    def _tell(self, site: Site, rotation: StorageRotation, wanted: StorageEntry) -> None:
+        say(f"{self._name}: {place(entry_of(site, self._name))} -> {place(wanted)}")
+        old = site.rotations.get(self._name) or settled(self._name)
+        lines = _same_name(old.claim, self._wish) if rotation.same_name else _beside(old, rotation, self._wish)
+        for number, line in enumerate(lines, start=1):
+            say(f"{number}. {line}")
+        tell_users(self._stages.users())
+
+    def _require_settled(self) -> None:
+        """Nothing of the add-ons is left to do: else an apply would come with the first stage. Raises PaiError."""
+        if not self._stages.runs.standing(StorageRotate(storage=self._name)).plan.empty:
+            raise refusal("the cluster's add-ons differ from the site", "run apply first; then the same command again")
+
+    def _tried(self, site: Site, rotation: StorageRotation, wanted: StorageEntry) -> int:
+        """The exit code of every worker's trial of the new place, by objects that are removed again."""
+        first = next(grant for grant in current_grants(site) if grant.storage.name == self._name)
+        grant = Grant(wanted, first.group, first.namespace, rotation.generation, prefix=_TRY_PREFIX)
+        say("\nTrying the new place on every worker")
+        with self._stages.cluster() as cluster, _made(cluster, grant):
+            outcome = self._stages.runs.run(StorageTry(grants=(grant,)))
+        if not good(outcome):
+            say(f"nothing was changed: {place(wanted)} cannot be used as the findings say")
+            return outcome.exit_code or ExitCode.VERIFICATION_FAILED
+        return ExitCode.OK
+
+
+_FIRST = "every worker mounts the new place, writes and reads; nothing is changed where one cannot"
+
+
+def _beside(old: StorageRotation, rotation: StorageRotation, wish: Wish) -> Iterator[str]:
+    new = rotation.claim
+    yield _FIRST
+    yield f"{SERVICES} names it; each group gets a PV, a PVC {new} and, where it needs one, a Secret"
+    yield "every worker mounts them; where one cannot, all is taken back"
+    if wish.emergency:
+        yield f"new jobs use the claim {new}; pods that use {old.claim} are ended, and it goes"
+    else:
+        yield f"new jobs use the claim {new}; those that run keep {old.claim}, which goes when none is left"
+
+
+def _same_name(claim: str, wish: Wish) -> Iterator[str]:
+    yield _FIRST
+    yield f"{SERVICES} names it; no new pod may use the claim {claim}"
+    ended = "pods that use it are ended" if wish.emergency else "pods that use it are waited for"
+    yield f"{ended}, {wish.timeout_s:g} s at most; where one is left, all is taken back; those that ended are deleted"
+    yield f"the PVC {claim} is deleted and made again, for the new place; the old PV stays until the end, data always"
+    yield "every worker mounts it; where one cannot, all is taken back; then new pods may use it again"
+
+
+@contextmanager
+def _made(cluster: ClusterClient, grant: Grant) -> Iterator[None]:
+    """Objects of a grant for the time of a trial; what a killed one left goes first."""
+    ours = Select(KINDS, labels=",".join(f"{key}={value}" for key, value in _TRY.items()))
+    cluster.delete_selected(ours, wait_s=BIND_S)
+    try:
+        cluster.create(stand_in(grant, _TRY))
+        wait_bound(cluster, grant)
+        yield
+    finally:
+        cluster.delete_selected(ours)

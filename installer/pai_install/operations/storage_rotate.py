@@ -1,0 +1,58 @@
+"""The rotation of a storage: try its new place, bring what its generations have to the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field, InstanceOf
+
+from pai_install.operations.operation import Operation
+from pai_install.operations.storage_test import trial
+from pai_install.operations.verify import proof
+from pai_install.plan.model import Plan
+from pai_install.plan.observation import Observation
+from pai_install.plan.planner import make_plan
+from pai_install.site.model import Site
+from pai_install.storage.model import Grant
+
+PHASE = "addons"
+
+
+class StorageTry(Operation):
+    """Every worker mounts a grant that stands for the new place; not in OPERATIONS, which have no grant."""
+
+    name: ClassVar[str] = "storage rotate"
+    summary: ClassVar[str] = "Try the new place of a storage on every worker."
+    configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
+    grants: tuple[InstanceOf[Grant], ...] = Field(exclude=True)
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The control planes: one of them makes the pods."""
+        return tuple(machine.hostname for machine in site.control_planes)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step on a control plane."""
+        return trial(site, observation, self.grants, site.workers)
+
+
+class StorageRotate(Operation):
+    """The add-ons alone, where the cluster differs from what the site and the rotation say."""
+
+    name: ClassVar[str] = "storage rotate"
+    summary: ClassVar[str] = "Bring one stage of a storage's rotation to the cluster; data stays."
+    configures: ClassVar[bool] = True
+    storage: str = Field(description="The storage.")
+    final: bool = Field(default=False, description="Also prove the control plane through which it was done.")
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The control planes: through one of them the add-ons are applied."""
+        return tuple(machine.hostname for machine in site.control_planes)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """What the add-ons have to do; nothing elsewhere."""
+        plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
+        steps = tuple(step for step in plan.steps if step.name == PHASE)
+        if self.final and (steps or plan.leader in observation.unproven):
+            steps += proof(site, observation, "after a change", (plan.leader,))
+        return replace(plan, steps=steps, nothing="the cluster has this stage already")

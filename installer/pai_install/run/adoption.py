@@ -1,0 +1,82 @@
+"""Before a plan is made: storages that the cluster has already, made by hand, become generation 1 of the site's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pai_install.checks.finding import Finding
+from pai_install.cluster.adoption import Adoption, AwaitedGrant, adoption
+from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError, Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.leader import leader_of
+from pai_install.plan.model import Inventory
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+from pai_install.site.rotations import StorageRotation, read_rotations, save_rotations
+from pai_install.storage.compile import current_grants
+from pai_install.storage.objects import volume
+from pai_install.storage.rotation import settled
+
+_RECORD = "addon.storages"
+
+
+def with_adopted(
+    site: Site, observation: Observation, inventory: Inventory, cluster: ClusterClient, say: Callable[[str], None]
+) -> tuple[Site, tuple[Finding, ...]]:
+    """The site with what its cluster has already, and findings about what cannot be taken over; kept in its state.
+
+    The cluster is asked only where the storages differ from those that were applied last.
+    """
+    awaited = [
+        AwaitedGrant(grant.storage.name, grant.namespace, grant.claim, grant.volume, volume(grant)["spec"])
+        for grant in current_grants(site)
+        if grant.generation == 1 and not grant.adopted
+    ]
+    if not awaited or not _differs(site, observation, inventory):
+        return site, ()
+    found = _looked_up(awaited, cluster)
+    if found.volumes:
+        site = _kept(site, found.volumes, say)
+    return site, found.findings
+
+
+def _looked_up(awaited: list[AwaitedGrant], cluster: ClusterClient) -> Adoption:
+    try:
+        return adoption(awaited, *cluster.list(Select(("persistentvolumes",)), Select(("persistentvolumeclaims",))))
+    except (NoClusterError, ApiError):
+        return Adoption({}, ())  # the run may be what repairs the API; Kubernetes itself keeps a PVC as it is
+
+
+def _differs(site: Site, observation: Observation, inventory: Inventory) -> bool:
+    leader = leader_of(site, observation.machines)
+    seen = observation.machines.get(leader)
+    if seen is None or not seen.kubernetes.joined:
+        return False
+    own: Mapping[str, Any] = inventory.host_vars.get(leader, {}).get("pai_settings") or {}
+    wanted = own or inventory.shared_vars.get("pai_settings") or {}
+    had = seen.roles.get(_RECORD)
+    return _RECORD in wanted and (had is None or dict(had.settings) != dict(wanted[_RECORD]))
+
+
+def _kept(site: Site, volumes: Mapping[str, Mapping[str, str]], say: Callable[[str], None]) -> Site:
+    known = read_rotations(site.directory)
+    for name, found in volumes.items():
+        rotation = known.get(name, settled(name))
+        known[name] = StorageRotation.model_validate(
+            {**rotation.model_dump(), "volumes": {**rotation.volumes, **found}}
+        )
+        for namespace, pv in found.items():
+            say(f"storage {name}: PVC {namespace}/{name} and PV {pv} are there already, and are taken over as they are")
+    save_rotations(site.directory, known)
+    return site.model_copy(update={"rotations": known})
+
+
+def adoption_refusal(findings: tuple[Finding, ...]) -> PaiError:
+    """The error that names each, and what to do."""
+    return PaiError(
+        "the cluster has PVCs of storages of this site that were made by hand, and are something else",
+        details="\n".join(f"{found.message}\n    {found.remedy}" for found in findings),
+        remedy="follow the advice below each line; nothing was changed",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )

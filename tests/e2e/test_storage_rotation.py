@@ -1,0 +1,222 @@
+"""Storages that move while jobs write: not one write is lost, and no kill leaves anything half done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.site.rotations import read_rotations
+
+from .conftest import EXISTING, LOST, ROOT, Cluster, pai_install, user_environment
+
+pytestmark = pytest.mark.lab
+
+SPACE = "movers"
+OLD, NEW, MISSING, HAND = "/srv/pai-old", "/srv/pai-new", "/srv/pai-none", "/srv/pai-hand"
+SERVICES = f"""
+authentication:
+  group-manager:
+    default-group: {{groupname: default, extension: {{acls: {{storageConfigs: [attic]}}}}}}
+    grouplist:
+      - {{groupname: {SPACE}, extension: {{acls: {{storageConfigs: [shelf]}}}}}}
+storages:
+  - name: shelf   # for all
+    type: hostPath
+    path: {OLD}
+  - {{name: attic, type: hostPath, path: {HAND}}}
+"""
+BY_HAND = f"""
+apiVersion: v1
+kind: PersistentVolume
+metadata: {{name: attic-pv}}
+spec:
+  capacity: {{storage: 1Gi}}
+  accessModes: [ReadWriteMany]
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: ""
+  hostPath: {{path: {HAND}}}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: attic, namespace: default}}
+spec:
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  volumeName: attic-pv
+  resources: {{requests: {{storage: 1Gi}}}}
+"""
+# a line each second, by its number, until there is a file `stop`
+WRITES = """
+n=0
+until [ -e "$0/stop" ]; do n=$((n+1)); echo $n >>"$0/lines"; busybox sleep 1; done
+busybox rm "$0/stop"
+"""
+
+
+@pytest.fixture(scope="module")
+def moving(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with a group, a storage of its own, and one that was made by hand; without them afterwards."""
+    for machine in (EXISTING, LOST):
+        cluster.on(machine, f"mkdir -p {OLD} {NEW} {HAND}")
+    kubectl_apply(cluster, BY_HAND)
+    services_of(cluster).write_text(SERVICES)
+    try:
+        report = cluster.apply()
+        assert report["ok"], report["stderr"]
+        yield cluster
+    finally:
+        cluster.kubectl("delete", "pods", "--all", f"--namespace={SPACE}", "--grace-period=0", "--force")
+        services_of(cluster).unlink()
+        report = cluster.apply()
+        cluster.kubectl("delete", "namespace", SPACE, "--ignore-not-found", "--wait=false")
+        (cluster.site / ".pai" / "storages.json").unlink(missing_ok=True)
+        for machine in (EXISTING, LOST):
+            cluster.on(machine, f"rm -rf {OLD} {NEW} {HAND}")
+    assert report["ok"], report["stderr"]
+    within(60, lambda: cluster.kubectl("get", "persistentvolumes", "-o", "name") == "")
+
+
+def services_of(cluster: Cluster) -> Path:
+    return cluster.site / "services-configuration.yaml"
+
+
+def kubectl_apply(cluster: Cluster, text: str) -> None:
+    cluster.on("lab-master", f"KUBECONFIG=/etc/kubernetes/admin.conf kubectl apply -f - <<'END'\n{text}\nEND")
+
+
+def within(seconds: float, done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(1)
+
+
+def rotate(cluster: Cluster, *words: str) -> subprocess.CompletedProcess[str]:
+    return pai_install("storage", "rotate", "shelf", "--site", str(cluster.site), "--yes", *words)
+
+
+def claims(cluster: Cluster) -> dict[str, str]:
+    """Claim of the group -> its PV."""
+    found = json.loads(cluster.kubectl("get", "persistentvolumeclaims", f"--namespace={SPACE}", "--output=json"))
+    return {it["metadata"]["name"]: it["spec"]["volumeName"] for it in found["items"]}
+
+
+def objects(cluster: Cluster) -> set[str]:
+    """All PVs, PVCs and policies."""
+    kinds = "persistentvolumes,persistentvolumeclaims,validatingadmissionpolicies"
+    return set(cluster.kubectl("get", kinds, "--all-namespaces", "--output=name").split())
+
+
+def start(cluster: Cluster, name: str, claim: str, script: str) -> subprocess.CompletedProcess[str]:
+    """Makes a pod on a worker that runs a script with the mount as $0; whether the API took it."""
+    image = cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+    container = {
+        "name": "main",
+        "image": image,
+        "command": ["/bin/busybox", "sh", "-c", script, f"/mnt/{claim}"],
+        "volumeMounts": [{"name": "it", "mountPath": f"/mnt/{claim}"}],
+    }
+    volumes = [{"name": "it", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = {"nodeName": EXISTING, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    words = [f"--namespace={SPACE}", "run", name, f"--image={image}", "--restart=Never"]
+    overrides = f"--overrides={json.dumps({'spec': spec})}"
+    return pai_install("kubectl", "--site", str(cluster.site), "--", *words, overrides)
+
+
+def early(cluster: Cluster) -> str:
+    """What the API says to a pod that comes while a claim is closed."""
+    return start(cluster, f"early-{time.time_ns()}", "shelf-g2", "exit 0").stderr
+
+
+def phase(cluster: Cluster, name: str) -> str:
+    where = f"--namespace={SPACE}"
+    return cluster.kubectl("get", "pod", name, where, "--ignore-not-found", "--output=jsonpath={.status.phase}")
+
+
+def killed(cluster: Cluster, when: Callable[[Any], bool], *words: str) -> None:
+    """Starts a rotation and kills it, without a warning, once its state is as asked for."""
+    argv = [str(ROOT / "pai-install"), "storage", "rotate", "shelf", "--site", str(cluster.site), "--yes", *words]
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(argv, cwd=ROOT, env=user_environment(), start_new_session=True, **quiet) as process:  # type: ignore[call-overload]
+        deadline = time.monotonic() + 180
+        while not when(read_rotations(cluster.site).get("shelf")):
+            assert process.poll() is None, "it ended before"
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_what_an_admin_made_by_hand_is_taken_over_as_it_is(moving: Cluster) -> None:
+    found = json.loads(moving.kubectl("get", "persistentvolumeclaim", "attic", "--output=json"))
+    assert found["spec"]["volumeName"] == "attic-pv"
+    assert found["metadata"]["labels"]["pai-install/storage"] == "attic"
+    assert found["status"]["phase"] == "Bound"
+    assert "persistentvolume/default-attic-g1" not in objects(moving)
+    assert moving.plan()["phases"] == []
+
+
+def test_a_place_that_is_missing_changes_nothing(moving: Cluster) -> None:
+    before = services_of(moving).read_text(), objects(moving), (moving.site / ".pai" / "storages.json").read_text()
+    done = rotate(moving, "--path", MISSING)
+    assert done.returncode == 7, done.stdout + done.stderr
+    assert "the worker does not have the folder" in done.stdout
+    within(30, lambda: objects(moving) == before[1])
+    after = services_of(moving).read_text(), objects(moving), (moving.site / ".pai" / "storages.json").read_text()
+    assert after == before
+
+
+def test_a_job_that_writes_each_second_loses_no_line_and_three_kills_change_nothing(moving: Cluster) -> None:
+    assert start(moving, "writer", "shelf", WRITES).returncode == 0
+    within(60, lambda: phase(moving, "writer") == "Running")
+    killed(moving, lambda it: it is not None, "--path", NEW)
+    killed(moving, lambda it: it.changes is None)
+    killed(moving, lambda _it: "shelf-g2" in claims(moving))
+    done = rotate(moving)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{SPACE}/writer  shelf  {EXISTING}  Running" in done.stderr
+    assert f"    path: {NEW}\n" in services_of(moving).read_text()
+    assert claims(moving) == {"shelf": f"{SPACE}-shelf-g1", "shelf-g2": f"{SPACE}-shelf-g2"}
+    assert start(moving, "reader", "shelf-g2", 'echo there >"$0/word"').returncode == 0
+    within(60, lambda: phase(moving, "reader") == "Succeeded")
+    assert moving.on(EXISTING, f"cat {NEW}/word") == "there\n"
+    assert phase(moving, "writer") == "Running"
+    assert moving.plan()["phases"] == []
+    moving.on(EXISTING, f"touch {OLD}/stop")
+    within(60, lambda: phase(moving, "writer") == "Succeeded")
+    lines = moving.on(EXISTING, f"cat {OLD}/lines").split()
+    assert lines == [str(number + 1) for number in range(len(lines))]
+    done = rotate(moving, "--finish")
+    assert done.returncode == 0, done.stdout + done.stderr
+    moving.kubectl("delete", "pod", "writer", "reader", f"--namespace={SPACE}")
+    within(60, lambda: claims(moving) == {"shelf-g2": f"{SPACE}-shelf-g2"})
+    again = moving.apply()
+    assert sum(host["changed"] for host in again["hosts"].values()) == 0
+
+
+def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> None:
+    assert start(moving, "last", "shelf-g2", 'busybox sleep 45; echo done >"$0/last"').returncode == 0
+    within(60, lambda: phase(moving, "last") == "Running")
+    argv = [str(ROOT / "pai-install"), "storage", "rotate", "shelf", "--site", str(moving.site), "--yes"]
+    words = ["--path", OLD, "--same-name", "--timeout", "300"]
+    with subprocess.Popen([*argv, *words], cwd=ROOT, env=user_environment(), stdin=subprocess.DEVNULL) as process:
+        within(
+            120,
+            lambda: "validatingadmissionpolicy.admissionregistration.k8s.io/pai-storage-shelf-g2" in objects(moving),
+        )
+        within(30, lambda: "is being replaced" in early(moving))
+        assert process.wait(timeout=300) == 0
+    assert moving.on(EXISTING, f"cat {NEW}/last") == "done\n"
+    assert claims(moving) == {"shelf-g2": f"{SPACE}-shelf-g3"}
+    assert start(moving, "first", "shelf-g2", 'busybox tail -n 1 "$0/lines"').returncode == 0
+    within(60, lambda: phase(moving, "first") == "Succeeded")
+    left = ("shelf-g1", f"{SPACE}-shelf-g2")
+    assert not [one for one in objects(moving) if "polic" in one or one.endswith(left)]
+    assert moving.plan()["phases"] == []

@@ -1,0 +1,137 @@
+"""Where a rotation stands, and what that means for the grants: no order of transitions loses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pai_install.site import Site, load_site
+from pai_install.site.rotations import StorageRotation
+from pai_install.storage.compile import closed_claims, current_grants, grants_of
+from pai_install.storage.objects import closings, volumes
+from pai_install.storage.rotation import (
+    Stage,
+    begun,
+    claimed,
+    closed,
+    opened,
+    proved,
+    reclaimed,
+    released,
+    retired,
+    settled,
+    stage_of,
+    taken_back,
+    undone,
+    written,
+)
+from tests.unit.site.sites import write_site
+
+SERVICES = """\
+storages:
+  - {name: data, type: nfs, server: nas, path: /data}
+  - {name: data-g2, type: nfs, server: nas, path: /other}
+authentication:
+  group-manager:
+    grouplist:
+      - {groupname: vision, extension: {acls: {storageConfigs: [data]}}}
+      - {groupname: speech, extension: {acls: {storageConfigs: [data, data-g2]}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    folder: Path = tmp_path_factory.mktemp("site")
+    return load_site(write_site(folder, services=SERVICES)).site
+
+
+def begin(site: Site, now: StorageRotation | None, *, same_name: bool) -> StorageRotation:
+    storage = (site.services.storages or ())[0]
+    return begun(now, storage, ["vision", "speech"], {"path": "/new"}, ["data", "data-g2"], same_name=same_name)
+
+
+def forward(rotation: StorageRotation) -> StorageRotation:
+    """After the next stage."""
+    steps: dict[Stage, Callable[[StorageRotation], StorageRotation]] = {
+        "take back": lambda it: undone(reclaimed(it) if it.same_name else it),
+        "write": written,
+        "close": closed,
+        "empty": released,
+        "claim": claimed,
+        "prove": proved,
+        "open": opened,
+        "retire": lambda it: retired(it, [old.generation for old in it.older]),
+        "none": lambda it: it,
+    }
+    return steps[stage_of(rotation)](rotation)
+
+
+def at(site: Site, rotation: StorageRotation) -> Site:
+    return site.model_copy(update={"rotations": {"data": rotation}})
+
+
+def check(site: Site, rotation: StorageRotation) -> None:
+    """Every group has one grant for new jobs, and no two objects have one name."""
+    placed = at(site, rotation)
+    mine = [(it.group, it.storage.name) for it in current_grants(placed) if it.storage.name == "data"]
+    assert mine == [("vision", "data"), ("speech", "data")]
+    assert [it.group for it in current_grants(placed) if it.storage.name == "data-g2"] == ["speech"]
+    made = list(volumes(grants_of(placed)))
+    names = [(it["kind"], it["metadata"].get("namespace"), it["metadata"]["name"]) for it in made]
+    assert len(names) == len(set(names))
+    volume_names = {it["metadata"]["name"] for it in made if it["kind"] == "PersistentVolume"}
+    for claim in (it for it in made if it["kind"] == "PersistentVolumeClaim"):
+        assert claim["spec"]["volumeName"] in volume_names
+    withheld = [it for it in grants_of(placed) if it.current and not it.claimed]
+    assert not withheld or rotation.same_name
+
+
+@given(choices=st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.booleans()), max_size=5))
+def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant(
+    site: Site, choices: list[tuple[bool, int, bool]]
+) -> None:
+    now: StorageRotation | None = None
+    numbers: set[int] = {1}
+    for same_name, stages, fails in choices:
+        rotation = begin(site, now, same_name=same_name)
+        assert rotation.generation not in numbers, "a number is given once"
+        numbers.add(rotation.generation)
+        assert rotation.claim != "data-g2"
+        for _stage in range(stages):
+            check(site, rotation)
+            rotation = forward(rotation)
+        if fails and not rotation.proven and rotation.changes is None and not rotation.undoing:
+            rotation = taken_back(rotation)
+        while stage_of(rotation) not in ("retire", "none"):
+            check(site, rotation)
+            rotation = forward(rotation)
+        check(site, rotation)
+        assert closed_claims(at(site, rotation)) == {}
+        now = rotation
+
+
+def test_a_group_that_is_granted_it_meanwhile_gets_what_new_jobs_use(site: Site) -> None:
+    storage = (site.services.storages or ())[0]
+    rotation = begun(None, storage, ["vision"], {"path": "/new"}, ["data"])
+    for placed in (rotation, written(rotation)):
+        mine = [it for it in grants_of(at(site, placed)) if it.storage.name == "data" and it.group == "speech"]
+        assert [(it.claim, it.current) for it in mine] == [("data" if placed.hidden else "data-g2", True)]
+
+
+def test_what_is_closed_is_one_claim_in_the_namespaces_of_its_groups(site: Site) -> None:
+    placed = at(site, closed(written(begin(site, None, same_name=True))))
+    assert closed_claims(placed) == {"data": ("vision", "speech")}
+    policy, binding = closings(closed_claims(placed))
+    assert policy["metadata"] == binding["metadata"] == {"name": "pai-storage-data"}
+    (validation,) = policy["spec"]["validations"]
+    assert "v.persistentVolumeClaim.claimName != 'data'" in validation["expression"]
+    (within,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+    assert within["values"] == ["vision", "speech"]
+
+
+def test_a_storage_that_was_never_rotated_has_the_claim_of_its_name() -> None:
+    assert (settled("data").claim, stage_of(settled("data"))) == ("data", "none")
