@@ -13,5 +13,6 @@ API_PROXY_PORT: Final = 7443
 ETCD_CLIENT_PORT: Final = 2379
 ETCD_PEER_PORT: Final = 2380
 KUBELET_PORT: Final = 10250
+NFS_PORT: Final = 2049
 VXLAN_PORT: Final = 8472
 """UDP: flannel's packets between machines."""

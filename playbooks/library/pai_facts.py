@@ -97,6 +97,12 @@ def roles() -> dict[str, dict[str, Any]]:
     return found
 
 
+def serves_nfs(container: bool) -> bool:
+    """Whether the kernel has an NFS server for this machine: a container does not have its kernel to itself."""
+    module = f"/lib/modules/{platform.release()}/kernel/fs/nfsd/nfsd.ko*"
+    return not container and ("\tnfsd" in read("/proc/filesystems") or bool(glob.glob(module)))
+
+
 def default_mtu(module: AnsibleModule) -> int:
     """MTU of the interface with the default route; 1500 when there is none.
 
@@ -167,6 +173,7 @@ def main() -> None:
         "cgroup_driver": cgroup_driver(cgroup_version(), machine["container"]),
         "sys_resource": has_capability(CAP_SYS_RESOURCE),
         "bridge_netfilter": os.path.isdir("/proc/sys/net/bridge"),
+        "nfsd": serves_nfs(machine["container"]),
         "mtu": default_mtu(module),
         "mtus": mtus(module),
         "kubernetes": kubernetes(),

@@ -20,6 +20,11 @@ options:
     type: list
     elements: dict
     default: []
+  exports:
+    description: Folders of NFS servers that this machine will mount, each with server, path and port.
+    type: list
+    elements: dict
+    default: []
   timeout: {description: Seconds for all probes together., type: float, default: 20}
 author: [pai-install]
 """
@@ -39,6 +44,7 @@ from typing import Any
 from ansible.module_utils import pai_probe_machine as machine
 from ansible.module_utils import pai_probe_network as network
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_nfs import exports
 from ansible.module_utils.pai_probe import Probe, gather
 from ansible.module_utils.pai_probe_leftovers import leftovers
 
@@ -71,6 +77,7 @@ def probes(params: dict[str, Any]) -> dict[str, Probe]:
         "package_sources": network.package_sources,
         "servers": partial(network.servers, params["servers"]),
         "peers": partial(network.peers, params["peers"]),
+        "exports": partial(exports, params["exports"]),
     }
     if params["etcd"]:
         found["etcd_disk"] = partial(machine.write_latency, params["etcd"], WRITE_SECONDS)
@@ -88,6 +95,7 @@ def main() -> None:
             "resolv_conf": {"type": "str", "default": ""},
             "servers": {"type": "list", "elements": "str", "default": []},
             "peers": {"type": "list", "elements": "dict", "default": []},
+            "exports": {"type": "list", "elements": "dict", "default": []},
             "timeout": {"type": "float", "default": 20},
         },
         supports_check_mode=True,

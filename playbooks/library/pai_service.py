@@ -5,7 +5,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_service
-short_description: Enable, start or restart units, and roll back files when one does not come up
+short_description: Enable, start, restart or reload units, and roll back files when one does not come up
 description:
   - Reloads systemd when a unit file is newer than what systemd knows, or stands before the one it knows.
   - After a start or restart the unit must be active and its check must pass; otherwise the files named in
@@ -26,6 +26,13 @@ options:
           - Files that the unit reads when it starts, such as I(paths) of pai_files; it is restarted when one of them is
             younger than its start.
           - So a run that was interrupted between the file and the restart is made good by the next one.
+        type: list
+        elements: path
+        default: []
+      reload_if_newer:
+        description:
+          - Files that the unit reads again on a reload; it is reloaded when one of them is younger than its last start
+            or reload, and is not restarted for another reason.
         type: list
         elements: path
         default: []
@@ -54,7 +61,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import newer_than_start, unit_state
+from ansible.module_utils.pai_managed import newer_than_reload, newer_than_start, unit_state
 from ansible.module_utils.pai_rollback import last_log_lines, roll_back
 
 ADMIN_UNITS = "/etc/systemd/system"
@@ -115,10 +122,11 @@ class Services:
                 self.up(unit, "restart")
             return
         stale = newer_than_start(unit["restart_if_newer"], state)
-        if not (unit["restart"] or stale):
-            return
-        if self.act(f"restarted {name}"):
-            self.up(unit, "restart")
+        if unit["restart"] or stale:
+            if self.act(f"restarted {name}"):
+                self.up(unit, "restart")
+        elif newer_than_reload(unit["reload_if_newer"], state) and self.act(f"reloaded {name}"):
+            self.up(unit, "reload")
 
     def must(self, *words: str) -> None:
         """Runs systemctl; fails the task when it fails."""
@@ -183,6 +191,7 @@ def main() -> None:
         "started": {"type": "bool", "default": True},
         "restart": {"type": "bool", "default": False},
         "restart_if_newer": {"type": "list", "elements": "path", "default": []},
+        "reload_if_newer": {"type": "list", "elements": "path", "default": []},
         "check": {"type": "str"},
         "check_output": {"type": "str", "default": ""},
     }

@@ -45,6 +45,8 @@ ROLES_DIR = STATE_DIR + "/roles"
 # kinds of objects whose pods are replaced when the object changes
 ROLLED_OUT = ("daemonset", "deployment", "statefulset")
 QUESTION_S = 60
+# when a unit began to start, and when its state last changed: a reload changes it, too
+STARTED, CHANGED = "InactiveExitTimestampMonotonic", "StateChangeTimestampMonotonic"
 # the version of an object that is there until what uses it ends: it is no longer what it should be
 GOING = "being deleted"
 
@@ -290,9 +292,17 @@ def unit_state(name: str) -> dict[str, str]:
 
 def newer_than_start(paths: list[str], state: dict[str, str]) -> list[str]:
     """Those of the files that were written after the unit began to start."""
-    monotonic_us = int(state.get("InactiveExitTimestampMonotonic") or 0)
-    started = time.time() - (time.clock_gettime(time.CLOCK_MONOTONIC) - monotonic_us / 1e6)
-    return [path for path in paths if os.path.exists(path) and os.stat(path).st_mtime > started]
+    return _newer(paths, state.get(STARTED, ""))
+
+
+def newer_than_reload(paths: list[str], state: dict[str, str]) -> list[str]:
+    """Those of the files that were written after the unit last started or reloaded."""
+    return _newer(paths, state.get(CHANGED, ""))
+
+
+def _newer(paths: list[str], monotonic_us: str) -> list[str]:
+    moment = time.time() - (time.clock_gettime(time.CLOCK_MONOTONIC) - int(monotonic_us or 0) / 1e6)
+    return [path for path in paths if os.path.exists(path) and os.stat(path).st_mtime > moment]
 
 
 def unit_states(names: list[str]) -> dict[str, dict[str, str]]:
@@ -300,7 +310,7 @@ def unit_states(names: list[str]) -> dict[str, dict[str, str]]:
     if not names:
         return {}
     names_of = ("Id", "ActiveState", "SubState", "UnitFileState", "LoadState", "NeedDaemonReload", "FragmentPath")
-    properties = ",".join([*names_of, "InactiveExitTimestampMonotonic"])
+    properties = ",".join([*names_of, STARTED, CHANGED])
     shown = command(["systemctl", "show", f"--property={properties}", *names], QUESTION_S)[1]
     blocks = [dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in shown.split("\n\n")]
     # systemctl answers in the order asked; Id may be another name of the unit (an alias)

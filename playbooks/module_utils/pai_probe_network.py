@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import errno
 import glob
 import ipaddress
@@ -14,6 +13,7 @@ import struct
 from typing import Any
 
 from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, read
+from ansible.module_utils.pai_parallel import at_once
 from ansible.module_utils.pai_probe import active_units, names_in, without_login
 
 RESOLV_CONF = "/etc/resolv.conf"
@@ -282,12 +282,3 @@ def datagram_answer(address: str, size: int) -> bool:
         return False
     finally:
         handle.close()
-
-
-def at_once(work: Any, items: Any) -> list[Any]:
-    """`work` for every item, all at the same time; results in their order."""
-    wanted = list(items)
-    if not wanted:
-        return []
-    with concurrent.futures.ThreadPoolExecutor(max_workers=min(32, len(wanted))) as pool:
-        return list(pool.map(work, wanted))

@@ -15,6 +15,7 @@ DOCKER_NAMESPACE = "moby"
 # where the inventory does not say: what our roles restart, and the time services that one of them stops
 WATCHED = (
     *("containerd.service", "docker.service", "kubelet.service", "chrony.service"),
+    *("nfs-server.service", "nfs-ganesha.service"),
     *("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service"),
 )
 

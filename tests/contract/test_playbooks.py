@@ -62,7 +62,7 @@ def test_phase_needs_name_earlier_phases() -> None:
 
 
 # phases whose machines need nothing of each other: a slow one must not hold up the rest
-FREE = {"base", "runtime", "labels", "registries"}
+FREE = {"base", "storage", "runtime", "labels", "registries"}
 
 
 @pytest.mark.parametrize("phase", [*PHASES, VERIFY], ids=lambda phase: phase.name)

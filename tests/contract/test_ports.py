@@ -26,6 +26,11 @@ STANDS_IN = {
     ports.ETCD_CLIENT_PORT: {"playbooks/module_utils/pai_etcd_members.py", "roles/control_plane/files/etcdctl.sh"},
     ports.ETCD_PEER_PORT: set(),
     ports.KUBELET_PORT: {"addons/metrics_server/patches/metrics-server.yaml.j2"},
+    ports.NFS_PORT: {
+        "playbooks/library/pai_nfs_check.py",
+        "playbooks/module_utils/pai_nfs.py",
+        "roles/storage_server/vars/main.yml",
+    },
     ports.VXLAN_PORT: {"addons/flannel/addon.yml", "playbooks/library/pai_cluster_check.py"},
 }
 # what asks a machine about its ports knows them from the outside; pages and tests say what they say

@@ -62,7 +62,7 @@ def _judge(site: Site, version: str, observed: Mapping[str, Observed], view: Clu
                 remedy="journalctl --unit kubelet on a control plane; ctr -n k8s.io tasks ls shows what runs",
             ),
         )
-    names = [machine.hostname for machine in site.present_machines if machine.hostname in observed]
+    names = [machine.hostname for machine in site.nodes if machine.hostname in observed]
     pods = [pod for pod in view.pods if not pod.node or pod.node in observed]
     nodes = tuple(node_finding(name, view.node(name), version) for name in names)
     return (*nodes, *pod_findings(pods))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.lab import cgroups
-from pai_install.lab.names import DATA_DIRS, MachineNames
+from pai_install.lab.names import MachineNames, data_folders
 from pai_install.lab.spec import LabMachine
 from pai_install.system import proc
 
@@ -58,7 +58,7 @@ def start_time(pid: int) -> int | None:
 
 def nspawn_command(machine: LabMachine, names: MachineNames, *, legacy_cgroups: bool) -> list[str]:
     """The command line that boots a machine."""
-    binds = [f"--bind={names.data / name}:/var/lib/{name}" for name in DATA_DIRS]
+    binds = [f"--bind={names.data / name}:{path}" for name, path in data_folders(machine).items()]
     if Path("/lib/modules").is_dir():
         binds.append("--bind-ro=/lib/modules")
     # systemd 256 and newer refuse version 1 control groups unless told twice

@@ -11,7 +11,18 @@ from pai_install.lab.spec import LabMachine, LabSpec
 LABS_DIR = Path("/var/lib/pai-install/lab")
 RECORD_NAME = "lab.json"
 # These hold overlay mounts of their own inside a machine, and overlay on overlay is refused.
-DATA_DIRS = ("docker", "containerd", "kubelet", "etcd")
+_DATA_DIRS = ("docker", "containerd", "kubelet", "etcd")
+
+
+def data_folders(machine: LabMachine) -> dict[str, str]:
+    """Folder below `MachineNames.data` -> where the machine has it: not on its overlay, but on a disk's file system.
+
+    What a machine serves is among them: no NFS server exports an overlay.
+    """
+    return {
+        **{name: f"/var/lib/{name}" for name in _DATA_DIRS},
+        **({"storage": machine.storage} if machine.storage else {}),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from pai_install.errors import PaiError
 from pai_install.lab import disk, gpu_stand_in, keys
 from pai_install.lab.entry import Entry
-from pai_install.lab.names import DATA_DIRS, machine_names
+from pai_install.lab.names import data_folders, machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
@@ -94,7 +94,7 @@ def ensure_root(spec: LabSpec, machine: LabMachine, image: Path) -> bool:
     if disk.is_mounted(names.root):
         return False
     disk.ensure_disk(names)
-    for folder in (names.root, names.upper, names.work, *(names.data / name for name in DATA_DIRS)):
+    for folder in (names.root, names.upper, names.work, *(names.data / name for name in data_folders(machine))):
         folder.mkdir(parents=True, exist_ok=True)
     if not names.base.exists():
         names.base.unlink(missing_ok=True)
@@ -119,8 +119,8 @@ def _fill(spec: LabSpec, machine: LabMachine, root: Path) -> None:
             path.symlink_to(entry.link)
         else:
             write_atomic(path, entry.content, mode=entry.mode)
-    for name in DATA_DIRS:
-        (root / "var/lib" / name).mkdir(parents=True, exist_ok=True)
+    for folder in data_folders(machine).values():
+        (root / folder.lstrip("/")).mkdir(parents=True, exist_ok=True)
     keys.ensure_host_key(root / "etc/ssh", machine.name)
     if account(root, spec.user) is None:
         run(["chroot", root, "useradd", "--create-home", "--shell", "/bin/bash", "--groups", "sudo", spec.user])

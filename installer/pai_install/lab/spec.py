@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site import Site, Sku
+from pai_install.site import Machine, Site, Sku
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,16 @@ class LabGpus:
 
 @dataclass(frozen=True, slots=True)
 class LabMachine:
-    """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs."""
+    """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs.
+
+    storage: the folder that it serves, empty for none.
+    """
 
     name: str
     address: IPv4Address
     port: int = 22
     gpus: LabGpus | None = None
+    storage: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,14 @@ def spec_of(site: Site) -> LabSpec:
     if len(logins) > 1:
         raise _unfit("the machines differ in ssh user or key", "give all machines the same ssh settings")
     user, key_file = next(iter(logins), ("root", state_dir / "lab_ssh_key"))
-    found = tuple(
-        LabMachine(one.hostname, IPv4Address(one.hostip), one.ssh.port, _gpus_of(site.sku_of(one))) for one in machines
-    )
+    found = tuple(_lab_machine(site, one) for one in machines)
     networks = tuple(IPv4Network(word) for word in (site.settings.pod_cidr, site.settings.service_cidr))
     return checked(LabSpec(found, user, key_file, state_dir, networks))
+
+
+def _lab_machine(site: Site, machine: Machine) -> LabMachine:
+    gpus, storage = _gpus_of(site.sku_of(machine)), site.services.file_server.localpath if machine.storage else ""
+    return LabMachine(machine.hostname, IPv4Address(machine.hostip), machine.ssh.port, gpus, storage)
 
 
 def _gpus_of(sku: Sku) -> LabGpus | None:

@@ -70,7 +70,7 @@ class RegistryTest(RegistryLook):
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One step on the machines."""
-        machines = tuple(one for one in site.present_machines if not self.limit or one.hostname in self.limit)
+        machines = tuple(one for one in site.nodes if not self.limit or one.hostname in self.limit)
         asked = [name for name in upstreams(site, cached=self.cached) if self.upstream in ("", name)]
         names = [*([STORE_HOST] if self.store else []), *asked]
         variables = {"registry_upstreams": names, "registry_images": list(self.images)}

@@ -45,6 +45,6 @@ class RegistryUpstream(RegistryLook):
         served = self.served(site)
         asked = f"registry.upstreams {self.upstream}" + ("" if served else ", mirror")
         variables = {"registry_upstream": self.upstream, "registry_asked": asked, "registry_does": self.does}
-        plan = self.step(site.control_planes[:1] if served else site.present_machines, variables, observation)
+        plan = self.step(site.control_planes[:1] if served else site.nodes, variables, observation)
         looks = self.does != "restore"
         return replace(plan, steps=tuple(replace(step, looks=looks) for step in plan.steps))

@@ -59,15 +59,15 @@ def proof(site: Site, observation: Observation, reason: str, limit: Collection[s
     reason: that of the machines of which nothing else is known to be unproven. limit: only on these machines; empty:
     on all.
     """
-    answered = [machine.hostname for machine in site.present_machines if machine.hostname in observation.machines]
-    names = [name for name in answered if not limit or name in limit]
-    hosts = tuple(HostStep(name, (_reason(observation, name, reason),)) for name in names)
-    if not hosts:
-        return ()
-    return (
-        Step(VERIFY.name, VERIFY.title, hosts, Playbook(VERIFY.playbook), VERIFY.needs, proves=True),
+    answered = [machine for machine in site.present_machines if machine.hostname in observation.machines]
+    proven = [machine for machine in answered if not limit or machine.hostname in limit]
+    hosts = tuple(HostStep(one.hostname, (_reason(observation, one.hostname, reason),)) for one in proven)
+    nodes = tuple(step for step, machine in zip(hosts, proven, strict=True) if machine.node)
+    steps = (
+        Step(VERIFY.name, VERIFY.title, nodes, Playbook(VERIFY.playbook), VERIFY.needs, proves=True),
         Step(HEALTH, "Check the health of the machines", hosts, LocalWork(HEALTH), (VERIFY.name,), proves=True),
     )
+    return tuple(step for step in steps if step.hosts)
 
 
 def _reason(observation: Observation, name: str, otherwise: str) -> str:

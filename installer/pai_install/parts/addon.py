@@ -74,7 +74,8 @@ class Definition(_Data):
     part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
     compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
     machines: where its pods may run: on all, on the first control plane alone, or on the workers.
-    after: add-ons that are applied before. replaces: records of earlier versions that this add-on takes over.
+    after: add-ons that are applied before. needs: parts that must have succeeded before.
+    replaces: records of earlier versions that this add-on takes over.
     """
 
     summary: str
@@ -92,6 +93,7 @@ class Definition(_Data):
     kernel_modules: tuple[AddonModule, ...] = ()
     waits: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
 
 
@@ -140,7 +142,8 @@ class AddonPart(Part):
         self.compiled: Compiled | None = COMPILED[self.definition.compiled] if self.definition.compiled else None
         self.name = f"{RECORD_PREFIX}{self.addon}"
         self.phase = self.definition.phase
-        self.after = ("control_plane", *(f"{RECORD_PREFIX}{name}" for name in self.definition.after))
+        others = (f"{RECORD_PREFIX}{name}" for name in self.definition.after)
+        self.after = ("control_plane", *self.definition.needs, *others)
         self.namespaces = self.definition.namespaces
 
     def wanted(self, site: Site) -> bool:
@@ -159,7 +162,7 @@ class AddonPart(Part):
             case "workers":
                 return machine.worker
             case _:
-                return True
+                return machine.node
 
     def variables(self, context: Context, machine: Machine) -> AddonVariables | None:
         """The one add-on."""

@@ -25,12 +25,13 @@ _SYSCTL: Mapping[str, int | str] = {
 
 
 class BaseVariables(RoleVariables):
-    """kernel_modules: of all parts. hosts: address -> names in /etc/hosts."""
+    """kernel_modules: of all parts. hosts: address -> names in /etc/hosts. swap_off: the kubelet wants none."""
 
     role = "base"
     kernel_modules: tuple[str, ...]
     sysctl: dict[str, int | str]
     hosts: dict[str, tuple[str, ...]]
+    swap_off: bool
 
 
 class Base(Part):
@@ -40,15 +41,23 @@ class Base(Part):
     phase = "base"
     model = BaseVariables
 
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """Nodes and the machines beside them."""
+        del site, machine
+        return True
+
     def variables(self, context: Context, machine: Machine) -> BaseVariables:
         """The same for machines of one kind but for the machine's own name."""
         return BaseVariables(
-            kernel_modules=context.kernel_modules, sysctl=_sysctl(context.site, machine), hosts=hosts(context, machine)
+            kernel_modules=context.kernel_modules if machine.node else (),
+            sysctl=_sysctl(context.site, machine),
+            hosts=hosts(context, machine),
+            swap_off=machine.node,
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
         """The own name is in /etc/hosts, where that is ours to write."""
-        return machine.hostname if site.settings.hosts_entries else machine.worker
+        return machine.hostname if site.settings.hosts_entries else (machine.node, machine.worker)
 
     def kernel_modules(self, site: Site) -> tuple[str, ...]:
         """What containers and Services need."""
@@ -63,7 +72,7 @@ class Base(Part):
 
 def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
     """The site's values win; `validate` refuses those that Kubernetes cannot do without."""
-    parameters = {**_SYSCTL, **site.settings.kernel_parameters}
+    parameters = {**(_SYSCTL if machine.node else {}), **site.settings.kernel_parameters}
     if not machine.worker:
         return parameters
     first, last = site.settings.host_daemon_port_start, site.settings.host_daemon_port_end
@@ -72,14 +81,18 @@ def _sysctl(site: Site, machine: Machine) -> dict[str, int | str]:
 
 
 def hosts(context: Context, machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Address -> names that a machine must know: the API's, the store's, the cache's, the control planes', its own.
+    """Address -> names that a machine must know, its own among them.
 
-    No machine knows the name of another worker: one more worker changes no other machine (docs/decisions).
+    A node knows the API's, the store's, the cache's, and those of control planes and storage servers. No machine knows
+    the name of another worker: one more worker changes no other machine (docs/decisions).
     """
-    if not context.site.settings.hosts_entries:
+    site = context.site
+    if not site.settings.hosts_entries:
         return {}
-    named = {master.hostip: (master.hostname,) for master in context.site.control_planes}
-    named[machine.hostip] = (machine.hostname,)
+    servers = (*site.control_planes, *site.storage_servers) if machine.node else ()
+    named: dict[str, tuple[str, ...]] = {other.hostip: (other.hostname,) for other in (*servers, machine)}
+    if not machine.node:
+        return named
     leader = context.leader.hostip
-    served = (STORE_HOST, CACHE_HOST) if wants_cache(context.site) else (STORE_HOST,)
+    served = (STORE_HOST, CACHE_HOST) if wants_cache(site) else (STORE_HOST,)
     return {"127.0.0.1": (API_NAME,), **named, leader: (*named[leader], *served)}

@@ -36,7 +36,7 @@ class ClusterVerify(Part):
         site = context.site
         return ClusterVerifyVariables(
             version=context.components.kubernetes_version,
-            nodes={other.hostname: other.worker for other in site.present_machines},
+            nodes={other.hostname: other.worker for other in site.nodes},
             image=f"{STORE_HOST}/busybox@{context.digest('busybox')}",
             store_image=f"{context.store_address}/busybox@{context.digest('busybox')}",
             runtimes=("runc", "nvidia") if site.sku_of(machine).has_nvidia else ("runc",),

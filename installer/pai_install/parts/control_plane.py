@@ -73,7 +73,7 @@ class ControlPlane(Part):
             pod_cidr=settings.pod_cidr,
             service_cidr=settings.service_cidr,
             node_prefix=settings.pod_cidr_node_prefix,
-            dns_apart=len(site.present_machines) > 1,
+            dns_apart=len(site.nodes) > 1,
             kubelet_config=dict(settings.kubelet_config),
             leader=context.leader.hostname,
             kubeconfig_dest=str(context.state_dir / "kubeconfig"),

@@ -117,9 +117,9 @@ class Part:
         return frozenset({f"{self.role}_leader"} if "leader" in self.model.model_fields else ())
 
     def applies(self, site: Site, machine: Machine) -> bool:
-        """Whether the part may have work there: to install or to remove it."""
-        del site, machine
-        return True
+        """Whether the part may have work there: to install or to remove it. Unless overridden, on every node."""
+        del site
+        return machine.node
 
     def machines(self, site: Site) -> tuple[Machine, ...]:
         """The present machines that it applies to."""
@@ -159,7 +159,7 @@ class Part:
         return {}
 
     def kernel_modules(self, site: Site) -> tuple[str, ...]:
-        """Kernel modules that it needs on every machine."""
+        """Kernel modules that it needs on every node."""
         del site
         return ()
 

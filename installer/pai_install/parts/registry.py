@@ -22,6 +22,7 @@ from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.registry_client import RegistryClient
 from pai_install.parts.storage_client import StorageClient
+from pai_install.parts.storage_server import StorageServer
 from pai_install.parts.system_images import SystemImages
 from pai_install.parts.time_sync import TimeSync
 from pai_install.parts.worker import Worker
@@ -49,8 +50,9 @@ ADDONS: tuple[AddonPart, ...] = addon_parts(content_dir() / "addons")
 
 PARTS: tuple[Part, ...] = (
     Base(),
-    StorageClient(),
     TimeSync(),
+    StorageServer(),
+    StorageClient(),
     ComponentStore(),
     ContainerRuntime(),
     SystemImages(),
@@ -101,7 +103,7 @@ def space(site: Site, machine: Machine) -> dict[str, Space]:
 
 
 def kernel_modules(site: Site) -> tuple[str, ...]:
-    """Kernel modules that every machine must have."""
+    """Kernel modules that every node must have."""
     return tuple(dict.fromkeys(name for part in PARTS for name in part.kernel_modules(site)))
 
 

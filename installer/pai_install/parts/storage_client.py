@@ -1,11 +1,14 @@
-"""What a worker needs to mount the storages of the site."""
+"""What a worker needs to mount the storages of the site, and those of its storage server."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables, everywhere
+from pai_install.ports import NFS_PORT
 from pai_install.site import Machine, Site
 
 # the kubelet calls mount.nfs; what mounts the other types comes in their drivers' images
@@ -18,20 +21,47 @@ _MODULES: Mapping[str, tuple[str, ...]] = {
 }
 
 
+class AskedExport(BaseModel):
+    """A folder that workers will mount. number: of the entry of `storages`."""
+
+    model_config = ConfigDict(frozen=True)
+    number: int = Field(exclude=True)
+    server: str
+    path: str
+    port: int
+
+
+def asked_exports(site: Site) -> Iterator[AskedExport]:
+    """Yields those of NFS servers that are not the site's own, which this run may only set up."""
+    own = {name for machine in site.storage_servers for name in (machine.hostname, machine.hostip)}
+    for number, entry in enumerate(site.services.storages or ()):
+        if entry.type == "nfs" and entry.server and entry.path and entry.server not in own:
+            yield AskedExport(number=number, server=entry.server, path=entry.path, port=_port(entry.mount_options))
+
+
+def _port(options: Iterable[str]) -> int:
+    """That of the mount's options, else NFS's."""
+    given = (option.partition("=")[2] for option in options if option.startswith("port="))
+    return next((int(word) for word in given if word.isdigit()), NFS_PORT)
+
+
 class StorageClientVariables(RoleVariables):
-    """packages: Debian's."""
+    """packages: Debian's. exports: folders of servers of others. places: their SERVER:PATH -> FILE:LINE:COLUMN."""
 
     role = "storage_client"
     packages: tuple[str, ...]
+    exports: tuple[AskedExport, ...] = ()
+    places: dict[str, str] = Field(default_factory=dict)
 
 
 class StorageClient(Part):
     """Workers of a site whose storages need a program to be mounted."""
 
     name = "storage_client"
-    phase = "base"
+    phase = "storage"
     model = StorageClientVariables
-    after = ("base",)
+    after = ("base", "storage_server")
+    not_settings = frozenset({"storage_client_places"})
 
     def applies(self, site: Site, machine: Machine) -> bool:
         """Where pods of jobs run."""
@@ -41,8 +71,11 @@ class StorageClient(Part):
     def variables(self, context: Context, machine: Machine) -> StorageClientVariables | None:
         """The same on all workers; None where no storage needs a package."""
         del machine
-        packages = _needed(context.site, _PACKAGES)
-        return StorageClientVariables(packages=packages) if packages else None
+        site = context.site
+        packages = _needed(site, _PACKAGES)
+        exports = tuple(asked_exports(site))
+        places = {f"{one.server}:{one.path}": site.places.get(f"storages.{one.number}.server", "") for one in exports}
+        return StorageClientVariables(packages=packages, exports=exports, places=places) if packages else None
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
         """The same everywhere."""
@@ -54,6 +87,6 @@ class StorageClient(Part):
 
 
 def _needed(site: Site, by_type: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """What the storages of a site need, each once."""
-    storages = site.services.storages or ()
-    return tuple(dict.fromkeys(name for storage in storages for name in by_type.get(storage.type, ())))
+    """What the storages of a site need, each once; whoever has a storage server mounts it, also by objects of his."""
+    types = [*(storage.type for storage in site.services.storages or ()), *("nfs" for _server in site.storage_servers)]
+    return tuple(dict.fromkeys(name for kind in types for name in by_type.get(kind, ())))

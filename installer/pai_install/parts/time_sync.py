@@ -35,6 +35,11 @@ class TimeSync(Part):
     restarts = ("chrony.service",)
     stops = ("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service")
 
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """Nodes and the machines beside them."""
+        del site, machine
+        return True
+
     def variables(self, context: Context, machine: Machine) -> TimeSyncVariables:
         """Control planes ask the site's servers, or the distribution's own."""
         if machine.control_plane:

@@ -79,6 +79,7 @@ def groups(site: Site) -> dict[str, tuple[str, ...]]:
         "workers": site.workers,
         "nvidia": tuple(nvidia),
         "component_store": site.control_planes[:1],
+        "storage_servers": site.storage_servers,
     }
     return {name: tuple(machine.hostname for machine in machines) for name, machines in members.items()}
 

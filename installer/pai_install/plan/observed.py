@@ -143,7 +143,8 @@ class Observed(BaseModel):
     """One machine, as module pai_facts saw it. Plans read it here, roles and filters as `ansible_facts.pai`.
 
     cgroup_driver: systemd or cgroupfs, for the kubelet, containerd and Docker. sys_resource: whether root has that
-    capability. bridge_netfilter: whether the kernel filters bridged packets. mtu: bytes, of the default route.
+    capability. bridge_netfilter: whether the kernel filters bridged packets. nfsd: whether it can serve NFS for this
+    machine. mtu: bytes, of the default route.
     mtus: IPv4 address -> MTU of the interface that has it.
     services: those that run, of the ones that an installation may restart or stop. cluster: on a control plane only.
     """
@@ -158,6 +159,7 @@ class Observed(BaseModel):
     cgroup_driver: Text = "systemd"
     sys_resource: bool = True
     bridge_netfilter: bool = True
+    nfsd: bool = False
     mtu: Count = 1500
     mtus: Mapping[Text, Count] = Field(default_factory=dict)
     kubernetes: Membership = Membership()

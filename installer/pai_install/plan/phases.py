@@ -15,6 +15,7 @@ from pai_install.site import Machine, Site
 TITLES: Mapping[str, str] = {
     "base": "Prepare the operating system",
     "time": "Synchronise the clocks",
+    "storage": "Serve and mount storages",
     "components": "Fill the component store",
     "runtime": "Install the container runtimes",
     "control-plane": "Create the control plane",

@@ -60,8 +60,8 @@ def _narrowed(
         limit,
         applies=lambda name, host: host in hosts[name],
         ready=lambda name, host: _ready(phases[name], _settings(inventory, host), observed[host]),
-        gives=lambda name, host: (
-            host == leader and _gives_other(phases[name], _settings(inventory, host), observed[host])
+        gives=lambda name, host: _gives_other(
+            phases[name], _settings(inventory, host), observed[host], leader=host == leader
         ),
     )
 
@@ -77,11 +77,12 @@ def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed
     return all(record is not None and not record.drift for record in records) and not _gives_other(phase, wanted, seen)
 
 
-def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> bool:
-    """Whether other machines read changed settings from there."""
+def _gives_other(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed, *, leader: bool = True) -> bool:
+    """Whether other machines read changed settings from there. leader: of a part that has one it alone gives."""
     return any(
         name in had and had[name] != wanted[part.name].get(name)
         for part in phase.parts
+        if (leader or not part.leader_variables)
         if part.name in wanted and (had := seen.roles.get(part.name, RoleRecord()).settings)
         for name in part.given_to_others
     )

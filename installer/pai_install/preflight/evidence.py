@@ -236,6 +236,13 @@ class PeerAnswer(_Part):
         return bool(self.small) or any(answer in ("open", "refused") for answer in self.tcp.values())
 
 
+class ExportAnswer(_Part):
+    """What an NFS server said of a folder. answer: served, silent, missing (or not for this machine), unclear."""
+
+    answer: str
+    why: str = ""
+
+
 class EtcdDisk(_Part):
     """Small synchronous writes, in milliseconds; samples: 0 where the file system cannot be measured."""
 
@@ -284,6 +291,7 @@ class PreflightEvidence(_Part):
     package_sources: Mapping[str, str]
     servers: Mapping[str, str]
     peers: Mapping[str, PeerAnswer]
+    exports: tuple[ExportAnswer, ...]
     etcd_disk: EtcdDisk
     clock: Clock
     problems: Mapping[str, str] = Field(default_factory=dict)

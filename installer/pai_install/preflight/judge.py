@@ -10,7 +10,7 @@ from pai_install.checks.runner import run_checks
 from pai_install.preflight.contact import REACHABLE, no_contact
 from pai_install.preflight.evidence import PreflightEvidence
 from pai_install.preflight.model import PreflightFleet, case_of
-from pai_install.preflight.rules import CHECKS
+from pai_install.preflight.rules import checks_of
 from pai_install.site import Site
 
 
@@ -39,4 +39,4 @@ def _machine(fleet: PreflightFleet, name: str, unreachable: Mapping[str, str]) -
         return
     yield REACHABLE.finding(name, passed(message="the machine answers over SSH"))
     case = case_of(fleet, name)
-    yield from run_checks(CHECKS, case, name, case.record)
+    yield from run_checks(checks_of(case.machine), case, name, case.record)

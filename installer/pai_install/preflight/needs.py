@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pai_install.parts import registry
+from pai_install.parts.storage_client import asked_exports
 from pai_install.site import Machine, Site
 
 SUPPORTED_SYSTEMS: Mapping[str, tuple[str, ...]] = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
@@ -20,7 +21,7 @@ def space(site: Site, machine: Machine) -> dict[str, tuple[int, int]]:
 
 
 def peers(site: Site) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Machine -> the machines that it must reach -> TCP ports there: the control planes and a few neighbours.
+    """Machine -> the machines that it must reach -> TCP ports there: control planes, storage servers, a few neighbours.
 
     The neighbours are the next ones in machine-list, so that every machine is a neighbour of another and the
     number of connections grows with the number of machines only.
@@ -29,13 +30,16 @@ def peers(site: Site) -> dict[str, dict[str, tuple[int, ...]]]:
     found = {}
     for index, machine in enumerate(present):
         ring = [present[(index + step) % len(present)] for step in range(1, NEIGHBOURS + 1)]
-        others = {other.hostname: other for other in (*masters, *ring) if other is not machine}
+        served = (*masters, *site.storage_servers)
+        others = {other.hostname: other for other in (*served, *ring) if other is not machine}
         found[machine.hostname] = {name: peer_ports(site, machine, other) for name, other in others.items()}
     return found
 
 
 def peer_ports(site: Site, machine: Machine, other: Machine) -> tuple[int, ...]:
     """Ports of `other` that the cluster needs from `machine`; its SSH port first, which only shows that it is up."""
+    if not machine.node:
+        return (other.ssh.port,)
     clients = {"machines", "control planes"} if machine.control_plane else {"machines"}
     served = registry.ports(site, other)
     return (other.ssh.port, *(port.port for port in served if port.protocol == "tcp" and port.clients in clients))
@@ -73,8 +77,11 @@ def _own_questions(site: Site, machine: Machine) -> dict[str, Any]:
     return {
         "preflight_become": machine.become,
         "preflight_paths": list(space(site, machine)),
-        "preflight_modules": list(registry.kernel_modules(site)),
+        "preflight_modules": list(registry.kernel_modules(site)) if machine.node else [],
         "preflight_etcd": "/var/lib/etcd" if machine.control_plane else "",
         "preflight_resolv_conf": resolver if isinstance(resolver, str) else "",
         "preflight_servers": list(proxy_servers(site)),
+        "preflight_exports": [
+            {"server": one.server, "path": one.path, "port": one.port} for one in asked_exports(site) if machine.worker
+        ],
     }

@@ -43,7 +43,7 @@ def registries_shown(site: Site, plan: Plan, identity: Path) -> RegistriesShown:
     }
     reasons = {one.host: one.reasons for step in plan.steps if step.name == _CLIENTS for one in step.hosts}
     lost = {name: (f"not reached: {why}",) for name, why in plan.unreachable.items()}
-    machines = {one.hostname: lost.get(one.hostname, reasons.get(one.hostname, ())) for one in site.present_machines}
+    machines = {one.hostname: lost.get(one.hostname, reasons.get(one.hostname, ())) for one in site.nodes}
     address = found.cache.address if found.cache else ""
     return RegistriesShown(address, asked, found.air_gapped, machines, unfinished(known) if known else ())
 

@@ -76,11 +76,6 @@ def _check_workers(layout: Document, machines: list[Draft]) -> None:
         remedy = 'give a machine pai-worker: "true"; a control plane may work, too'
         layout.add(("machine-list",), "site.no-worker", "no machine is a worker", remedy)
     for machine in machines:
-        if not machine.flag("pai-master") and not machine.flag("pai-worker"):
+        if not any(map(machine.flag, ("pai-master", "pai-worker", "pai-storage"))):
             message = "is neither pai-master nor pai-worker: it stays outside the cluster"
-            remedy = 'give it pai-worker: "true"'
-            if machine.flag("pai-storage"):
-                remedy = (
-                    'let it be where it serves storage from outside; pai-worker: "true" makes it a part of the cluster'
-                )
-            layout.add(machine.path, "site.no-role", message, remedy, severity="warning")
+            layout.add(machine.path, "site.no-role", message, 'give it pai-worker: "true"', severity="warning")

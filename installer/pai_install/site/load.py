@@ -27,10 +27,13 @@ from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
 from pai_install.site.settings_checks import check_login, check_settings
 from pai_install.site.storage_checks import check_storages
+from pai_install.site.storage_server_checks import check_storage_server
 from pai_install.site.validate import partly, validate
 from pai_install.site.volume_checks import check_dynamic_volumes
 
 LAYOUT, CONFIG, SERVICES = "layout.yaml", "config.yaml", "services-configuration.yaml"
+# file, depth and section of keys of which runs tell the place, beside those of config.yaml
+_PLACED = ((SERVICES, 2, "registry"), (SERVICES, 3, "storages"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ def _read_site(directory: Path, services_text: str | None) -> SiteReading:
         check_groups(sources[SERVICES], services)
         check_storages(sources[SERVICES], services.storages or (), names, usable)
         check_dynamic_volumes(sources[SERVICES], services, usable)
+        if layout is not None:
+            check_storage_server(sources[SERVICES], services, layout.machine_list)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
     if layout is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)
@@ -118,7 +123,7 @@ def _read_site(directory: Path, services_text: str | None) -> SiteReading:
 def _places(sources: Mapping[str, Document]) -> Iterator[tuple[str, str]]:
     for name, document in sources.items():
         for path, mark in document.marks.items():
-            if (name, len(path)) == (CONFIG, 1) or (name, len(path), path[:1]) == (SERVICES, 2, ("registry",)):
+            if (name, len(path), *path[:1]) in _PLACED or (name, len(path)) == (CONFIG, 1):
                 yield ".".join(map(str, path)), f"{document.file}:{mark.line}:{mark.column}"
 
 

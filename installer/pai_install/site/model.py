@@ -63,11 +63,17 @@ class Machine(FrozenModel):
     taints: tuple[str, ...] = ()
     become: bool = True
 
+    @property
+    def node(self) -> bool:
+        """Whether it is a node of the cluster; one that only serves storage is none."""
+        return self.control_plane or self.worker
+
 
 class Site(FrozenModel):
     """A site that passed every check. machines: in the order of machine-list, absent ones included.
 
-    directory: absolute. places: setting of config.yaml, or registry.KEY -> FILE:LINE:COLUMN, where it is given.
+    directory: absolute. places: setting of config.yaml, registry.KEY or storages.NUMBER.KEY -> FILE:LINE:COLUMN, where
+    it is given.
     rotations: storage -> where it stands, for those that were ever rotated.
     """
 
@@ -93,6 +99,16 @@ class Site(FrozenModel):
     def workers(self) -> tuple[Machine, ...]:
         """The present workers; a control plane that also works is among them."""
         return tuple(machine for machine in self.present_machines if machine.worker)
+
+    @cached_property
+    def nodes(self) -> tuple[Machine, ...]:
+        """The present machines that are nodes of the cluster."""
+        return tuple(machine for machine in self.present_machines if machine.node)
+
+    @cached_property
+    def storage_servers(self) -> tuple[Machine, ...]:
+        """The present machines that serve storage."""
+        return tuple(machine for machine in self.present_machines if machine.storage)
 
     def machine(self, name: str) -> Machine:
         """The machine called `name`, absent or not. Raises KeyError."""

@@ -18,8 +18,18 @@ def _pending(site: Site) -> Iterator[str]:
     others = _devices(site)
     if others:
         yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"
+    yield from _file_server(site)
     for why, sections in site.services.idle():
         yield f"{why} ({', '.join(sections)})"
+
+
+def _file_server(site: Site) -> Iterator[str]:
+    """What the section storage-manager asks for in vain."""
+    section = site.services.storage_manager
+    if section is not None and not site.storage_servers:
+        yield "nothing is served: no machine has pai-storage (storage-manager)"
+    elif section is not None:
+        yield from not_yet(section)
 
 
 def _devices(site: Site) -> tuple[str, ...]:

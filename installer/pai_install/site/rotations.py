@@ -107,8 +107,8 @@ def read_rotations(site_dir: Path) -> dict[str, StorageRotation]:
     path = rotations_file(site_dir)
     try:
         return _File.model_validate_json(path.read_bytes()).root
-    except FileNotFoundError:
-        return {}
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return {}  # whoever may not read the state folder, or has none, is refused where one is needed
     except (OSError, ValidationError) as error:
         reasons = str(error)
         if isinstance(error, ValidationError):

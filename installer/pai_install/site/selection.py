@@ -21,7 +21,7 @@ def require_present(site: Site, names: Collection[str]) -> None:
 
 
 def watched(site: Site, names: Collection[str]) -> tuple[str, ...]:
-    """The machines to look at: all present ones, or those named and the control planes that they join."""
-    masters = {machine.hostname for machine in site.control_planes}
+    """The machines to look at: all present ones, or those named and those that they join and mount."""
+    needed = {machine.hostname for machine in (*site.control_planes, *site.storage_servers)}
     present = (machine.hostname for machine in site.present_machines)
-    return tuple(name for name in present if not names or name in names or name in masters)
+    return tuple(name for name in present if not names or name in names or name in needed)

@@ -94,6 +94,7 @@ def headline(site: Site) -> str:
         if device is not None and machine.worker:
             devices[device.type] += device.count
     parts = [plural(len(site.control_planes), "control plane"), plural(len(site.workers), "worker")]
+    parts += [plural(len(site.storage_servers), "storage server")] if site.storage_servers else []
     parts += [f"{count} x {kind}" for kind, count in sorted(devices.items())]
     absent = len(site.machines) - len(site.present_machines)
     parts += [f"{plural(absent, 'machine')} absent"] if absent else []
@@ -144,6 +145,9 @@ def meanings(site: Site) -> Iterator[Meaning]:
     yield from _registries(site)
     yield from _lists(settings)
     yield says("time", ", ".join(settings.ntp_servers) or "the control planes' own clocks", "ntp_servers")
+    for server in site.storage_servers:
+        served = f"{server.hostname} serves {', '.join(site.services.file_server.exports)}"
+        yield Meaning("storage server", served, default=not site.has_section("storage-manager"))
     if site.openpai_style:
         hived = "asked for, not set up by this version" if settings.enable_hived_scheduler else "off"
         yield says("HiveD scheduler", hived, "enable_hived_scheduler")

@@ -52,7 +52,7 @@ def test_misspelt_phase_is_a_usage_error_that_names_the_right_one(
     assert run([verb, "--site", str(tmp_path), "--phase", "base,runtme"]) == 2
     error = capsys.readouterr().err
     assert "Invalid value for '--phase': there is no phase 'runtme'; did you mean runtime?" in error
-    assert "base, time, components" in error
+    assert "base, time, storage, components" in error
     assert not (tmp_path / ".pai").exists()
 
 

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -39,7 +40,13 @@ def test_machine_boots_in_its_own_namespace_with_its_name_and_folders(spec: LabS
     assert "--hostname=one" in words
     for folder in ("docker", "containerd", "kubelet", "etcd"):
         assert f"--bind={names.data}/{folder}:/var/lib/{folder}" in words
+    assert not [word for word in words if "/storage" in word]
     assert {"--boot", "--register=no", "--keep-unit", "--capability=all"} <= set(words)
+
+
+def test_what_a_machine_serves_is_no_overlay(spec: LabSpec, names: MachineNames) -> None:
+    serving = replace(spec.machines[0], storage="/srv/share")
+    assert f"--bind={names.data}/storage:/srv/share" in nspawn_command(serving, names, legacy_cgroups=True)
 
 
 def test_only_version_1_boxes_force_old_control_groups(spec: LabSpec, names: MachineNames) -> None:

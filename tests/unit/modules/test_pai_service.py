@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Run
+from .conftest import ModuleFailedError, Run
 
 STAND_IN_SYSTEMCTL = """#!/usr/bin/env python3
 import json, os, sys
@@ -109,6 +109,33 @@ def test_check_mode_says_it_and_does_nothing(systemd: Systemd, run_module: Run, 
     result = run_module("pai_service", check=True, units=[unit(restart_if_newer=[young])])
     assert result["actions"] == ["restarted x.service"]
     assert systemd.calls == []
+
+
+def test_a_file_that_is_read_on_a_reload_restarts_nothing(systemd: Systemd, run_module: Run, young: str) -> None:
+    result = run_module("pai_service", units=[unit(reload_if_newer=[young])])
+    assert result["actions"] == ["reloaded x.service"]
+    assert systemd.calls == ["reset-failed x.service", "reload x.service"]
+    assert result["managed"][0]["reads"] == []
+
+
+def test_a_reload_is_made_once(systemd: Systemd, run_module: Run, young: str) -> None:
+    """The unit started a minute ago, and changed its state after the file was written."""
+    systemd.has(StateChangeTimestampMonotonic=str(int((time.clock_gettime(time.CLOCK_MONOTONIC) + 1) * 1e6)))
+    assert not run_module("pai_service", units=[unit(reload_if_newer=[young])])["changed"]
+    assert systemd.calls == []
+
+
+def test_a_restart_makes_the_reload_needless(systemd: Systemd, run_module: Run, young: str) -> None:
+    run_module("pai_service", units=[unit(restart_if_newer=[young], reload_if_newer=[young])])
+    assert systemd.calls == ["reset-failed x.service", "restart x.service"]
+
+
+def test_a_reload_that_fails_is_told(
+    systemd: Systemd, run_module: Run, young: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STAND_IN_FAILS", "reload x.service")
+    with pytest.raises(ModuleFailedError, match=r"x\.service did not come up"):
+        run_module("pai_service", units=[unit(reload_if_newer=[young])], timeout=1)
 
 
 def test_record_names_the_files_that_a_unit_reads(systemd: Systemd, run_module: Run, young: str) -> None:

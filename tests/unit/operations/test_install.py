@@ -37,8 +37,8 @@ def bare(site: Site, inventory: Inventory) -> Observation:
 
 def test_new_cluster_gets_every_phase_and_its_proof(site: Site, bare: Observation) -> None:
     plan = Install().plan(site, bare)
-    # this site names no registry
-    assert names(plan) == [*(name for name in PHASE_NAMES if name != "registries"), "health"]
+    # this site names no registry and no storage
+    assert names(plan) == [*(name for name in PHASE_NAMES if name not in ("registries", "storage")), "health"]
     verify, health = plan.steps[-2:]
     assert verify.hosts[0].reasons == ("after a change",)
     assert (verify.proves, verify.previewed, health.previewed) == (True, False, False)

@@ -98,6 +98,6 @@ def test_workers_get_what_mounts_and_the_kernel_what_it_needs(site: Site, compon
     context = make_context(site, components, Path("/s"))
     given = part_named("storage_client").variables(context, site.workers[0])
     assert given is not None
-    assert given.variables() == {"storage_client_packages": ["nfs-common"]}
+    assert given.variables()["storage_client_packages"] == ["nfs-common"]
     assert {"nfs", "cifs"} <= set(kernel_modules(site))
     assert not part_named("storage_client").applies(site, site.control_planes[0])

@@ -98,6 +98,7 @@ def test_groups(inventory: Inventory) -> None:
         "workers": ("worker1", "worker2"),
         "nvidia": ("worker1",),
         "component_store": ("master",),
+        "storage_servers": (),
     }
 
 

@@ -26,18 +26,34 @@ NAMES = ("master", "worker1", "worker2")
 GIB = 1 << 30
 
 
-def write_site(folder: Path, layout: str = LAYOUT, config: str = CONFIG) -> Path:
+# worker2 serves storage, and each worker mounts that of another server
+STORING = LAYOUT.replace(
+    'machine-type: cpu, pai-worker: "true"', 'machine-type: cpu, pai-worker: "true", pai-storage: "true"'
+)
+STORAGES = """storages:
+  - {name: own, type: nfs, server: worker2, path: /share/data}
+  - name: data
+    type: nfs
+    server: nas
+    path: /export/data
+    mount-options: [nfsvers=4.1, port=20490]
+"""
+
+
+def write_site(folder: Path, layout: str = LAYOUT, config: str = CONFIG, services: str = "") -> Path:
     """Writes the site's files; returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "key").touch(mode=0o600)
     (folder / "layout.yaml").write_text(layout)
     (folder / "config.yaml").write_text(config)
+    if services:
+        (folder / "services-configuration.yaml").write_text(services)
     return folder
 
 
-def read_site(folder: Path, layout: str = LAYOUT, config: str = CONFIG) -> Site:
+def read_site(folder: Path, layout: str = LAYOUT, config: str = CONFIG, services: str = "") -> Site:
     """The site of those files."""
-    return load_site(write_site(folder, layout, config)).site
+    return load_site(write_site(folder, layout, config, services)).site
 
 
 def mount(path: str, **changes: Any) -> dict[str, Any]:
@@ -69,11 +85,13 @@ RUNNING_DOCKER = {
 }
 PATHS = ("/", "/var/lib/containerd", "/var/lib/kubelet", "/usr/local/bin", "/var/lib/docker")
 
+OWN_PATHS = {"master": ("/var/lib/etcd", "/var/lib/pai-install"), "worker2": ("/share",)}
+
 
 def good(name: str) -> dict[str, Any]:
     """What module pai_preflight says of a machine that is fit; machines of the site differ in name and ids."""
     number = NAMES.index(name) + 1
-    paths = (*PATHS, "/var/lib/etcd", "/var/lib/pai-install") if name == "master" else PATHS
+    paths = (*PATHS, *OWN_PATHS.get(name, ()))
     gpus = [{"address": f"0000:0{bus}:00.0", "vendor": "10de", "revision": "a1"} for bus in (1, 2)]
     return {
         "schema_version": 1,
@@ -136,6 +154,7 @@ def good(name: str) -> dict[str, Any]:
         "package_sources": {"deb.debian.org:80": ""},
         "servers": {},
         "peers": {other: peer() for other in NAMES if other != name},
+        "exports": [{"answer": "served", "why": ""}],
         "problems": {},
         **({"etcd_disk": etcd_disk()} if name == "master" else {}),
     }

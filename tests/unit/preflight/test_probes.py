@@ -84,6 +84,7 @@ def test_everything_on_this_box_is_evidence(machine: Any, network: Any, leftover
         "proxies": network.proxies,
         "servers": lambda: network.servers([]),
         "peers": lambda: network.peers([]),
+        "exports": lambda: module_util("pai_nfs").exports([{"server": "127.0.0.1", "path": "/x", "port": 1}]),
     }
     found, problems = probe.gather(probes, 30)
     assert problems == {}

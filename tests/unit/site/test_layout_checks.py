@@ -53,7 +53,6 @@ def test_clusters_of_every_shape(tmp_path: Path, machines: tuple[str, ...]) -> N
         (("a master worker", "b master", "c master", "d master"), "site.control-plane-count"),
         (("a master worker", *(f"m{n} master" for n in range(6))), "site.control-plane-count"),
         (("a master absent", "b worker"), "site.no-control-plane"),
-        (("a master worker", "b storage"), "site.no-role"),
         (("a master worker", "b"), "site.no-role"),
         (("a master worker", "a worker"), "site.duplicate-hostname"),
     ],

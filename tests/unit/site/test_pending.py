@@ -40,6 +40,15 @@ def test_what_is_not_done_is_named(tmp_path: Path, config: str, entry: str, word
     assert words in found[0]
 
 
+def test_of_the_file_server_what_is_no_nfs_is_named(tmp_path: Path) -> None:
+    (tmp_path / "services-configuration.yaml").write_text("storage-manager: {localpath: /srv/share}\n")
+    assert said(tmp_path) == ("nothing is served: no machine has pai-storage (storage-manager)",)
+    serving = ', pai-storage: "true"'
+    assert said(tmp_path, entry=serving) == ()
+    (tmp_path / "services-configuration.yaml").write_text("storage-manager: {smbuser: smb, workgroup: W}\n")
+    assert said(tmp_path, entry=serving) == ("storage-manager serves NFS alone: SMB is not set up by this version",)
+
+
 def test_devices_that_are_not_nvidias_are_named(tmp_path: Path) -> None:
     amd = LAYOUT.replace("vcore: 4}}", "vcore: 4}, computing-device: {type: amd.com/gpu, model: MI300X, count: 8}}")
     (tmp_path / "layout.yaml").write_text(amd % "")

@@ -18,6 +18,7 @@ machine-list:
   - {hostname: master, hostip: 10.0.0.1, machine-type: cpu, pai-master: "true"}
   - {hostname: one, hostip: 10.0.0.2, machine-type: cpu, pai-worker: "true"}
   - {hostname: two, hostip: 10.0.0.3, machine-type: cpu, pai-worker: "true"}
+  - {hostname: files, hostip: 10.0.0.5, machine-type: cpu, pai-storage: "true"}
   - {hostname: away, hostip: 10.0.0.4, machine-type: cpu, pai-worker: "true", absent: true}
 """
 
@@ -29,9 +30,9 @@ def site(tmp_path: Path) -> Site:
     return load_site(tmp_path).site
 
 
-def test_control_planes_are_looked_at_with_the_named_ones(site: Site) -> None:
-    assert watched(site, ()) == ("master", "one", "two")
-    assert watched(site, ("two",)) == ("master", "two")
+def test_what_the_named_ones_join_and_mount_is_looked_at_with_them(site: Site) -> None:
+    assert watched(site, ()) == ("master", "one", "two", "files")
+    assert watched(site, ("two",)) == ("master", "two", "files")
 
 
 @pytest.mark.parametrize("name", ["away", "three"])
@@ -40,4 +41,4 @@ def test_absent_and_unknown_machines_are_refused_by_name(site: Site, name: str) 
     with pytest.raises(PaiError, match=name) as caught:
         require_present(site, ("one", name))
     assert caught.value.exit_code is ExitCode.USAGE
-    assert caught.value.remedy == "machines of the site: master, one, two"
+    assert caught.value.remedy == "machines of the site: files, master, one, two"

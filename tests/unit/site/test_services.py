@@ -14,7 +14,7 @@ from pai_install.site.problem import Problem
 from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
 
-EFFECTIVE = {"docker_cache", "registry", "storages", "dynamic_volumes"}
+EFFECTIVE = {"docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"}
 OPENPAI_SERVICES = Path(__file__).parents[2] / "golden" / "site" / "openpai" / "services-configuration.yaml"
 
 GENERATED = """\

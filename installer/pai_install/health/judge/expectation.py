@@ -25,6 +25,11 @@ class Expectation:
     mig: int | None = None
 
     @property
+    def node(self) -> bool:
+        """Whether it is a node of the cluster."""
+        return self.control_plane or self.worker
+
+    @property
     def nvidia(self) -> bool:
         """Whether the SKU names NVIDIA GPUs."""
         return self.device.startswith("nvidia.com/")

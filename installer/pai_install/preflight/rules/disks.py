@@ -107,7 +107,7 @@ def filesystems(case: Case) -> Result | None:
     for mount in case.evidence.mounts:
         if mount.read_only:
             problems.append(f"{mount.mount_point} is mounted read-only")
-        if mount.noexec and mount.path != "/var/lib/etcd":
+        if mount.noexec and mount.path not in ("/var/lib/etcd", case.site.services.file_server.localpath):
             problems.append(f"{mount.mount_point} is mounted noexec")
         if mount.path in (docker, _IMAGES) and mount.filesystem.startswith(_NO_DOCKER_ROOT):
             problems.append(f"{mount.path} is on {mount.filesystem}, which cannot hold container layers")

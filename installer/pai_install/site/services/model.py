@@ -41,7 +41,6 @@ from pai_install.site.services.storages import StorageEntry
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
 _MONITORING = NotYet("monitoring is not set up by this version")
-_OPENPAI_STORAGE = NotYet("storage is not set up by this version")
 _LOGINS = NotYet(
     "groups have namespaces, storages and pull secrets; accounts and logins of people are not set up by this version"
 )
@@ -68,8 +67,8 @@ class Services(KebabSection):
     """OpenPAI's scheduler and its virtual clusters."""
     authentication: Annotated[Authentication | None, _LOGINS] = None
     """Groups, what they may use, and where people log in."""
-    storage_manager: Annotated[StorageManager | None, _OPENPAI_STORAGE] = None
-    """OpenPAI's file server."""
+    storage_manager: StorageManager | None = None
+    """The NFS server on the machines with pai-storage."""
     internal_storage: Annotated[InternalStorage | None, _THEIRS] = None
     """The disk of OpenPAI's own services."""
     device_plugin: Annotated[DevicePlugin | None, _DEVICES] = None
@@ -125,6 +124,11 @@ class Services(KebabSection):
     """Who is guaranteed what."""
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""
+
+    @property
+    def file_server(self) -> StorageManager:
+        """How the machines with pai-storage serve, also where the file says nothing of it."""
+        return self.storage_manager or StorageManager()
 
     @classmethod
     def tell_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:

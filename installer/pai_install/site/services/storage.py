@@ -1,4 +1,4 @@
-"""Storage: OpenPAI's file server, and the disk of its own services."""
+"""Storage: the file server, as OpenPAI configured its own, and the disk of OpenPAI's services."""
 
 from __future__ import annotations
 
@@ -6,35 +6,46 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pai_install.site.declared import NotYet
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import Count, Free, Hidden, Word, choice
+from pai_install.site.services.storages import Folder
+
+_SMB = NotYet("storage-manager serves NFS alone: SMB is not set up by this version")
+# below localpath, as OpenPAI had them: what is everybody's, and a folder per user
+FOLDERS = ("data", "users")
 
 
 class StorageManager(Service):
-    """storage-manager: an NFS and SMB server on the machines with pai-storage."""
+    """storage-manager: the file server on the machines with pai-storage."""
 
-    localpath: Word = "/share"
-    """Folder that is served."""
-    security_type: Annotated[str, choice("AUTO", "ADS")] = "AUTO"
+    localpath: Folder = "/share"
+    """Folder of the machine; data and users in it are served over NFS."""
+    security_type: Annotated[str, choice("AUTO", "ADS"), _SMB] = "AUTO"
     """Who may use SMB: AUTO (smbuser) or ADS (an Active Directory)."""
-    workgroup: Word = "WORKGROUP"
+    workgroup: Annotated[Word, _SMB] = "WORKGROUP"
     """SMB's workgroup or domain."""
-    smbuser: Word | None = None
+    smbuser: Annotated[Word | None, _SMB] = None
     """SMB account."""
-    smbpwd: Hidden | None = None
+    smbpwd: Annotated[Hidden | None, _SMB] = None
     """Password of smbuser."""
-    default_realm: Word | None = Field(default=None, alias="default_realm")
+    default_realm: Annotated[Word | None, _SMB] = Field(default=None, alias="default_realm")
     """With ADS: the Kerberos realm."""
-    krb5_realms: Free = Field(default=None, alias="krb5_realms")
+    krb5_realms: Annotated[Free, _SMB] = Field(default=None, alias="krb5_realms")
     """With ADS: realms and their servers."""
-    domain_realm: Free = Field(default=None, alias="domain_realm")
+    domain_realm: Annotated[Free, _SMB] = Field(default=None, alias="domain_realm")
     """With ADS: domain -> realm."""
-    domainuser: Word | None = None
+    domainuser: Annotated[Word | None, _SMB] = None
     """With ADS: the account that joins the domain."""
-    domainpwd: Hidden | None = None
+    domainpwd: Annotated[Hidden | None, _SMB] = None
     """Password of domainuser."""
-    idmap: Free = None
+    idmap: Annotated[Free, _SMB] = None
     """With ADS: how accounts become numbers."""
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """The folders that machines may mount."""
+        return tuple(f"{self.localpath.rstrip('/')}/{name}" for name in FOLDERS)
 
 
 class InternalStorage(Service):

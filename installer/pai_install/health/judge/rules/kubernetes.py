@@ -34,8 +34,9 @@ def _node_of(fleet: HealthFleet, machine: MachineFacts) -> Node | Result:
 )
 def ready(fleet: HealthFleet) -> Iterator[tuple[str, Result]]:
     for machine in fleet.machines:
-        node = _node_of(fleet, machine)
-        yield machine.name, node if isinstance(node, Result) else _readiness(node)
+        if machine.expected.node:
+            node = _node_of(fleet, machine)
+            yield machine.name, node if isinstance(node, Result) else _readiness(node)
 
 
 def _readiness(node: Node) -> Result:

@@ -1,0 +1,58 @@
+"""A machine that serves storage to the nodes, over NFS."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from ipaddress import IPv4Address
+from typing import Annotated
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, Port, RoleVariables, Space, everywhere, restarts
+from pai_install.ports import NFS_PORT
+from pai_install.site import Machine, Site
+
+
+class StorageServerVariables(RoleVariables):
+    """path: the folder above those that are served. clients: addresses that may mount; the server reads them live."""
+
+    role = "storage_server"
+    path: Annotated[str, restarts()]
+    clients: Annotated[tuple[str, ...], restarts()]
+
+
+class StorageServer(Part):
+    """Machines with pai-storage, nodes or not."""
+
+    name = "storage_server"
+    phase = "storage"
+    model = StorageServerVariables
+    after = ("base",)
+    restarts = ("nfs-server.service", "nfs-ganesha.service")
+    stops = restarts
+    # a node that joins with --limit mounts nothing before the server knows it
+    given_to_others = frozenset({"storage_server_clients"})
+
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """Where the layout says so."""
+        del site
+        return machine.storage
+
+    def variables(self, context: Context, machine: Machine) -> StorageServerVariables:
+        """The kubelet mounts from its machine's address: no one else is let in."""
+        del machine
+        clients = sorted({node.hostip for node in context.site.nodes}, key=IPv4Address)
+        return StorageServerVariables(path=context.site.services.file_server.localpath, clients=tuple(clients))
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """The same everywhere."""
+        return everywhere(site, machine)
+
+    def ports(self, site: Site, machine: Machine) -> tuple[Port, ...]:
+        """NFS version 4 has one; the kernel's own server is no program."""
+        del site, machine
+        return (Port(NFS_PORT, "NFS", ("ganesha.nfsd",), clients="machines"),)
+
+    def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
+        """What jobs keep."""
+        del machine
+        return {site.services.file_server.localpath: Space(1, 100)}

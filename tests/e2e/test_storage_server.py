@@ -1,0 +1,182 @@
+"""A machine that the installer makes a storage server: mounted by the kubelets, by the groups that may, by no one else.
+
+The lab's kernel has no NFS client: on two workers mount.nfs is mount_nfs_stand_in.py. All else is the real thing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ansible_path import module_util
+
+from .conftest import EXISTING, LOST, SUBNET, Cluster, pai_install
+from .test_groups import end_pods, said, services_of, settled, storage, verdicts, waits_for
+
+pytestmark = pytest.mark.lab
+
+FILES, ADDRESS = "lab-files", f"{SUBNET}.15"
+ENTRY = f"""
+  - hostname: {FILES}
+    hostip: {ADDRESS}
+    machine-type: lab-master
+    pai-storage: "true"
+"""
+GROUPS = """
+authentication:
+  group-manager:
+    grouplist:
+      - groupname: vision
+        extension: {acls: {storageConfigs: [data, scratch, disk]}}
+      - groupname: speech
+        extension: {acls: {storageConfigs: [data, scratch, disk]}}
+      - groupname: third
+"""
+STORAGES = f"""
+storages:
+  - {{name: scratch, type: hostPath, path: /srv/pai-scratch}}
+  - {{name: disk, type: local, path: /srv/pai-disk, machine: {EXISTING}}}
+  - {{name: data, type: nfs, server: {FILES}, path: /share/data}}
+"""
+NAMESPACES = ("vision", "speech", "third")
+STAND_IN = Path(__file__).with_name("mount_nfs_stand_in.py")
+MOUNT = "/sbin/mount.nfs"
+CUT = "nft add table inet no_nfs; nft add chain inet no_nfs out '{ type filter hook output priority 0; }'; "
+CUT += "nft add rule inet no_nfs out tcp dport 2049 drop"
+
+
+@pytest.fixture(scope="module")
+def served(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with a storage server beside it, and groups; without them again afterwards."""
+    layout, services = cluster.site / "layout.yaml", services_of(cluster)
+    before = layout.read_text()
+    layout.write_text(before.rstrip() + ENTRY)
+    services.write_text(GROUPS + STORAGES)
+    for worker in (EXISTING, LOST):
+        cluster.on(worker, "mkdir -p /srv/pai-scratch /srv/pai-disk")
+    try:
+        up = pai_install("lab", "up", "--site", str(cluster.site), "--yes")
+        assert up.returncode == 0, up.stderr
+        report = cluster.apply()
+        assert report["ok"], report["stderr"]
+        for worker in (EXISTING, LOST):
+            put_stand_in(cluster, worker)
+        yield cluster
+    finally:
+        for namespace in NAMESPACES:
+            end_pods(cluster, namespace)
+        services.unlink()
+        layout.write_text(before)
+        report = cluster.apply()
+        cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
+        for worker in (EXISTING, LOST):
+            cluster.on(worker, f"[ ! -e {MOUNT}.real ] || mv {MOUNT}.real {MOUNT}")
+            cluster.on(worker, "rm -rf /srv/pai-scratch /srv/pai-disk")
+    assert report["ok"], report["stderr"]
+    assert cluster.kubectl("get", "persistentvolumes", "-o", "name") == ""
+
+
+def put_stand_in(cluster: Cluster, worker: str) -> None:
+    """Puts it in the place of the mount.nfs that the installer brought."""
+    cluster.on(worker, "apt-get install --quiet --yes --no-install-recommends python3-fusepy libnfs14 libnfs-utils")
+    cluster.on(
+        worker, f"mv {MOUNT} {MOUNT}.real; cat > {MOUNT} <<'END'\n{STAND_IN.read_text()}\nEND\nchmod 755 {MOUNT}"
+    )
+
+
+def image_of(cluster: Cluster) -> str:
+    return cluster.on(EXISTING, "ctr -n k8s.io images ls -q | grep /busybox:").split()[0]
+
+
+def run(cluster: Cluster, namespace: str, name: str, script: str) -> str:
+    """Runs a pod of a group with all three storages to its end; its phase."""
+    claims = ("data", "scratch", "disk")
+    container = {
+        "name": "main",
+        "image": image_of(cluster),
+        "command": ["/bin/busybox", "sh", "-c", script],
+        "volumeMounts": [{"name": claim, "mountPath": f"/mnt/{claim}"} for claim in claims],
+    }
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}} for claim in claims]
+    spec = {"nodeName": EXISTING, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    words = [f"--namespace={namespace}", "run", name, f"--image={container['image']}", "--restart=Never"]
+    cluster.kubectl(*words, f"--overrides={json.dumps({'spec': spec})}")
+    status = settled(cluster, namespace, name)
+    return str(status["phase"])
+
+
+def test_it_serves_and_is_no_node(served: Cluster) -> None:
+    assert FILES not in served.kubectl("get", "nodes", "-o", "name")
+    assert served.on(FILES, "stat --format %u:%a /share/data /share/users").split() == ["1000:777", "1000:775"]
+    assert served.on(FILES, "ls /etc/kubernetes /usr/local/bin 2>/dev/null || true").split() == ["/usr/local/bin:"]
+    again = served.apply()
+    assert sum(host["changed"] for host in again["hosts"].values()) == 0
+    status = json.loads(served.run("status", "--format", "json").stdout)
+    (shown,) = [machine for machine in status["machines"] if machine["name"] == FILES]
+    assert (shown["roles"], shown["drift"]) == (["storage"], [])
+
+
+def test_two_groups_use_what_they_are_granted_and_a_third_does_not(served: Cluster) -> None:
+    writes = "for it in data scratch disk; do echo from vision > /mnt/$it/word || exit 1; done"
+    assert run(served, "vision", "writes", writes) == "Succeeded"
+    assert run(served, "speech", "reads", "cat /mnt/data/word /mnt/scratch/word /mnt/disk/word") == "Succeeded"
+    assert said(served, "speech", "reads") == "from vision\n" * 3
+    assert served.on(FILES, "stat --format %u:%g /share/data/word; cat /share/data/word") == "1000:1000\nfrom vision\n"
+    volumes = [{"name": "it", "persistentVolumeClaim": {"claimName": "data"}}]
+    spec = {"containers": [{"name": "main", "image": image_of(served)}], "volumes": volumes}
+    words = ("--namespace=third", "run", "refused", f"--image={image_of(served)}", "--restart=Never")
+    served.kubectl(*words, f"--overrides={json.dumps({'spec': spec})}")
+    deadline = time.monotonic() + 60
+    while 'persistentvolumeclaim "data" not found' not in (why := waits_for(served, "third", "refused")):
+        assert time.monotonic() < deadline, why
+        time.sleep(1)
+
+
+def test_root_of_a_worker_is_not_root_on_the_server(served: Cluster) -> None:
+    where = f"'nfs://{ADDRESS}/share/users/planted?version=4&uid=0&gid=0'"
+    served.on(LOST, f"nfs-cp /etc/hostname {where}")
+    assert served.on(FILES, "stat --format %u:%g /share/users/planted; rm /share/users/planted") == "1000:1000\n"
+    outside = f"'nfs://{ADDRESS}/etc?version=4&uid=0&gid=0'"
+    assert "NOENT" in served.on(LOST, f"nfs-ls {outside} 2>&1 || true")
+
+
+def test_a_stranger_in_the_network_does_not_mount(served: Cluster) -> None:
+    """The dev box is root, and in the machines' network."""
+    del served
+    assert module_util("pai_nfs").asked(ADDRESS, "/share/data") == {"answer": "missing", "why": "no such export"}
+
+
+def test_a_worker_whose_mount_hangs_is_named(served: Cluster) -> None:
+    began = time.monotonic()
+    served.on(LOST, CUT)
+    try:
+        broken = storage(served, "test", "data", "--size", "1", "--timeout", "40", "--format", "json")
+    finally:
+        served.on(LOST, "nft delete table inet no_nfs")
+    assert broken.returncode == 7, broken.stdout + broken.stderr
+    found = verdicts(broken)
+    assert found[(LOST, "storage-mount")] == ["FAIL"]
+    assert found[(EXISTING, "storage-use")] == ["PASS"]
+    assert time.monotonic() - began < 120
+    assert served.kubectl("get", "pods", "-A", "-l", "pai-install/probe=storage", "-o", "name") == ""
+
+
+def test_a_server_that_is_not_there_ends_the_run_before_a_volume_is_made(served: Cluster) -> None:
+    services = services_of(served)
+    before = services.read_text()
+    gone = f"  - name: gone\n    type: nfs\n    server: {SUBNET}.250\n    path: /x\n"
+    services.write_text(before.replace("[data, scratch, disk]", "[data, scratch, disk, gone]") + gone)
+    line = services.read_text().splitlines().index(f"    server: {SUBNET}.250") + 1
+    try:
+        report = served.apply()
+    finally:
+        services.write_text(before)
+    assert report["exit_code"] == 6
+    assert f"services-configuration.yaml:{line}:5: {SUBNET}.250:/x: the server does not answer" in json.dumps(report)
+    assert "gone" not in served.kubectl("get", "persistentvolumes", "-o", "name")
+    report = served.apply()
+    assert report["ok"], report["stderr"]
