@@ -58,7 +58,8 @@ import urllib.request
 from typing import IO, Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import STATE_DIR, file_sha256
+from ansible.module_utils.pai_digests import file_sha256
+from ansible.module_utils.pai_managed import STATE_DIR
 
 LEDGER = STATE_DIR + "/artifacts.json"
 ATTEMPTS = 4

@@ -158,7 +158,7 @@ class ClusterCheck:
 
     def check_from_pods(self) -> list[dict[str, str]]:
         """DNS, the API and a Service on another machine, asked from a pod on every node."""
-        self.remove()
+        self.wait_for_removal()
         status, said = self.make_namespace()
         wanted = objects(self.placed, self.module.params["image"], self.module.params["runtime_class_nodes"])
         if status == 0:
@@ -240,7 +240,11 @@ class ClusterCheck:
         return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
 
     def remove(self) -> None:
-        """Takes everything away again."""
+        """Takes everything away again: the pods at once, the empty namespace some seconds later by itself."""
+        self.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
+
+    def wait_for_removal(self) -> None:
+        """The namespace of a check that has just ended, or that was interrupted, is gone."""
         self.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=60s")
 
     def all(self) -> list[dict[str, str]]:

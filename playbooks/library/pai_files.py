@@ -104,7 +104,8 @@ import time
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import STATE_DIR, markers, read_block, sha256
+from ansible.module_utils.pai_digests import sha256
+from ansible.module_utils.pai_managed import STATE_DIR, markers, read_block
 from ansible.module_utils.pai_merging import digest_of_rest, keep_patch, merged_text, read_object
 
 FILES_DIR = STATE_DIR + "/files"

@@ -34,7 +34,8 @@ import re
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import sha256, sysctl_path, unit_state
+from ansible.module_utils.pai_digests import sha256
+from ansible.module_utils.pai_managed import sysctl_path, unit_state
 
 FSTAB = "/etc/fstab"
 SWAP_LINE = r"^[^#\n]\S*\s+\S+\s+swap\s.*$"

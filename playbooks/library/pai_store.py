@@ -58,7 +58,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_managed import file_sha256
+from ansible.module_utils.pai_digests import file_sha256
 from ansible.module_utils.pai_registry import only_these
 
 MANIFEST_TYPES = "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json"

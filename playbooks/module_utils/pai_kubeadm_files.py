@@ -8,7 +8,8 @@ import shutil
 import stat
 from typing import Any
 
-from ansible.module_utils.pai_managed import STATE_DIR, file_sha256, too_open
+from ansible.module_utils.pai_digests import file_sha256
+from ansible.module_utils.pai_managed import STATE_DIR, too_open
 
 KUBERNETES = "/etc/kubernetes"
 KUBECONFIGS = ("admin", "kubelet", "controller-manager", "scheduler")

@@ -24,7 +24,6 @@ An expectation is a dict with `kind` and what that kind needs:
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -34,6 +33,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Optional
 
+from ansible.module_utils.pai_digests import file_sha256, sha256
 from ansible.module_utils.pai_images import image_problems
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import command
@@ -49,20 +49,6 @@ QUESTION_S = 60
 STARTED, CHANGED = "InactiveExitTimestampMonotonic", "StateChangeTimestampMonotonic"
 # the version of an object that is there until what uses it ends: it is no longer what it should be
 GOING = "being deleted"
-
-
-def sha256(data: bytes) -> str:
-    """Hex digest."""
-    return hashlib.sha256(data).hexdigest()
-
-
-def file_sha256(path: str) -> str:
-    """Hex digest of a file's bytes."""
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        while chunk := handle.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def markers(marker: str) -> tuple[str, str]:

@@ -13,8 +13,8 @@ import time
 from typing import Any
 
 from ansible.module_utils.pai_cluster_settings import node_name
+from ansible.module_utils.pai_digests import sha256
 from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
-from ansible.module_utils.pai_managed import sha256
 
 TEMPLATE = "/etc/pai-install/pod-network.json"
 CONFIGURATION = "/etc/pai-install/cni/10-pods.conflist"

@@ -98,5 +98,5 @@ def test_file_that_was_given_away_is_drift(cluster: Cluster) -> None:
         for reason in step["reasons"]
     ]
     assert any(path in reason and "root" in reason for reason in reasons), reasons
-    assert cluster.apply()["ok"]
+    assert cluster.converge()["ok"]
     assert cluster.on(LOST, f"stat -c %U:%G {path}").strip() == "root:root"

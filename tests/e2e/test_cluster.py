@@ -52,7 +52,7 @@ def test_every_task_again_changes_nothing(cluster: Cluster) -> None:
     """The roles themselves are idempotent, not only the planner sparing: without records everything runs again."""
     for machine in MACHINES:
         cluster.on(machine, "rm -rf /var/lib/pai-install/roles")
-    report = cluster.apply()
+    report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)
     # among them those of system_images and pod_forwarding, and what asks the component store for its certificate
@@ -200,11 +200,11 @@ def test_drift_is_seen_in_the_plan_and_repaired(cluster: Cluster) -> None:
     assert {("lab-worker1", words) for _damage, words, _repaired in DRIFT.values()} <= reasons
     effects = {effect for phase in plan["phases"] for step in phase["hosts"] for effect in step["effects"]}
     assert effects >= {"restarts docker.service", "restarts containerd.service", "restarts kubelet.service"}
-    report = cluster.apply()
+    report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert report["hosts"]["lab-worker2"]["changed"] == 0
     assert broken(cluster, "lab-worker1", DRIFT) == []
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
 
 
 def test_drift_of_the_control_plane_is_repaired_and_nothing_is_lost(cluster: Cluster) -> None:
@@ -220,14 +220,14 @@ def test_drift_of_the_control_plane_is_repaired_and_nothing_is_lost(cluster: Clu
     assert broken(cluster, "lab-master", MASTER_DRIFT) == []
     after = cluster.kubectl("get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
     assert after == before
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
 
 
 def test_deleted_object_comes_back(cluster: Cluster) -> None:
     cluster.kubectl("delete", "--namespace", "kube-flannel", "daemonset", "kube-flannel")
     plan = cluster.plan()
     assert [phase["name"] for phase in plan["phases"]] == ["network", "verify", "health"]
-    assert cluster.apply()["ok"]
+    assert cluster.converge()["ok"]
 
 
 def test_verify_names_every_proof(cluster: Cluster) -> None:
@@ -300,10 +300,10 @@ def test_images_come_back_from_the_store_by_their_digests(cluster: Cluster) -> N
     reasons = {reason for host, reason in reasons_of(cluster.plan()) if host == "lab-worker1"}
     assert f"image {gone[0]} is missing" in reasons
     assert any(reason.startswith(f"image {moved} is sha256:") for reason in reasons)
-    report = cluster.apply()
+    report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert cluster.on("lab-worker1", f"{IMAGES} ls name=={moved} | tail -n 1").split()[2] == digest
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
 
 
 # shows the certificate of a file; answers every manifest, whatever was asked for, with one of its own, and its blobs
@@ -354,11 +354,11 @@ def test_another_registry_in_place_of_the_store_is_never_believed(cluster: Clust
         cluster.on(machine, start)
         cluster.on(machine, pull)  # it is believed of tags
         cluster.on(machine, f"{IMAGES} rm {of_the_tag}")
-        assert not cluster.apply()["ok"]
+        assert not cluster.converge()["ok"]
         assert name not in cluster.on(machine, f"{IMAGES} ls -q").split()
     finally:
         cluster.on(machine, f"iptables -t nat -D {redirect}; systemctl stop another-registry; rm /root/shown.pem")
-    report = cluster.apply()
+    report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert name in cluster.on(machine, f"{IMAGES} ls -q").split()
 

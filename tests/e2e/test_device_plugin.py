@@ -141,16 +141,16 @@ def test_switched_off_it_is_taken_away_and_comes_back(cluster: Cluster) -> None:
         # the store and the machines drop its images, too
         phases = ["components", "runtime", "labels", "addons", "verify", "health"]
         assert [phase["name"] for phase in cluster.plan()["phases"]] == phases
-        assert cluster.apply()["ok"]
+        assert cluster.converge()["ok"]
         assert _until(lambda: pods(cluster) == {})
-        assert cluster.plan()["phases"] == []
+        assert cluster.to_change() == []
         assert "nvidia.com/gpu.present" not in cluster.kubectl("get", "nodes", "--show-labels")
     finally:
         config.write_text(kept)
-        report = cluster.apply()
+        report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert set(pods(cluster)) == WORKERS
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
 
 
 def _until(condition: Callable[[], bool], timeout_s: float = 180) -> bool:

@@ -75,7 +75,7 @@ def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
     config.write_text(before + CONFIG)
     services.write_text(SERVICES)
     try:
-        report = cluster.apply()
+        report = cluster.converge()
         assert report["ok"], report["stderr"]
         yield cluster
     finally:
@@ -83,7 +83,7 @@ def grouped(cluster: Cluster, registry: Upstream) -> Iterator[Cluster]:
             end_pods(cluster, namespace)
         config.write_text(before)
         services.unlink()
-        report = cluster.apply()
+        report = cluster.converge()
         cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
         for machine in (EXISTING, LOST):
             cluster.on(machine, "rm -rf /srv/pai-scratch /srv/pai-disk /srv/pai-volumes")
@@ -155,8 +155,8 @@ def test_each_group_has_what_it_is_granted(grouped: Cluster) -> None:
     assert claims(grouped, "vision") == {"scratch": "Bound", "disk": "Bound"}
     assert claims(grouped, "speech") == {"scratch": "Bound"}
     assert claims(grouped, "third") == {}
-    assert grouped.plan()["phases"] == []
-    again = grouped.apply()
+    assert grouped.to_change() == []
+    again = grouped.converge()
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
 
 
@@ -244,17 +244,17 @@ def test_a_grant_by_command_reaches_the_cluster_and_goes_again(grouped: Cluster)
 def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
     services = services_of(grouped)
     services.write_text(services.read_text().replace("storageConfigs: [scratch, disk]", REVOKED))
-    report = grouped.apply()
+    report = grouped.converge()
     assert report["ok"], report["stderr"]
     # a pod that ended holds its claim as one that runs; no new one starts with it
     assert claims(grouped, "vision") == {"scratch": "Terminating", "disk": "Bound"}
     services.write_text(services.read_text().replace(REVOKED, "storageConfigs: [scratch, disk]"))
-    report = grouped.apply()
+    report = grouped.converge()
     assert not report["ok"]
     assert "still being deleted" in json.dumps(report["phases"])
     services.write_text(services.read_text().replace("storageConfigs: [scratch, disk]", REVOKED))
     end_pods(grouped, "vision")
-    assert grouped.apply()["ok"]
+    assert grouped.converge()["ok"]
     deadline = time.monotonic() + 60
     while set(claims(grouped, "vision")) != {"disk"}:
         assert time.monotonic() < deadline, claims(grouped, "vision")
@@ -262,7 +262,7 @@ def test_what_is_taken_from_a_group_is_the_access(grouped: Cluster) -> None:
     assert claims(grouped, "speech") == {"scratch": "Bound"}
     assert grouped.on(EXISTING, "cat /srv/pai-scratch/word") == "from vision\n"
     services.write_text(services.read_text().replace(REVOKED, "storageConfigs: [scratch, disk]"))
-    assert grouped.apply()["ok"]
+    assert grouped.converge()["ok"]
     assert pod(grouped, "vision", "returns", "cat /mnt/scratch/word", "scratch")["phase"] == "Succeeded"
     assert said(grouped, "vision", "returns") == "from vision\n"
 
@@ -273,7 +273,7 @@ def test_a_group_that_goes_leaves_its_people_what_is_theirs(grouped: Cluster) ->
     end_pods(grouped, "vision")
     grouped.kubectl("create", "configmap", "of-theirs", "--namespace=vision", "--from-literal=a=b")
     services.write_text(before.replace("groupname: Vision", "groupname: Other").replace("[Vision]", "[Other]"))
-    report = grouped.apply()
+    report = grouped.converge()
     assert report["ok"], report["stderr"]
     assert grouped.kubectl("get", "configmap", "of-theirs", "--namespace=vision", "-o", "jsonpath={.data.a}") == "b"
     found = json.loads(grouped.kubectl("get", "namespace", "vision", "--output=json"))["metadata"]
@@ -281,9 +281,9 @@ def test_a_group_that_goes_leaves_its_people_what_is_theirs(grouped: Cluster) ->
     account = json.loads(grouped.kubectl("get", "serviceaccount", "default", "--namespace=vision", "--output=json"))
     assert "imagePullSecrets" not in account
     services.write_text(before)
-    assert grouped.apply()["ok"]
+    assert grouped.converge()["ok"]
     assert claims(grouped, "vision") == {"scratch": "Bound", "disk": "Bound"}
-    assert grouped.plan()["phases"] == []
+    assert grouped.to_change() == []
     grouped.kubectl("delete", "namespace", "other", "--wait=false")
 
 
@@ -327,7 +327,7 @@ def test_volumes_outlive_the_class_that_made_them(grouped: Cluster) -> None:
     services = services_of(grouped)
     before = services.read_text()
     services.write_text(before.replace(DYNAMIC, ""))
-    report = grouped.apply()
+    report = grouped.converge()
     assert report["ok"], report["stderr"]
     assert grouped.kubectl("get", "storageclasses", "-o", "name") == ""
     assert "pai-volumes" not in grouped.kubectl("get", "namespaces", "--field-selector=status.phase=Active")

@@ -125,12 +125,12 @@ def test_what_is_loosened_is_drift_and_tightened_again(cluster: Cluster) -> None
     reasons = {(step["host"], reason) for step in phases["control-plane"] for reason in step["reasons"]}
     assert reasons == {("lab-master", words) for _damage, words, _tight in LOOSENED}
     with command_lines_with(PLANTED_SECRET) as seen:
-        report = cluster.apply()
+        report = cluster.converge()
     assert report["ok"], report["stderr"]
     assert seen == set()
     for damage, _words, tight in LOOSENED:
         assert cluster.on("lab-master", f"{tight} && echo yes").strip() == "yes", damage
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
 
 
 # a join token: six characters, a dot, sixteen more

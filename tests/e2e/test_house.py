@@ -144,11 +144,11 @@ def test_add_on_that_is_switched_off_is_taken_away_and_comes_back(cluster: Clust
             ("runtime", ["settings changed: system_images_images"]),
             ("addons", ["the site no longer asks for addon.metrics_server"]),
         ]
-        assert cluster.apply("--phase", "addons")["ok"]
+        assert cluster.converge()["ok"]
         assert cluster.kubectl(*where, "--output", "name") == ""
         assert cluster.kubectl("get", "apiservice", "v1beta1.metrics.k8s.io", "--ignore-not-found") == ""
         assert "daemonset.apps/nvidia-device-plugin" in cluster.kubectl(
             "--namespace", "kube-system", "get", "daemonset", "--output", "name"
         )
-    assert cluster.apply()["ok"]
+    assert cluster.converge()["ok"]
     assert len(cluster.kubectl(*where, "--output", "name").split()) == 2

@@ -111,14 +111,14 @@ def cached(cluster: Cluster, upstream: Upstream, private: Upstream) -> Iterator[
     config.write_text((before[config] or "") + SETTINGS.format(url=upstream.url))
     services.write_text((before[services] or "") + SERVICES.format(url=private.url, password=PRIVATE_PASSWORD))
     try:
-        report = cluster.apply()
+        report = cluster.converge()
         assert report["ok"], report["stderr"]
         assert docker == {name: cluster.on(name, DOCKER) for name in MACHINES}
         yield cluster
     finally:
         for path, text in before.items():
             path.unlink(missing_ok=True) if text is None else path.write_text(text)
-        report = cluster.apply()
+        report = cluster.converge()
     assert report["ok"], report["stderr"]
     left = cluster.on(MASTER, "ls /etc/containerd/certs.d /etc/docker/certs.d 2>/dev/null; docker info")
     assert "upstream.example.com" not in left
@@ -140,7 +140,7 @@ def pull(cluster: Cluster, machine: str, image: str) -> None:
 
 
 def test_a_second_apply_changes_nothing(cached: Cluster) -> None:
-    assert cached.plan()["phases"] == []
+    assert cached.to_change() == []
 
 
 def test_pulls_survive_the_upstream_and_the_pod(cached: Cluster, upstream: Upstream, private: Upstream) -> None:
@@ -255,7 +255,7 @@ def closed(cached: Cluster) -> Cluster:
     """The cache asks for a login."""
     config = cached.site / "config.yaml"
     config.write_text(config.read_text() + f"docker_cache_htpasswd: {base64.b64encode(USERS.encode()).decode()}\n")
-    report = cached.apply()
+    report = cached.converge()
     assert report["ok"], report["stderr"]
     return cached
 
@@ -344,7 +344,7 @@ def test_credentials_rotate_while_containers_run(closed: Cluster, pods: dict[str
     assert done.returncode == 0, done.stdout + done.stderr
     assert started(closed) == before
     assert (answer(closed, old), answer(closed, login(closed))) == ("401", "200")
-    assert closed.plan()["phases"] == []
+    assert closed.to_change() == []
 
 
 def test_a_rotation_that_is_killed_ends_when_it_is_run_again(closed: Cluster) -> None:
@@ -367,7 +367,7 @@ def test_a_rotation_that_is_killed_ends_when_it_is_run_again(closed: Cluster) ->
     done = registry(closed, "rotate", "--credentials", "--yes", "--image", IMAGES[0])
     assert done.returncode == 0, done.stdout + done.stderr
     assert (answer(closed, old), answer(closed, login(closed))) == ("401", "200")
-    assert closed.plan()["phases"] == []
+    assert closed.to_change() == []
 
 
 def test_a_wrong_password_of_an_upstream_changes_nothing(closed: Cluster) -> None:
@@ -384,7 +384,7 @@ def test_a_wrong_password_of_an_upstream_changes_nothing(closed: Cluster) -> Non
     line = next(number for number, line in enumerate(text.splitlines(), 1) if PRIVATE_PASSWORD in line)
     assert f"{services}:{line}:7: registry.upstreams[0]" in done.stderr
     assert {name: closed.on(name, f"{FILES}; {STARTED}") for name in MACHINES} == before
-    assert closed.plan()["phases"] == []
+    assert closed.to_change() == []
 
 
 def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str, str]) -> None:
@@ -407,7 +407,7 @@ def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str
     identity = json.loads((closed.site / ".pai" / "registry.json").read_text())
     assert [one["generation"] for one in identity["authorities"]] == [2]
     pull(closed, LOST, IMAGES[0])
-    assert closed.plan()["phases"] == []
+    assert closed.to_change() == []
 
 
 def test_the_port_moves_while_containers_run(closed: Cluster, pods: dict[str, str]) -> None:
@@ -423,7 +423,7 @@ def test_the_port_moves_while_containers_run(closed: Cluster, pods: dict[str, st
         host = CACHE.partition(":")[0]
         ask = f"timeout 5 bash -c '</dev/tcp/{host}/{port}' 2>/dev/null && echo open || echo closed"
         assert closed.on(LOST, ask).strip() == status, port
-    assert closed.plan()["phases"] == []
+    assert closed.to_change() == []
 
 
 def test_no_secret_is_in_what_runs_left_behind(closed: Cluster) -> None:
@@ -473,7 +473,7 @@ def test_content_moves_to_azure_while_it_serves(closed: Cluster, upstream: Upstr
     config, services = closed.site / "config.yaml", closed.site / "services-configuration.yaml"
     # Azure knows no last use, so no limit either: a rotation carries out the move alone
     services.write_text(services.read_text().replace("  size-limit: 10Gi\n", ""))
-    assert closed.apply()["ok"]
+    assert closed.converge()["ok"]
     assert registry(closed, "warm", IMAGES[4], OTHER).returncode == 0
     azure = f"docker_cache_azure_account_name: {blobs.account}\ndocker_cache_azure_container_name: cache\n"
     text = config.read_text().replace("storage_backend: filesystem", "storage_backend: azure") + azure
@@ -498,4 +498,4 @@ def test_content_moves_to_azure_while_it_serves(closed: Cluster, upstream: Upstr
     finally:
         upstream.start()
         closed.on(MASTER, "mv /var/lib/pai-cache.away /var/lib/pai-cache")
-    assert closed.plan()["phases"] == []
+    assert closed.to_change() == []

@@ -69,13 +69,13 @@ def moving(cluster: Cluster) -> Iterator[Cluster]:
     kubectl_apply(cluster, BY_HAND)
     services_of(cluster).write_text(SERVICES)
     try:
-        report = cluster.apply()
+        report = cluster.converge()
         assert report["ok"], report["stderr"]
         yield cluster
     finally:
         cluster.kubectl("delete", "pods", "--all", f"--namespace={SPACE}", "--grace-period=0", "--force")
         services_of(cluster).unlink()
-        report = cluster.apply()
+        report = cluster.converge()
         cluster.kubectl("delete", "namespace", SPACE, "--ignore-not-found", "--wait=false")
         (cluster.site / ".pai" / "storages.json").unlink(missing_ok=True)
         for machine in (EXISTING, LOST):
@@ -160,7 +160,7 @@ def test_what_an_admin_made_by_hand_is_taken_over_as_it_is(moving: Cluster) -> N
     assert found["metadata"]["labels"]["pai-install/storage"] == "attic"
     assert found["status"]["phase"] == "Bound"
     assert "persistentvolume/default-attic-g1" not in objects(moving)
-    assert moving.plan()["phases"] == []
+    assert moving.to_change() == []
 
 
 def test_a_place_that_is_missing_changes_nothing(moving: Cluster) -> None:
@@ -188,7 +188,7 @@ def test_a_job_that_writes_each_second_loses_no_line_and_three_kills_change_noth
     within(60, lambda: phase(moving, "reader") == "Succeeded")
     assert moving.on(EXISTING, f"cat {NEW}/word") == "there\n"
     assert phase(moving, "writer") == "Running"
-    assert moving.plan()["phases"] == []
+    assert moving.to_change() == []
     moving.on(EXISTING, f"touch {OLD}/stop")
     within(60, lambda: phase(moving, "writer") == "Succeeded")
     lines = moving.on(EXISTING, f"cat {OLD}/lines").split()
@@ -197,7 +197,7 @@ def test_a_job_that_writes_each_second_loses_no_line_and_three_kills_change_noth
     assert done.returncode == 0, done.stdout + done.stderr
     moving.kubectl("delete", "pod", "writer", "reader", f"--namespace={SPACE}")
     within(60, lambda: claims(moving) == {"shelf-g2": f"{SPACE}-shelf-g2"})
-    again = moving.apply()
+    again = moving.converge()
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
 
 
@@ -219,4 +219,4 @@ def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> No
     within(60, lambda: phase(moving, "first") == "Succeeded")
     left = ("shelf-g1", f"{SPACE}-shelf-g2")
     assert not [one for one in objects(moving) if "polic" in one or one.endswith(left)]
-    assert moving.plan()["phases"] == []
+    assert moving.to_change() == []

@@ -61,7 +61,7 @@ def served(cluster: Cluster) -> Iterator[Cluster]:
     try:
         up = pai_install("lab", "up", "--site", str(cluster.site), "--yes")
         assert up.returncode == 0, up.stderr
-        report = cluster.apply()
+        report = cluster.converge()
         assert report["ok"], report["stderr"]
         for worker in (EXISTING, LOST):
             put_stand_in(cluster, worker)
@@ -71,7 +71,7 @@ def served(cluster: Cluster) -> Iterator[Cluster]:
             end_pods(cluster, namespace)
         services.unlink()
         layout.write_text(before)
-        report = cluster.apply()
+        report = cluster.converge()
         cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
         for worker in (EXISTING, LOST):
             cluster.on(worker, f"[ ! -e {MOUNT}.real ] || mv {MOUNT}.real {MOUNT}")
@@ -113,7 +113,7 @@ def test_it_serves_and_is_no_node(served: Cluster) -> None:
     assert FILES not in served.kubectl("get", "nodes", "-o", "name")
     assert served.on(FILES, "stat --format %u:%a /share/data /share/users").split() == ["1000:777", "1000:775"]
     assert served.on(FILES, "ls /etc/kubernetes /usr/local/bin 2>/dev/null || true").split() == ["/usr/local/bin:"]
-    again = served.apply()
+    again = served.converge()
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
     status = json.loads(served.run("status", "--format", "json").stdout)
     (shown,) = [machine for machine in status["machines"] if machine["name"] == FILES]
@@ -172,11 +172,11 @@ def test_a_server_that_is_not_there_ends_the_run_before_a_volume_is_made(served:
     services.write_text(before.replace("[data, scratch, disk]", "[data, scratch, disk, gone]") + gone)
     line = services.read_text().splitlines().index(f"    server: {SUBNET}.250") + 1
     try:
-        report = served.apply()
+        report = served.converge()
     finally:
         services.write_text(before)
     assert report["exit_code"] == 6
     assert f"services-configuration.yaml:{line}:5: {SUBNET}.250:/x: the server does not answer" in json.dumps(report)
     assert "gone" not in served.kubectl("get", "persistentvolumes", "-o", "name")
-    report = served.apply()
+    report = served.converge()
     assert report["ok"], report["stderr"]

@@ -46,6 +46,12 @@ def managed() -> Any:
 
 
 @pytest.fixture(scope="session")
+def digests() -> Any:
+    """playbooks/module_utils/pai_digests.py."""
+    return module_util("pai_digests")
+
+
+@pytest.fixture(scope="session")
 def merging() -> Any:
     """playbooks/module_utils/pai_merging.py."""
     return module_util("pai_merging")

@@ -1,0 +1,85 @@
+"""Digests of files: a large one that did not change since is not read again.
+
+A machine holds some hundred megabytes of programs, and every run asks whether one of them has changed. The kernel
+answers that: each write, also one that sets the times back, gives the file a new ctime. What a disk loses by itself
+is found after the next boot, as the digests are kept in /run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import threading
+import time
+from typing import BinaryIO
+
+REMEMBERED = "/run/pai-install/digests.json"
+LARGE_BYTES = 1 << 20
+# a write in the same tick of the kernel's clock as the one before gives the same times
+SETTLED_S = 2.0
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def sha256(data: bytes) -> str:
+    """Hex digest."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def file_sha256(path: str) -> str:
+    """Hex digest of a file's bytes. Raises OSError."""
+    with open(path, "rb") as handle:
+        before = os.fstat(handle.fileno())
+        if before.st_size < LARGE_BYTES:
+            return sha256(handle.read())
+        seen, digest = _remembered().get(path, ("", ""))
+        if seen == _identity(before):
+            return digest
+        digest = _digest(handle)
+        if _identity(os.fstat(handle.fileno())) == _identity(before) and _settled(before):
+            _remember(path, _identity(before), digest)
+        return digest
+
+
+def _digest(handle: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while chunk := handle.read(1 << 20):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _identity(info: os.stat_result) -> str:
+    """What changes with every change of a file."""
+    return f"{info.st_dev}:{info.st_ino}:{info.st_size}:{info.st_mtime_ns}:{info.st_ctime_ns}"
+
+
+def _settled(info: os.stat_result) -> bool:
+    return time.time() - max(info.st_mtime, info.st_ctime) > SETTLED_S
+
+
+def _remembered() -> dict[str, tuple[str, str]]:
+    """path -> what identified the file, and its digest; empty where nothing usable is kept."""
+    try:
+        info = os.stat(os.path.dirname(REMEMBERED), follow_symlinks=False)
+        if info.st_uid != os.geteuid() or info.st_mode & 0o077:
+            return {}
+        with open(REMEMBERED, encoding="utf-8") as handle:
+            return {str(path): (str(seen), str(digest)) for path, (seen, digest) in json.load(handle).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def _remember(path: str, identity: str, digest: str) -> None:
+    """Keeps one more, whole or not at all; a machine that cannot hashes again the next time."""
+    folder = os.path.dirname(REMEMBERED)
+    with _ONE_AT_A_TIME:
+        known = {**_remembered(), path: (identity, digest)}
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+            descriptor, temporary = tempfile.mkstemp(dir=folder)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
+                json.dump({name: entry for name, entry in known.items() if os.path.exists(name)}, handle)
+            os.replace(temporary, REMEMBERED)
+        except OSError:
+            return
