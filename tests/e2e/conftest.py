@@ -76,12 +76,18 @@ class Cluster:
         return on_machine(self.site, machine, command)
 
     def kubectl(self, *words: str) -> str:
-        """Runs kubectl; what it printed. Hundreds of times: without starting pai-install."""
+        """Runs kubectl; what it printed."""
+        done = self.ask(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def ask(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Runs kubectl, which may fail. Hundreds of times: without starting pai-install."""
         program, servers = kubectl_of(self.site)
         where = server_words(servers, ready)
         assert where is not None, f"no API server answers: {servers}"
         environment = {**user_environment(), "KUBECONFIG": str(self.site / ".pai" / "kubeconfig")}
-        done = subprocess.run(
+        return subprocess.run(
             [program, *where, *words],
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -90,8 +96,6 @@ class Cluster:
             timeout=900,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 @dataclass(frozen=True)

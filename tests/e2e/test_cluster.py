@@ -48,6 +48,7 @@ def test_second_apply_changes_nothing_and_does_little(cluster: Cluster) -> None:
         assert counts["tasks"] <= 10
 
 
+@pytest.mark.soak
 def test_every_task_again_changes_nothing(cluster: Cluster) -> None:
     """The roles themselves are idempotent, not only the planner sparing: without records everything runs again."""
     for machine in MACHINES:

@@ -347,6 +347,7 @@ def test_credentials_rotate_while_containers_run(closed: Cluster, pods: dict[str
     assert closed.to_change() == []
 
 
+@pytest.mark.soak
 def test_a_rotation_that_is_killed_ends_when_it_is_run_again(closed: Cluster) -> None:
     old = login(closed)
     earlier = set((closed.site / ".pai" / "runs").iterdir())
@@ -410,6 +411,7 @@ def test_ca_rotates_around_a_machine_that_is_off(closed: Cluster, pods: dict[str
     assert closed.to_change() == []
 
 
+@pytest.mark.soak
 def test_the_port_moves_while_containers_run(closed: Cluster, pods: dict[str, str]) -> None:
     assert pods
     before = started(closed)

@@ -128,7 +128,7 @@ def start(cluster: Cluster, name: str, claim: str, script: str) -> subprocess.Co
     spec = {"nodeName": EXISTING, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
     words = [f"--namespace={SPACE}", "run", name, f"--image={image}", "--restart=Never"]
     overrides = f"--overrides={json.dumps({'spec': spec})}"
-    return pai_install("kubectl", "--site", str(cluster.site), "--", *words, overrides)
+    return cluster.ask(*words, overrides)
 
 
 def early(cluster: Cluster) -> str:

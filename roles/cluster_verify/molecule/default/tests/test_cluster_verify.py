@@ -31,5 +31,7 @@ def test_check_mode_starts_no_pods(runs: list[dict[str, Any]]) -> None:
 
 def test_the_test_pods_are_gone(host: Host) -> None:
     if host.file("/etc/kubernetes/admin.conf").exists:
-        namespaces = host.check_output("/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf get namespaces")
-        assert "pai-install-verify" not in namespaces
+        kubectl = "/usr/local/bin/kubectl --kubeconfig /etc/kubernetes/admin.conf"
+        # the cluster takes some seconds for the empty namespace
+        host.run(f"{kubectl} wait --for=delete --timeout=60s namespace/pai-install-verify")
+        assert "pai-install-verify" not in host.check_output(f"{kubectl} get namespaces")
