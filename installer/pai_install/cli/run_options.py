@@ -40,6 +40,13 @@ phase_option = click.option(
 )
 
 
+no_verify_option = click.option(
+    "--no-verify",
+    is_flag=True,
+    help="Leave out the proof at the end, where more changes follow at once; the next run without it makes it.",
+)
+
+
 def run_options(verb: Callable[..., int]) -> Callable[..., int]:
     """Adds the options to a verb and gives it their values as one `request`.
 
@@ -52,14 +59,15 @@ def run_options(verb: Callable[..., int]) -> Callable[..., int]:
         site_dir: Path,
         limit: tuple[str, ...],
         phases: tuple[str, ...],
+        no_verify: bool,
         forced: tuple[str, ...],
         accept_new: bool,
         **others: object,
     ) -> int:
-        install = Install(phases=phases, limit=limit)
+        install = Install(phases=phases, limit=limit, verify=not no_verify)
         return verb(request=Request(site_dir, install, accept_new, _known(forced)), **others)
 
-    options = (site_option, limit_option, phase_option, force_check_option, accept_new_option)
+    options = (site_option, limit_option, phase_option, no_verify_option, force_check_option, accept_new_option)
     command: Callable[..., int] = gathered
     for option in reversed(options):
         command = option(command)

@@ -10,6 +10,7 @@ from pydantic import Field
 from pai_install.checks.finding import Finding
 from pai_install.cluster.conditions import cluster_findings
 from pai_install.cluster.identity import identity_findings
+from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import fixed_settings, proof, wanted_of_cluster
 from pai_install.plan.changes import RefusedChange
@@ -29,10 +30,17 @@ class Install(Operation):
     configures: ClassVar[bool] = True
     phases: tuple[str, ...] = Field((), description=f"Only these phases, of {', '.join(PHASE_NAMES)}; empty: all.")
     limit: tuple[str, ...] = Field((), description="Only these machines of the site; empty: all.")
+    verify: bool = Field(default=True, description="Whether to prove the cluster at the end; else a later run does.")
 
     def require(self, site: Site) -> None:
-        """The machines must be present ones of the site; a phase must be one."""
+        """The machines must be present ones of the site; a phase must be one, and not the one that is left out."""
         require_phases(self.phases)
+        if not self.verify and VERIFY.name in self.phases:
+            raise PaiError(
+                "--no-verify leaves out the phase verify, which --phase asks for",
+                remedy="give one of both",
+                exit_code=ExitCode.USAGE,
+            )
         require_present(site, self.limit)
 
     def watched(self, site: Site) -> tuple[str, ...]:
@@ -56,7 +64,7 @@ class Install(Operation):
         return replace(plan, steps=(*plan.steps, *self._proof(site, observation, plan)))
 
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
-        if self.phases and VERIFY.name not in self.phases:
+        if not self.verify or (self.phases and VERIFY.name not in self.phases):
             return ()
         limit = {*self.limit, *plan.hosts} if self.limit else ()
         if not plan.empty:

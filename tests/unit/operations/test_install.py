@@ -55,6 +55,15 @@ def test_phase_by_name_runs_without_the_proof(site: Site, done: Observation) -> 
     assert names(Install(phases=("time",)).plan(site, done)) == ["time"]
 
 
+def test_proof_can_be_left_to_a_later_run(site: Site, bare: Observation, done: Observation) -> None:
+    assert names(Install(verify=False).plan(site, bare)) == names(Install().plan(site, bare))[:-2]
+    left = replace(done, unproven={"worker1": "run 1 changed it and did not verify it"})
+    assert Install(verify=False).plan(site, left).empty
+    assert names(Install().plan(site, left)) == ["verify", "health"]
+    with pytest.raises(PaiError, match="leaves out the phase verify"):
+        Install(verify=False, phases=("base", "verify")).require(site)
+
+
 def test_proof_by_name_runs_alone_where_nothing_else_is_asked_for(site: Site, done: Observation) -> None:
     plan = Install(phases=("verify",)).plan(site, done)
     assert names(plan) == ["verify", "health"]
