@@ -43,6 +43,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_cluster_state import (
     SYSTEM_NAMESPACES,
+    has_no_image,
     judge_node,
     judge_pods,
     node_facts,
@@ -54,6 +55,8 @@ from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 
 NAMESPACE = "pai-install-verify"
 PORT = 8080
+# a store that has just started answers the kubelet's next attempt
+NO_IMAGE_S = 45
 # a static busybox cannot resolve names for wget; nc takes addresses
 GET = r"printf 'GET / HTTP/1.0\r\n\r\n' | busybox nc -w 5 {host} {port}"
 DNS_NAME = "kubernetes.default.svc.cluster.local"
@@ -144,15 +147,19 @@ class ClusterCheck:
         return [judge_node(name, seen.get(name), self.module.params["version"]) for name in self.nodes]
 
     def check_system_pods(self) -> list[dict[str, str]]:
-        """Every pod of the system Running and ready."""
+        """Every pod of the system Running and ready; images that nobody has are not waited for to the end."""
         pods: list[dict[str, Any]] = []
-        while time.monotonic() < self.deadline:
+        hope = time.monotonic()
+        while time.monotonic() < min(self.deadline, hope + NO_IMAGE_S):
             namespaces = self.module.params["namespaces"]
             parts = [self.items(f"--namespace={namespace}", "pods") for namespace in namespaces]
             found = [pod_facts(entry) for part in parts for entry in part]
             pods = [pod for pod in found if pod["node"] in ("", *self.nodes)]
-            if pods and all(map(pod_is_well, pods)):
+            ill = [pod for pod in pods if not pod_is_well(pod)]
+            if pods and not ill:
                 break
+            if not ill or not all(map(has_no_image, ill)):
+                hope = time.monotonic()
             time.sleep(1)
         return judge_pods(pods)
 

@@ -98,6 +98,11 @@ def pod_is_well(pod: Facts) -> bool:
     return bool(pod["phase"] == "Succeeded" or (pod["phase"] == "Running" and pod["ready"] is True))
 
 
+def has_no_image(pod: Facts) -> bool:
+    """Whether its image cannot be had, which waiting seldom changes."""
+    return bool(pod["why"].startswith(("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")))
+
+
 def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
     """The verdict on the node that must be there, at that version."""
     if node is None:

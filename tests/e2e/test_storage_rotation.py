@@ -201,6 +201,7 @@ def test_a_job_that_writes_each_second_loses_no_line_and_three_kills_change_noth
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
 
 
+@pytest.mark.soak
 def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> None:
     assert start(moving, "last", "shelf-g2", 'busybox sleep 45; echo done >"$0/last"').returncode == 0
     within(60, lambda: phase(moving, "last") == "Running")

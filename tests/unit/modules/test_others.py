@@ -193,6 +193,33 @@ def test_test_pods_wait_for_their_account(library: Library) -> None:
     assert asked[:4] == ["delete", "create", "wait", "apply"]
 
 
+BACKOFF = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
+STARTING = {"waiting": {"reason": "ContainerCreating"}}
+
+
+@pytest.mark.parametrize(
+    ("others", "waited_s"),
+    [
+        pytest.param([BACKOFF], 45, id="no image"),
+        pytest.param([BACKOFF, STARTING], 180, id="another may still come"),
+    ],
+)
+def test_images_that_nobody_has_are_not_waited_for_to_the_end(
+    library: Library, monkeypatch: pytest.MonkeyPatch, others: list[dict[str, Any]], waited_s: int
+) -> None:
+    module = library("pai_cluster_check")
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(module, "time", clock)
+    params = {"nodes": ["a"], "image": "x", "peer": "", "namespaces": ["kube-system"], "timeout": 180}
+    check = module.ClusterCheck(SimpleNamespace(params=params))
+    pods = [{"metadata": {"name": "dns"}, "status": {"containerStatuses": [{"state": state}]}} for state in others]
+    monkeypatch.setattr(check, "items", lambda *_words: pods)
+    found = check.check_system_pods()
+    assert {one["verdict"] for one in found} == {"FAIL"}
+    assert waited_s <= now[0] <= waited_s + 1
+
+
 @pytest.mark.parametrize(
     "text", ["[]", "{}", '{"managed": null, "settings": {}}', '{"managed": [1], "settings": {}}', "x"]
 )
