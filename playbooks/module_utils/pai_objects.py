@@ -9,9 +9,12 @@ from typing import Any
 from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
 from ansible.module_utils.pai_managed import GOING, object_versions
 
+MANAGER = "pai-install"
 OURS = "app.kubernetes.io/managed-by=pai-install"
 # annotation of an object that others use too: where it is no longer wanted, it stays without what we set
 REMOVAL, RELEASE = "pai-install/removal", "release"
+# annotation of an object that an admin made, and of which only what we set is ours
+ADOPTED = "pai-install/adopted"
 # What others stand on comes first, and is taken away last.
 FIRST = ("Namespace", "CustomResourceDefinition")
 # how long pods whose Deployment is gone may take to end before their namespace counts as used by others
@@ -70,11 +73,27 @@ class Objects:
     def apply(self, objects: list[dict[str, Any]]) -> None:
         """Makes objects as they should be. Raises ObjectError with the API server's words."""
         for batch in in_order(objects):
-            status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(batch))
-            if status != 0:
-                raise ObjectError(f"kubectl apply failed: {errors.strip()}")
+            if own := [entry for entry in batch if not _is_adopted(entry)]:
+                status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(own))
+                if status != 0:
+                    raise ObjectError(f"kubectl apply failed: {errors.strip()}")
+            for entry in filter(_is_adopted, batch):
+                self._complete(entry)
             if batch[0]["kind"] == "CustomResourceDefinition":
                 self._wait_until_served([name for _namespace, name in map(identity, batch)])
+
+    def _complete(self, entry: dict[str, Any]) -> None:
+        """Sets our fields of an object that somebody else made, and takes none of theirs.
+
+        `kubectl apply` would make us the owner of all that the admin once applied, and the next time drop it.
+        """
+        namespace, name = identity(entry)
+        where = [f"--namespace={namespace}"] if namespace else []
+        ours = json.dumps({key: value for key, value in entry.items() if key not in ("apiVersion", "kind")})
+        words = ["patch", *where, name, "--type=merge", f"--field-manager={MANAGER}", f"--patch={ours}"]
+        answer = self._kubectl.ask(*words)
+        if not answer.ok:
+            raise ObjectError(f"{name} cannot be taken over: {answer.said}")
 
     def _wait_until_served(self, definitions: list[str]) -> None:
         words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
@@ -186,8 +205,12 @@ def _claims(pod: dict[str, Any]) -> list[tuple[str, str]]:
     return [(pod["metadata"]["namespace"], it["claimName"]) for it in named]
 
 
+def _is_adopted(entry: dict[str, Any]) -> bool:
+    return bool((entry["metadata"].get("annotations") or {}).get(ADOPTED))
+
+
 def _how() -> list[str]:
-    return ["--server-side", "--force-conflicts", "--field-manager=pai-install", "--filename=-"]
+    return ["--server-side", "--force-conflicts", f"--field-manager={MANAGER}", "--filename=-"]
 
 
 def _list(objects: list[dict[str, Any]]) -> str:

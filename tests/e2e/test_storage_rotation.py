@@ -131,9 +131,15 @@ def start(cluster: Cluster, name: str, claim: str, script: str) -> subprocess.Co
     return cluster.ask(*words, overrides)
 
 
-def early(cluster: Cluster) -> str:
-    """What the API says to a pod that comes while a claim is closed."""
-    return start(cluster, f"early-{time.time_ns()}", "shelf-g2", "exit 0").stderr
+def early(cluster: Cluster, claim: str) -> str:
+    """What the API says to a pod that comes while the claim is closed."""
+    return start(cluster, f"early-{time.time_ns()}", claim, "exit 0").stderr
+
+
+def newest(cluster: Cluster) -> tuple[str, int]:
+    """The claim that new jobs use, and its generation."""
+    rotation = read_rotations(cluster.site).get("shelf")
+    return (rotation.claim, rotation.generation) if rotation else ("shelf", 1)
 
 
 def phase(cluster: Cluster, name: str) -> str:
@@ -203,21 +209,23 @@ def test_a_job_that_writes_each_second_loses_no_line_and_three_kills_change_noth
 
 @pytest.mark.soak
 def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> None:
-    assert start(moving, "last", "shelf-g2", 'busybox sleep 45; echo done >"$0/last"').returncode == 0
+    claim, generation = newest(moving)
+    here, there = (NEW, OLD) if NEW in services_of(moving).read_text() else (OLD, NEW)
+    moving.on(EXISTING, f"echo moved >{there}/word")
+    assert start(moving, "last", claim, 'busybox sleep 45; echo done >"$0/last"').returncode == 0
     within(60, lambda: phase(moving, "last") == "Running")
     argv = [str(ROOT / "pai-install"), "storage", "rotate", "shelf", "--site", str(moving.site), "--yes"]
-    words = ["--path", OLD, "--same-name", "--timeout", "300"]
+    words = ["--path", there, "--same-name", "--timeout", "300"]
     with subprocess.Popen([*argv, *words], cwd=ROOT, env=user_environment(), stdin=subprocess.DEVNULL) as process:
-        within(
-            120,
-            lambda: "validatingadmissionpolicy.admissionregistration.k8s.io/pai-storage-shelf-g2" in objects(moving),
-        )
-        within(30, lambda: "is being replaced" in early(moving))
+        policy = f"validatingadmissionpolicy.admissionregistration.k8s.io/pai-storage-{claim}"
+        within(120, lambda: policy in objects(moving))
+        within(30, lambda: "is being replaced" in early(moving, claim))
         assert process.wait(timeout=300) == 0
-    assert moving.on(EXISTING, f"cat {NEW}/last") == "done\n"
-    assert claims(moving) == {"shelf-g2": f"{SPACE}-shelf-g3"}
-    assert start(moving, "first", "shelf-g2", 'busybox tail -n 1 "$0/lines"').returncode == 0
+    assert moving.on(EXISTING, f"cat {here}/last") == "done\n"
+    assert claims(moving) == {claim: f"{SPACE}-shelf-g{generation + 1}"}
+    assert start(moving, "first", claim, 'busybox cat "$0/word"').returncode == 0
     within(60, lambda: phase(moving, "first") == "Succeeded")
-    left = ("shelf-g1", f"{SPACE}-shelf-g2")
+    assert moving.kubectl("logs", "first", f"--namespace={SPACE}") == "moved\n"
+    left = f"{SPACE}-shelf-g{generation}"
     assert not [one for one in objects(moving) if "polic" in one or one.endswith(left)]
     assert moving.to_change() == []

@@ -119,7 +119,8 @@ def volume(grant: Grant) -> Object:
 
 
 def _named(kind: str, name: str, grant: Grant, **where: str) -> Object:
-    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **where, "labels": _labels(grant)}}
+    notes: Object = {"annotations": {"pai-install/adopted": "true"}} if grant.adopted else {}
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"name": name, **where, "labels": _labels(grant), **notes}}
 
 
 def claim(grant: Grant) -> Object:
