@@ -17,7 +17,7 @@ from tests.ansible_path import module_util
 from .conftest import EXISTING, LOST, SUBNET, Cluster, pai_install
 from .test_groups import end_pods, said, services_of, settled, storage, verdicts, waits_for
 
-pytestmark = pytest.mark.lab
+pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 FILES, ADDRESS = "lab-files", f"{SUBNET}.15"
 ENTRY = f"""
