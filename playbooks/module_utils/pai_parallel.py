@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import concurrent.futures
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-def at_once(work: Any, items: Any) -> list[Any]:
+def at_once(work: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """`work` for every item, all at the same time; results in their order."""
     wanted = list(items)
     if not wanted:
