@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli._shared.tell import say
+from pai_install.cli._shared.tell import say, tell_unfinished
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.conditions import versions
 from pai_install.operations.install import Install, standing
@@ -53,6 +53,7 @@ def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standi
     state = state_of(site_dir)
     running = holder(state.path)
     last_run = _last_run(state)
+    tell_unfinished(site)
     interrupted = None if running else interrupted_run(state.journal)
     cut_off = interrupted.run if interrupted else ""
     present = {machine.hostname for machine in site.present_machines}

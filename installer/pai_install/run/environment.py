@@ -67,14 +67,10 @@ class ProductEnvironment(Environment):
         from pai_install.engine.content import part_digests  # noqa: PLC0415
         from pai_install.parts.registry import make_context  # noqa: PLC0415
         from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
-        from pai_install.storage.rotation import left_to_do  # noqa: PLC0415
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
         identity = _identity(site, state, say)
-        for name, rotation in site.rotations.items():
-            if line := left_to_do(name, rotation):
-                say(f"storage {name}: {line}")
         context = make_context(site, site_components(site, say), state.path, identity)
         return build_inventory(context, part_digests(content_dir()))
 

@@ -81,6 +81,8 @@ def test_a_storage_that_no_pod_uses_is_rotated_at_once(site: Path, machines: Mac
     out, err = capsys.readouterr()
     assert "-    path: /old   # until spring\n+    path: /new   # until spring\n" in out
     assert "data: nas:/old -> nas:/new\n" in err
+    assert "was interrupted" not in err
+    assert err.count("admin-group is missing") == 1, "what the site's files warn of is told once, not at each stage"
     assert text(site) == NEW
     assert claims(machines) == {"vision/data-g2", "speech/data-g2"}
     assert machines.place("vision", "data-g2") == "/new"
@@ -103,6 +105,8 @@ def test_the_old_goes_when_its_last_pod_ends(site: Path, machines: Machines, cap
     shown = capsys.readouterr().out
     assert "Speech  speech     data     speech-data-g1  1           jobs that run  yes\n" in shown
     assert "generation 1 stands until no pod uses it: pai-install storage rotate data --finish" in shown
+    assert run(["status", "--offline", "--site", str(site)]) == ExitCode.OK
+    assert "storage data: generation 1 stands until no pod uses it" in capsys.readouterr().err
     assert rotate(site, "--finish") == ExitCode.OK
     assert "vision/data" in claims(machines)
     machines.api.objects[TRAIN]["status"]["phase"] = "Succeeded"

@@ -29,12 +29,16 @@ from pai_install.system.output import output_may_be_lost
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """How to act. yes: do not ask. check: only show. plan_file: continue only if the plan matches this file."""
+    """How to act. yes: do not ask. check: only show. plan_file: continue only if the plan matches this file.
+
+    goes_on: it is not the first run of its command, which has told what is worth knowing first.
+    """
 
     yes: bool = False
     check: bool = False
     plan_file: Path | None = None
     as_json: bool = False
+    goes_on: bool = False
 
 
 _check_option = click.option("--check", is_flag=True, help="Only show what would change, with file differences.")
@@ -74,7 +78,8 @@ def outcome_of(request: Request, environment: Environment, how: How, *, quiet: b
         progress(sys.stderr) as observer,
         open_session(request, environment, progress=observer, say=say) as session,
     ):
-        tell_beginning(session)
+        if not how.goes_on:
+            tell_beginning(session)
         prepared = _prepare(session, saved, how)
         if how.check:
             outcome, changes = preview(session, prepared)

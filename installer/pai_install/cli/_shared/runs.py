@@ -39,7 +39,8 @@ class Runs:
     def run(self, operation: Operation) -> Outcome:
         """One of them; shown, but in JSON."""
         request = Request(self._site_dir, operation)
-        outcome = outcome_of(request, self._environment, self._how, quiet=self._how.as_json)
+        how = replace(self._how, goes_on=bool(self._outcomes))
+        outcome = outcome_of(request, self._environment, how, quiet=how.as_json)
         assert outcome is not None  # noqa: S101 - the user has agreed
         self._outcomes.append(outcome)
         return outcome
