@@ -21,6 +21,11 @@ settings.register_profile(
 settings.load_profile("shared")
 
 
+def pytest_configure() -> None:
+    """Before the workers start."""
+    suites.note_cold()
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """A run that was ended by force left its lab behind, and its addresses are this run's."""
     if not hasattr(session.config, "workerinput"):

@@ -7,6 +7,7 @@ machines of the lab are waited for.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -14,12 +15,18 @@ from pathlib import PurePath
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from pai_install.components.store import default_cache
+
+COLD = "PAI_TESTS_COLD"
+
 # files of tests/e2e with machines of their own; all others share one cluster
 OWN_MACHINES = frozenset({"e2e/test_lab", "e2e/test_preflight", "e2e/test_ha", "e2e/test_killed"})
 # fixtures that stand for that one cluster
 CLUSTER_FIXTURES = frozenset({"cluster", "founding"})
 # these begin at once, in this order; everything else fills the gaps
 LONG_GROUPS = ("cluster", "molecule", "e2e/test_preflight", "e2e/test_lab", "integration")
+# while the first of them builds the components, the second would only wait for these
+FIRST = "cluster"
 
 
 @dataclass(frozen=True)
@@ -45,9 +52,22 @@ def group_of(path: str) -> str:
     return suite if suite.startswith("e2e/") or suite in LONG_GROUPS else path
 
 
-def rank_of(group: str) -> int:
-    """Where a group stands in the queue; equal ones keep their order."""
-    return LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
+def rank_of(group: str, *, cold: bool = False) -> int:
+    """Where a group stands in the queue; equal ones keep their order. cold: the components are still to be built."""
+    rank = LONG_GROUPS.index(group) if group in LONG_GROUPS else len(LONG_GROUPS)
+    needs_components = group in LONG_GROUPS and group != FIRST
+    return rank + len(LONG_GROUPS) if cold and needs_components else rank
+
+
+def is_cold() -> bool:
+    """Whether this run has to build the components; every worker must say the same."""
+    return os.environ.get(COLD, "") == "yes"
+
+
+def note_cold() -> None:
+    """Looks once for all workers of a run, which inherit the answer."""
+    built = any((default_cache() / "entries").glob("kubernetes-*"))
+    os.environ.setdefault(COLD, "no" if built else "yes")
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
@@ -62,7 +82,8 @@ def arrange(items: list[pytest.Item]) -> None:
     strangers = [item.nodeid for item in items if _second_cluster(item.nodeid, getattr(item, "fixturenames", ()))]
     if strangers:
         raise pytest.UsageError(f"tests/suites.py has these outside of the group of the one cluster: {strangers}")
-    items.sort(key=lambda item: rank_of(group_of(path_of(item.nodeid))))
+    cold = is_cold()
+    items.sort(key=lambda item: rank_of(group_of(path_of(item.nodeid)), cold=cold))
 
 
 def _second_cluster(nodeid: str, fixtures: Iterable[str]) -> bool:

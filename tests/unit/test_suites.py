@@ -56,6 +56,12 @@ def test_long_groups_begin_first() -> None:
     assert sorted(groups, key=suites.rank_of) == ["cluster", "molecule", "e2e/test_lab", "tests/unit/test_redact.py"]
 
 
+def test_only_one_worker_waits_for_components_that_are_still_to_be_built() -> None:
+    groups = ["integration", "molecule", "tests/unit/test_redact.py", "cluster"]
+    order = sorted(groups, key=lambda group: suites.rank_of(group, cold=True))
+    assert order == ["cluster", "tests/unit/test_redact.py", "molecule", "integration"]
+
+
 def test_table_adds_up_and_begins_with_the_longest() -> None:
     heads, *rows = suites.table(
         [
