@@ -147,7 +147,7 @@ class ClusterCheck:
         return [judge_node(name, seen.get(name), self.module.params["version"]) for name in self.nodes]
 
     def check_system_pods(self) -> list[dict[str, str]]:
-        """Every pod of the system Running and ready; images that nobody has are not waited for to the end."""
+        """Every pod of the system Running and ready; images that are not there are not waited for to the end."""
         pods: list[dict[str, Any]] = []
         hope = time.monotonic()
         while time.monotonic() < min(self.deadline, hope + NO_IMAGE_S):

@@ -99,7 +99,7 @@ def pod_is_well(pod: Facts) -> bool:
 
 
 def has_no_image(pod: Facts) -> bool:
-    """Whether its image cannot be had, which waiting seldom changes."""
+    """Whether its image cannot be pulled, which waiting seldom changes."""
     return bool(pod["why"].startswith(("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")))
 
 

@@ -83,7 +83,7 @@ class Objects:
                 self._wait_until_served([name for _namespace, name in map(identity, batch)])
 
     def _complete(self, entry: dict[str, Any]) -> None:
-        """Sets our fields of an object that somebody else made, and takes none of theirs.
+        """Sets our fields of an object that an admin made, and takes none of theirs.
 
         `kubectl apply` would make us the owner of all that the admin once applied, and the next time drop it.
         """

@@ -74,6 +74,7 @@ class TestBigSite:
         everywhere = {"base": 5, "time": 5, "runtime": 5}
         expected = {
             **everywhere,
+            "storage": 0,  # nor any storage
             "components": 1,
             "control-plane": 3,
             "network": 1,

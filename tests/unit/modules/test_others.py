@@ -204,7 +204,7 @@ STARTING = {"waiting": {"reason": "ContainerCreating"}}
         pytest.param([BACKOFF, STARTING], 180, id="another may still come"),
     ],
 )
-def test_images_that_nobody_has_are_not_waited_for_to_the_end(
+def test_images_that_are_not_there_are_not_waited_for_to_the_end(
     library: Library, monkeypatch: pytest.MonkeyPatch, others: list[dict[str, Any]], waited_s: int
 ) -> None:
     module = library("pai_cluster_check")
