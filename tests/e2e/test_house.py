@@ -85,7 +85,7 @@ def test_node_is_taken_out_of_scheduling_and_put_back(cluster: Cluster) -> None:
         node("uncordon", WORKER, site=cluster.site)
     assert not unschedulable(cluster)
     assert all((run / "report.json").is_file() for run in set(runs.iterdir()) - before)
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
 
 
 def pods_of(cluster: Cluster, machine: str) -> list[str]:

@@ -32,4 +32,4 @@ def test_one_more_machine_changes_no_other(cluster: Cluster) -> None:
     assert {host for host, counts in report["hosts"].items() if counts["changed"]} == {NEW}
     nodes = json.loads(cluster.kubectl("get", "nodes", NEW, "--output", "json"))
     assert ("Ready", "True") in {(one["type"], one["status"]) for one in nodes["status"]["conditions"]}
-    assert cluster.plan()["phases"] == []
+    assert cluster.to_change() == []
