@@ -332,6 +332,7 @@ server.serve_forever()
 """
 
 
+@pytest.mark.soak
 def test_another_registry_in_place_of_the_store_is_never_believed(cluster: Cluster) -> None:
     """One with a certificate of another authority is not even asked. One that has the store's own key answers every
     tag, and has no image by the digest of the plan: the apply fails, nothing of it runs."""
@@ -364,6 +365,7 @@ def test_another_registry_in_place_of_the_store_is_never_believed(cluster: Clust
     assert name in cluster.on(machine, f"{IMAGES} ls -q").split()
 
 
+@pytest.mark.soak
 def test_plain_ansible_on_the_printed_inventory(cluster: Cluster, tmp_path: Path) -> None:
     done = cluster.run("inventory", "--show-secrets")
     inventory = tmp_path / "inventory.json"

@@ -133,6 +133,7 @@ def allocatable(cluster: Cluster, node: str) -> str | None:
     return amount
 
 
+@pytest.mark.soak
 def test_switched_off_it_is_taken_away_and_comes_back(cluster: Cluster) -> None:
     config = cluster.site / "config.yaml"
     kept = config.read_text()
