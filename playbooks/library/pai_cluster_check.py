@@ -247,7 +247,8 @@ class ClusterCheck:
         return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
 
     def remove(self) -> None:
-        """Takes everything away again: the pods at once, the empty namespace some seconds later by itself."""
+        """Takes everything away again: the pods at once, the empty namespace goes by itself some seconds later."""
+        self.kubectl(f"--namespace={NAMESPACE}", "delete", "pods", "--all", "--wait=true", "--timeout=60s")
         self.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=false")
 
     def wait_for_removal(self) -> None:
