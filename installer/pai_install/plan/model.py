@@ -19,12 +19,14 @@ class HostStep:
 
     reasons: sentences without a full stop, e.g. "never installed", "/etc/hosts was changed by hand".
     effects: what it does to what runs there, e.g. "restarts docker.service". impact: what that means for others.
+    roles: those of the step's playbook that have work there; empty for all.
     """
 
     host: str
     reasons: tuple[str, ...]
     effects: tuple[str, ...] = ()
     impact: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,13 @@ class Phase:
         """Its roles, each once."""
         return tuple(dict.fromkeys(part.role for part in self.parts))
 
+    def roles_after(self, changed: Collection[str]) -> tuple[str, ...]:
+        """The roles of some of its records, and those that build on them, in the order in which they run."""
+        run = {part.name for part in self.parts if part.name in changed}
+        for _part in self.parts:  # as many rounds as a chain can have links
+            run |= {part.name for part in self.parts if run.intersection(part.after)}
+        return tuple(dict.fromkeys(part.role for part in self.parts if part.name in run))
+
     def machines(self, site: Site) -> tuple[Machine, ...]:
         """Where one of its parts may have work."""
         return tuple(

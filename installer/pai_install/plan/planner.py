@@ -110,12 +110,14 @@ def _planned(
             continue
         wanted = _settings(inventory, host)
         asked_for = forced and (not limit or host in limit)
+        work = work_of(phase, wanted, observed[host])
         found = reasons(phase, wanted, observed[host]) or (("asked for",) if asked_for else ())
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
             roles = phase.records(observed[host].roles)
             touched = effects(roles, wanted, observed[host])
-            steps.append(HostStep(host, found, touched, impact(roles, touched, variables, observed[host])))
+            hit = impact(roles, touched, variables, observed[host])
+            steps.append(HostStep(host, found, touched, hit, () if asked_for else phase.roles_after(work)))
     if not steps:
         return None
     return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)
@@ -128,22 +130,26 @@ def _settings(inventory: Inventory, host: str) -> Mapping[str, Any]:
 
 def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
     """Why a phase has work on a machine; empty when it has none."""
-    found: list[str] = []
-    for role in phase.records(seen.roles):
-        record = seen.roles.get(role)
-        if record is None and role not in wanted:
-            continue  # nothing of this role is asked for here
-        if record is None:
-            found.append(f"{role} is not installed")
-            continue
-        if record.settings and role not in wanted:
-            found.append(f"the site no longer asks for {role}")
-            continue
-        found += changed_settings(wanted.get(role, {}), record.settings, role if role.startswith(RECORD_PREFIX) else "")
-        found += record.drift
-    if "worker" in phase.roles and not seen.kubernetes.node and not found:
-        found.append("the machine is not a member of the cluster")
+    found = [reason for each in work_of(phase, wanted, seen).values() for reason in each]
     return tuple(dict.fromkeys(found))
+
+
+def work_of(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:
+    """Record -> why its role has work on a machine; those without work are left out."""
+    every = {name: _record_reasons(name, wanted, seen.roles.get(name)) for name in phase.records(seen.roles)}
+    found = {name: why for name, why in every.items() if why}
+    if "worker" in phase.roles and not seen.kubernetes.node and not found:
+        return {"worker": ["the machine is not a member of the cluster"]}
+    return found
+
+
+def _record_reasons(name: str, wanted: Mapping[str, Mapping[str, str]], record: RoleRecord | None) -> list[str]:
+    if record is None:
+        return [f"{name} is not installed"] if name in wanted else []
+    if record.settings and name not in wanted:
+        return [f"the site no longer asks for {name}"]
+    addon = name if name.startswith(RECORD_PREFIX) else ""
+    return [*changed_settings(wanted.get(name, {}), record.settings, addon), *record.drift]
 
 
 def changed_settings(wanted: Mapping[str, str], ran_with: Mapping[str, str], addon: str = "") -> list[str]:

@@ -114,7 +114,8 @@ class _Run:
     def _run(self, step: Step, hosts: tuple[str, ...]) -> StepEnd:
         match step.action:
             case Playbook(playbook=playbook, variables=variables):
-                request = RunRequest(playbook, self.plan.inventory, limit=hosts, check=self.check, extra_vars=variables)
+                extra = {**variables, **_roles(step)}
+                request = RunRequest(playbook, self.plan.inventory, limit=hosts, check=self.check, extra_vars=extra)
                 return run_playbook(step, request, self.stage)
             case ClusterCalls() as calls:
                 assert self.means.cluster is not None  # noqa: S101 - the environment has one
@@ -170,3 +171,9 @@ class _Run:
 def _succeeded_somewhere(done: PhaseResult) -> bool:
     """Whether a step did its work on at least one of the machines that it had work on."""
     return any(result.status.good for result in done.hosts.values())
+
+
+def _roles(step: Step) -> dict[str, dict[str, list[str]]]:
+    """The variable that tells a playbook which of its roles have work on a machine; without a word it runs all."""
+    chosen = {one.host: list(one.roles) for one in step.hosts if one.roles}
+    return {"pai_roles": chosen} if chosen else {}

@@ -77,6 +77,8 @@ def test_device_plugin_that_is_switched_off_is_taken_away(
         "labels": [("worker1", ("the site no longer asks for node_labels",))],
         "addons": [("master", ("the site no longer asks for addon.device_plugin",))],
     }
+    (runtime,) = (step for step in plan.steps if step.name == "runtime")
+    assert runtime.hosts[0].roles == ("system_images",), "what has no work there does not run"
     assert make_plan(site, off, converged(off)).empty
 
 
@@ -132,6 +134,9 @@ def test_changed_setting_is_named(
     assert names(plan) == ["runtime"]
     reasons = {step.reasons for step in plan.steps[0].hosts}
     assert reasons == {("settings changed: container_runtime_log_max_size",)}
+    assert {step.roles for step in plan.steps[0].hosts} == {("container_runtime", "system_images")}
+    asked = make_plan(changed, after, converged(inventory), phases=("runtime",))
+    assert {step.roles for step in asked.steps[0].hosts} == {()}, "who names a phase gets all of it"
 
 
 def with_kubelet_config(
