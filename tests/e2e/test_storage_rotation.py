@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
+from pai_install.site import load_site
 from pai_install.site.rotations import read_rotations
 
-from .conftest import EXISTING, LOST, ROOT, Cluster, pai_install, user_environment
+from .conftest import EXISTING, ROOT, Cluster, pai_install, user_environment
 
 pytestmark = pytest.mark.lab
 
@@ -64,7 +65,8 @@ busybox rm "$0/stop"
 @pytest.fixture(scope="module")
 def moving(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with a group, a storage of its own, and one that was made by hand; without them afterwards."""
-    for machine in (EXISTING, LOST):
+    workers = [machine.hostname for machine in load_site(cluster.site).site.workers]  # another test may have added one
+    for machine in workers:
         cluster.on(machine, f"mkdir -p {OLD} {NEW} {HAND}")
     kubectl_apply(cluster, BY_HAND)
     services_of(cluster).write_text(SERVICES)
@@ -78,7 +80,7 @@ def moving(cluster: Cluster) -> Iterator[Cluster]:
         report = cluster.converge()
         cluster.kubectl("delete", "namespace", SPACE, "--ignore-not-found", "--wait=false")
         (cluster.site / ".pai" / "storages.json").unlink(missing_ok=True)
-        for machine in (EXISTING, LOST):
+        for machine in workers:
             cluster.on(machine, f"rm -rf {OLD} {NEW} {HAND}")
     assert report["ok"], report["stderr"]
     within(60, lambda: cluster.kubectl("get", "persistentvolumes", "-o", "name") == "")
