@@ -123,9 +123,14 @@ def on_machine(site: Path, machine: str, command: str) -> str:
     return done.stdout
 
 
-@cache
 def lab_of(site: Path) -> LabSpec:
-    """The machines of a site: which they are does not change while its lab is up."""
+    """The machines of a site as its layout is now."""
+    return _lab_of(site, (site / "layout.yaml").stat().st_mtime_ns)
+
+
+@cache
+def _lab_of(site: Path, written_ns: int) -> LabSpec:
+    del written_ns  # another layout is another question
     return spec_of(load_site(site).site)
 
 
