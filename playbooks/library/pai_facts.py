@@ -29,7 +29,6 @@ RETURN = r"""
 ansible_facts: {description: "The facts, below the key pai.", type: dict, returned: always}
 """
 
-import concurrent.futures
 import glob
 import json
 import os
@@ -45,6 +44,7 @@ from ansible.module_utils.pai_in_use import cni_files, dropped_forwarding, gpu_c
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
+from ansible.module_utils.pai_parallel import at_once
 from ansible.module_utils.pai_running import WATCHED, docker, services
 
 CAP_SYS_RESOURCE = 24
@@ -79,8 +79,8 @@ def roles() -> dict[str, dict[str, Any]]:
     readers: units that restart when the role changes one of their files; restarts: those whose files have drifted.
     """
     paths = sorted(glob.glob(ROLES_DIR + "/*.json"))
-    with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:  # most of it is waiting for other programs
-        return {os.path.basename(path)[: -len(".json")]: found for path, found in zip(paths, pool.map(role, paths))}
+    # most of it is waiting for other programs
+    return {os.path.basename(path)[: -len(".json")]: found for path, found in zip(paths, at_once(role, paths))}
 
 
 def role(path: str) -> dict[str, Any]:
@@ -148,8 +148,7 @@ def cluster(namespaces: list[str]) -> dict[str, Any]:
     kubectl = Kubectl()
     wanted = [("nodes",), *(("pods", f"--namespace={namespace}") for namespace in namespaces)]
     try:
-        with concurrent.futures.ThreadPoolExecutor(max_workers=len(wanted)) as pool:
-            nodes, *pods = pool.map(lambda words: kubectl.items(*words, timeout_s=10), wanted)
+        nodes, *pods = at_once(lambda words: kubectl.items(*words, timeout_s=10), wanted)
     except KubectlError as error:
         return {"error": str(error)[:500], "nodes": [], "pods": []}
     found = [pod for part in pods for pod in part]

@@ -122,6 +122,11 @@ class Inventory:
             }
         }
 
+    def settings_of(self, host: str) -> Mapping[str, Any]:
+        """Role -> its settings on a host: its own, or those that all share."""
+        own = self.host_vars[host].get("pai_settings")
+        return dict(own if own is not None else self.shared_vars.get("pai_settings", {}))
+
     @cached_property
     def redactor(self) -> Redactor:
         """Masks every secret of the inventory; made once, since it is asked for at every task."""

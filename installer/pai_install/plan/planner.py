@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
 
 from pai_install.parts.addon import RECORD_PREFIX
 from pai_install.plan.effects import effects, impact
@@ -59,9 +58,9 @@ def _narrowed(
         planned,
         limit,
         applies=lambda name, host: host in hosts[name],
-        ready=lambda name, host: _ready(phases[name], _settings(inventory, host), observed[host]),
+        ready=lambda name, host: _ready(phases[name], inventory.settings_of(host), observed[host]),
         gives=lambda name, host: _gives_other(
-            phases[name], _settings(inventory, host), observed[host], leader=host == leader
+            phases[name], inventory.settings_of(host), observed[host], leader=host == leader
         ),
     )
 
@@ -73,7 +72,7 @@ def _ready(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed
     """
     records = [seen.roles.get(name) for name in phase.records(seen.roles) if name in wanted]
     if phase.name == STORE:
-        return not reasons(phase, wanted, seen)
+        return not work_of(phase, wanted, seen)
     return all(record is not None and not record.drift for record in records) and not _gives_other(phase, wanted, seen)
 
 
@@ -108,10 +107,10 @@ def _planned(
         host = machine.hostname
         if host not in observed:
             continue
-        wanted = _settings(inventory, host)
+        wanted = inventory.settings_of(host)
         asked_for = forced and (not limit or host in limit)
         work = work_of(phase, wanted, observed[host])
-        found = reasons(phase, wanted, observed[host]) or (("asked for",) if asked_for else ())
+        found = _reasons(work) or (("asked for",) if asked_for else ())
         if found:
             variables = {**inventory.shared_vars, **inventory.host_vars[host]}
             roles = phase.records(observed[host].roles)
@@ -123,15 +122,9 @@ def _planned(
     return Step(phase.name, phase.title, tuple(steps), Playbook(phase.playbook), phase.needs)
 
 
-def _settings(inventory: Inventory, host: str) -> Mapping[str, Any]:
-    own = inventory.host_vars[host].get("pai_settings")
-    return dict(own if own is not None else inventory.shared_vars.get("pai_settings", {}))
-
-
-def reasons(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> tuple[str, ...]:
-    """Why a phase has work on a machine; empty when it has none."""
-    found = [reason for each in work_of(phase, wanted, seen).values() for reason in each]
-    return tuple(dict.fromkeys(found))
+def _reasons(work: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """Each once."""
+    return tuple(dict.fromkeys(reason for each in work.values() for reason in each))
 
 
 def work_of(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.adoption import Adoption, AwaitedGrant, adoption
@@ -53,8 +52,7 @@ def _differs(site: Site, observation: Observation, inventory: Inventory) -> bool
     seen = observation.machines.get(leader)
     if seen is None or not seen.kubernetes.joined:
         return False
-    own: Mapping[str, Any] = inventory.host_vars.get(leader, {}).get("pai_settings") or {}
-    wanted = own or inventory.shared_vars.get("pai_settings") or {}
+    wanted = inventory.settings_of(leader)
     had = seen.roles.get(_RECORD)
     return _RECORD in wanted and (had is None or dict(had.settings) != dict(wanted[_RECORD]))
 

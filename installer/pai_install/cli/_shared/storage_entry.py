@@ -166,11 +166,9 @@ def _require_keys(entry: Entry) -> None:
     rule = RULES[str(entry["type"])]
     of_types = {key for one in RULES.values() for key in (*one.needs, *one.may)}
     missing = [key for key in rule.needs if key not in entry]
-    strange = [key for key in entry if key in of_types and key not in (*rule.needs, *rule.may)]
     if missing:
         raise PaiError(f"type {entry['type']} needs {', '.join(map(_option, missing))}", exit_code=ExitCode.USAGE)
-    if strange:
-        raise PaiError(f"type {entry['type']} has no {', '.join(map(_option, strange))}", exit_code=ExitCode.USAGE)
+    require_of_type(str(entry["type"]), [key for key in entry if key in of_types])
 
 
 def require_of_type(storage_type: str, changes: Collection[str]) -> None:
