@@ -81,7 +81,7 @@ class PinnedCell(Section):
     """The name of a physical cell."""
 
 
-class VirtualCluster(Section):
+class HivedCluster(Section):
     """virtualClusters.NAME."""
 
     virtual_cells: Annotated[tuple[VirtualCell, ...], ListOf] = Field(default=(), alias="virtualCells")
@@ -107,7 +107,7 @@ class HivedConfig(Section):
     """Milliseconds that HiveD waits when a pod has to."""
     physical_cluster: PhysicalCluster = Field(default_factory=PhysicalCluster, alias="physicalCluster")
     """What is there."""
-    virtual_clusters: Annotated[dict[Word, VirtualCluster], MappingOf] = Field(
+    virtual_clusters: Annotated[dict[Word, HivedCluster], MappingOf] = Field(
         default_factory=dict, alias="virtualClusters"
     )
     """Who is guaranteed what."""

@@ -1,0 +1,122 @@
+"""Virtual clusters as values, whatever scheduler keeps them.
+
+The unit of a quota is one device; of an SKU without devices it is one core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+Backend = Literal["kueue", "volcano", "default", "hived"]
+Priority = Literal["crit", "prod", "test", "oppo"]
+
+BACKENDS: tuple[Backend, ...] = ("kueue", "volcano", "default", "hived")
+# OpenPAI's, the highest first; what its web portal calls them, and the number that HiveD is given
+PRIORITIES: Mapping[Priority, int] = {"crit": 120, "prod": 100, "test": 10, "oppo": -1}
+# the node label that says which SKU of the layout a machine is
+SKU_LABEL = "pai-install/sku"
+# the level of topology that every site has: the machine itself
+HOST_LABEL = "kubernetes.io/hostname"
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of topology above the machine. label: the node label whose value says where a machine is."""
+
+    name: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What the machines of one SKU have for jobs.
+
+    machines: names of present workers, in the order of the layout. resource: of its devices, e.g. nvidia.com/gpu;
+    empty for an SKU without. units: on one machine. cpu_millis, memory_bytes: what goes with one unit.
+    """
+
+    sku: str
+    machines: tuple[str, ...]
+    resource: str
+    units: int
+    cpu_millis: int
+    memory_bytes: int
+
+    @property
+    def total(self) -> int:
+        """Units of all machines."""
+        return self.units * len(self.machines)
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a virtual cluster is guaranteed of one SKU, machines pinned to it not counted.
+
+    machines: how many whole ones were asked for; 0 where units were. memory_bytes: all of it. lend: units that
+    others may use while they are idle. borrow: units beyond the guarantee; None: whatever is idle.
+    """
+
+    sku: str
+    units: int
+    memory_bytes: int
+    lend: int
+    borrow: int | None
+    machines: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualCluster:
+    """Who is guaranteed what.
+
+    pinned: machines that are its own and never lent. groups: who may submit; namespaces: theirs, in the same order.
+    highest: the highest priority that its jobs may have; usual: that of a job which names none.
+    """
+
+    name: str
+    shares: tuple[Share, ...]
+    pinned: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    highest: Priority = "crit"
+    usual: Priority = "test"
+
+    def share(self, sku: str) -> Share | None:
+        """Its share of an SKU, None where it has none but by pinned machines."""
+        return next((share for share in self.shares if share.sku == sku), None)
+
+
+@dataclass(frozen=True)
+class Scheduling:
+    """How a site divides its workers. levels: of topology, the widest first, the machine itself left out."""
+
+    backend: Backend
+    supply: Mapping[str, Supply]
+    clusters: tuple[VirtualCluster, ...]
+    levels: tuple[Level, ...] = ()
+
+    @cached_property
+    def pinned(self) -> Mapping[str, str]:
+        """Machine -> the virtual cluster whose own it is."""
+        return {machine: cluster.name for cluster in self.clusters for machine in cluster.pinned}
+
+    def cluster(self, name: str) -> VirtualCluster:
+        """The virtual cluster called `name`. Raises KeyError."""
+        for cluster in self.clusters:
+            if cluster.name == name:
+                return cluster
+        raise KeyError(name)
+
+    def sku_of(self, machine: str) -> str:
+        """The SKU of a worker. Raises KeyError."""
+        for supply in self.supply.values():
+            if machine in supply.machines:
+                return supply.sku
+        raise KeyError(machine)
+
+    def free(self, sku: str) -> int:
+        """Units of an SKU on machines that are pinned to no virtual cluster."""
+        supply = self.supply[sku]
+        return supply.units * sum(machine not in self.pinned for machine in supply.machines)
