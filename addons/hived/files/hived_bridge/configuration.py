@@ -97,7 +97,9 @@ class Configuration:
     def begin(self) -> None:
         """Writes HiveD's file for the first time. Raises OSError where the ConfigMap's cannot be read."""
         text = self._wanted.read_text(encoding="utf-8")
-        self.state = State(text, time.monotonic(), self._kept_text())
+        # a HiveD with another text may be running, where only the bridge has started again
+        other = self._used.exists() and self._used.read_text(encoding="utf-8") != text
+        self.state = State(text, time.monotonic() - (0 if other else SETTLE_S), self._kept_text())
         self._place(text)
 
     def watch(self, pause_s: float) -> None:

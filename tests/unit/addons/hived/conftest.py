@@ -104,6 +104,18 @@ def bind_args(name: str = "owner") -> Json:
     return {"PodName": name, "PodNamespace": "default", "PodUID": f"uid-{name}", "Node": "gpu-1"}
 
 
+def in_the_way(house: House) -> House:
+    """The recorded situation: `owner` needs the nodes on which the gang `lent` runs."""
+    house.api.add_pod("lent-0", node="gpu-1")
+    house.api.add_pod("lent-1", node="gpu-2")
+    house.api.add_pod("other-0", node="gpu-1")
+    house.api.add_pod("other-1", node="gpu-2")
+    house.hived.says("filter", recorded("filter preempt"))
+    house.hived.says("preempt", recorded("preempt"))
+    house.hived.says("groups", recorded("groups preempting"))
+    return house
+
+
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between attempts it pauses shorter than it does."""
@@ -139,7 +151,7 @@ def settings(hived: PlayedHived, api: ApiServer, token: Path, tmp_path: Path) ->
     words = ["--extender-port=0", "--open-port=0", f"--hived-port={hived.port}", "--api-host=127.0.0.1", "--plain-api"]
     words += [f"--api-port={api.port}", f"--token={token}", f"--wanted={tmp_path}/wanted.yaml"]
     words += [f"--used={tmp_path}/used.yaml", "--namespace=pai-hived", "--record=hived-last-good"]
-    words += ["--hived-timeout-s=0.4", "--api-timeout-s=0.3", "--eviction-wait-s=2"]
+    words += ["--hived-timeout-s=10", "--api-timeout-s=10", "--eviction-wait-s=60"]
     return parse(words)
 
 
@@ -169,12 +181,5 @@ def house(build: Callable[..., House]) -> House:
 
 @pytest.fixture
 def lent(house: House) -> House:
-    """The recorded situation: `owner` needs the nodes on which the gang `lent` runs."""
-    house.api.add_pod("lent-0", node="gpu-1")
-    house.api.add_pod("lent-1", node="gpu-2")
-    house.api.add_pod("other-0", node="gpu-1")
-    house.api.add_pod("other-1", node="gpu-2")
-    house.hived.says("filter", recorded("filter preempt"))
-    house.hived.says("preempt", recorded("preempt"))
-    house.hived.says("groups", recorded("groups preempting"))
-    return house
+    """The recorded situation, and a bridge with time."""
+    return in_the_way(house)

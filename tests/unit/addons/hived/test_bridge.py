@@ -145,8 +145,8 @@ def test_client_that_dribbles_is_ended(build: Callable[..., House], monkeypatch:
     monkeypatch.setattr("hived_bridge.__main__._PROBE_LIMIT_S", 0.3)
     house = build()
     started = time.monotonic()
-    spoken(house.bridge.ports[1], b"GET /livez HTTP/1.1\r\n", *[b"X: y\r\n"] * 40, pause=0.05)
-    assert time.monotonic() - started < 1.9
+    spoken(house.bridge.ports[1], b"GET /livez HTTP/1.1\r\n", *[b"X: y\r\n"] * 400, pause=0.05)
+    assert time.monotonic() - started < 15
 
 
 def test_too_many_connections_are_closed_and_later_ones_answered(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -174,6 +175,21 @@ def test_good_text_outlives_the_pod(scene: Scene) -> None:
     scene.kept.begin()
     scene.look(TRIAL_S, up=False)
     assert scene.used.read_text() == GOOD
+
+
+def test_hived_that_starts_with_the_text_need_not_settle(scene: Scene) -> None:
+    scene.kept.begin()
+    scene.look(SETTLE_S)
+    assert scene.kept.state.since <= time.monotonic() - SETTLE_S
+    assert scene.kept.current
+
+
+def test_hived_that_may_run_with_another_text_has_to_end_first(scene: Scene) -> None:
+    scene.used.write_text(OTHER)
+    scene.kept.begin()
+    assert scene.kept.state.since > time.monotonic() - SETTLE_S
+    scene.look(SETTLE_S - 1)
+    assert not scene.kept.current
 
 
 def test_record_that_cannot_be_read_at_first_is_read_later(scene: Scene) -> None:

@@ -19,7 +19,7 @@ from hived_bridge.log import Log
 from hived_bridge.metrics import Metrics
 from hived_bridge.peer import Peer as Address
 from hived_bridge.shapes import Gang
-from tests.unit.addons.hived.conftest import House, PlayedHived, recorded
+from tests.unit.addons.hived.conftest import House, PlayedHived, in_the_way, recorded
 from tests.unit.addons.hived.peers import ApiServer, Peer, Reply, first, slow
 
 CONFLICT = (409, b"{}")
@@ -107,16 +107,11 @@ def test_deletion_that_failed_is_made_good_at_the_next_call(lent: House) -> None
 
 
 def test_slow_api_server_does_not_hold_kube_scheduler_and_the_gang_still_goes(build: Callable[..., House]) -> None:
-    house = build(eviction_wait_s=0.05, api_timeout_s=5)
-    house.hived.says("filter", recorded("filter preempt"))
-    house.hived.says("preempt", recorded("preempt"))
-    house.hived.says("groups", recorded("groups preempting"))
-    house.api.add_pod("lent-0", node="gpu-1")
-    house.api.add_pod("lent-1", node="gpu-2")
+    house = in_the_way(build(eviction_wait_s=0.05))
     may_go_on = threading.Event()
 
     def held(peer: Peer, method: str, path: str) -> Reply | None:
-        may_go_on.wait(10)
+        may_go_on.wait(60)
         return None
 
     house.api.fault = held
@@ -129,10 +124,12 @@ def test_slow_api_server_does_not_hold_kube_scheduler_and_the_gang_still_goes(bu
     assert len(deletions(house)) == 2
 
 
-def test_late_api_server_is_one_that_does_not_answer(lent: House) -> None:
-    lent.api.fault = slow(0.6)
-    lent.filter()
-    assert lent.count("hived_bridge_api_errors_total", call="get") >= 1
+def test_late_api_server_is_one_that_does_not_answer(build: Callable[..., House]) -> None:
+    house = in_the_way(build(api_timeout_s=0.2))
+    house.api.fault = slow(0.5)
+    house.filter()
+    assert house.count("hived_bridge_api_errors_total", call="get") >= 1
+    assert not house.api.deleted
 
 
 @pytest.mark.parametrize("groups", [recorded("groups of a removed node"), (200, b"garbage"), (200, b'{"items": [1]}')])

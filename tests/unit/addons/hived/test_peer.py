@@ -50,9 +50,9 @@ def test_answer() -> None:
 @pytest.mark.parametrize(
     "pieces",
     [
-        [b"HTTP/1.0 200 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 40],
-        [b"HTTP/1.0 200 OK\r\n", *[b"X: y\r\n"] * 40],
-        [b"HTTP/1.0 200 OK\r\n\r\n", *[b"x"] * 40],
+        [b"HTTP/1.0 200 OK\r\nContent-Length: 90\r\n\r\n", *[b"x"] * 400],
+        [b"HTTP/1.0 200 OK\r\n", *[b"X: y\r\n"] * 400],
+        [b"HTTP/1.0 200 OK\r\n\r\n", *[b"x"] * 400],
     ],
     ids=["body", "headers", "body without a length"],
 )
@@ -61,7 +61,7 @@ def test_byte_now_and_then_is_late(pieces: list[bytes]) -> None:
         started = time.monotonic()
         with pytest.raises(PeerError, match=LATE):
             ask(port)
-        assert time.monotonic() - started < 1.5
+        assert time.monotonic() - started < 15
 
 
 def test_silence_is_late() -> None:
