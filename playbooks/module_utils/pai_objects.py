@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -139,6 +140,29 @@ class Objects:
         claims = {(it["claimRef"]["namespace"], it["claimRef"]["name"]) for it in volumes if it.get("claimRef")}
         pods = self._items("pods", "--all-namespaces") if claims else []
         return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
+
+    def instances(self, definitions: list[str], *, ours_too: bool) -> list[str]:
+        """Objects of defined kinds (KIND NAMESPACE/NAME). Those that are being deleted are given time to go."""
+        kinds = self._names(["customresourcedefinitions", *definitions, "--ignore-not-found"]) if definitions else []
+        if not kinds:
+            return []
+        asked = ",".join(name.partition("/")[2] for name in kinds)
+        end = time.monotonic() + ENDING_S
+        while True:
+            found = [line.split(" ") for line in self._instances(asked)]
+            going = [line for line in found if line[1]]
+            if not going or time.monotonic() > end:
+                return [name.replace("|", " ") for name, _deleted, owner in found if ours_too or owner != MANAGER]
+            time.sleep(1)
+
+    def _instances(self, kinds: str) -> list[str]:
+        where = "{.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp} "
+        line = "{.kind}|" + where + "{.metadata.labels.app\\.kubernetes\\.io/managed-by}{'\\n'}"
+        shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
+        status, out, errors = self._kubectl.ask("get", kinds, "--all-namespaces", shown)
+        if status != 0:
+            raise ObjectError(f"objects of {kinds} cannot be seen: {errors.strip()}")
+        return out.splitlines()
 
     def _items(self, *words: str) -> list[dict[str, Any]]:
         try:

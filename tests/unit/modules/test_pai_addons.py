@@ -21,6 +21,8 @@ case "$*" in
   *"patch "*) exit 0 ;;
   *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
   *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
+  *"get customresourcedefinitions "*) cat defined ;;
+  *" --all-namespaces --output=jsonpath"*) cat instances; test ! -e fading || mv fading instances ;;
   *"deletionTimestamp"*) cat versions ;;
   *"=json persistentvolumes") cat volumes ;;
   *"=json pods --all-namespaces") cat users ;;
@@ -64,6 +66,7 @@ class Machine:
             "there": "",
             "pods": "",
             "instances": "",
+            "defined": "",
             "versions": "",
         }.items():
             self.says(name, text)
@@ -246,6 +249,69 @@ def test_a_csi_driver_stays_while_pods_mount_by_it(machine: Machine, using: dict
     assert bool(machine.asked(" delete ")) is not stays
     if stays:
         assert f"vision/{using['metadata']['name']}" in said["kept"][0]
+
+
+WORKLOAD = "Workload|vision/train "
+KIND = "customresourcedefinition.apiextensions.k8s.io/workloads.kueue.x-k8s.io\n"
+
+
+@pytest.fixture
+def kueue(machine: Machine) -> Machine:
+    """With a record of an add-on that is not wanted any more, and that defines a kind of objects."""
+    definition, deployment = "customresourcedefinition/workloads.kueue.x-k8s.io", "deployment/kueue"
+    machine.record("addon.kueue", ("", definition), ("pai-kueue", deployment))
+    machine.has(definition, deployment)
+    machine.says("defined", KIND)
+    return machine
+
+
+def test_what_defines_kinds_stays_as_long_as_there_are_objects_of_them(kueue: Machine) -> None:
+    """Nothing would take care of them, and with their definition they would be lost."""
+    kueue.says("instances", f"{WORKLOAD} \n")
+    said = kueue.run(check=True)
+    assert said["kept"] == ["kueue stays as long as there is Workload vision/train"]
+    assert said["diff"]["prepared"] == "(kueue stays as long as there is Workload vision/train)\n"
+    assert said["changed"] is False
+    with pytest.raises(ModuleFailedError, match="there is Workload vision/train; delete them, then apply again"):
+        kueue.run()
+    assert not kueue.asked(" delete ")
+    assert list(kueue.recorded()) == ["addon.kueue"]
+
+
+def test_of_many_objects_some_are_named(kueue: Machine) -> None:
+    kueue.says("instances", "".join(f"Workload|vision/{number}  \n" for number in range(6)))
+    (why,) = kueue.run(check=True)["kept"]
+    assert why.endswith("Workload vision/3, Workload vision/4, ...")
+
+
+def test_objects_of_ours_go_before_what_defines_them(kueue: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    kueue.record("addon.virtual_clusters", ("", "clusterqueue/vision"))
+    kueue.has("customresourcedefinition/workloads.kueue.x-k8s.io", "deployment/kueue", "clusterqueue/vision")
+    kueue.says("instances", "ClusterQueue|/vision  pai-install\n")
+    order = ["clusterqueue/vision", "deployment/kueue", "customresourcedefinition/workloads.kueue.x-k8s.io"]
+    planned = kueue.run(check=True)["removed"]
+    assert sorted(planned) == sorted(order)
+    kueue.says("instances", "ClusterQueue|/vision 2026-11-22T20:00:00Z pai-install\n")
+    kueue.says("fading", "")
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    assert kueue.run()["removed"] == order
+    assert kueue.recorded() == {}
+
+
+def test_what_does_not_go_is_not_waited_for_for_ever(
+    kueue: Machine, objects: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kueue.says("instances", f"{WORKLOAD}2026-11-22T20:00:00Z \n")
+    monkeypatch.setattr(objects, "ENDING_S", 0)
+    with pytest.raises(ModuleFailedError, match="there is Workload vision/train"):
+        kueue.run()
+
+
+def test_a_definition_that_is_gone_has_no_objects(kueue: Machine) -> None:
+    kueue.says("defined", "")
+    kueue.says("instances", f"{WORKLOAD} \n")
+    kueue.has("deployment/kueue")
+    assert kueue.run()["removed"] == ["deployment/kueue"]
 
 
 def test_what_others_use_too_stays_without_what_is_ours(machine: Machine) -> None:
