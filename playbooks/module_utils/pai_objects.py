@@ -20,6 +20,8 @@ ADOPTED = "pai-install/adopted"
 FIRST = ("Namespace", "CustomResourceDefinition")
 # how long pods whose Deployment is gone may take to end before their namespace counts as used by others
 ENDING_S = 20
+# how often a definition is asked for that has no state yet
+SERVED_TRIES = 10
 
 
 class ObjectError(Exception):
@@ -98,9 +100,14 @@ class Objects:
 
     def _wait_until_served(self, definitions: list[str]) -> None:
         words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
-        status, _out, errors = self._kubectl.run(*words)
-        if status != 0:
-            raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
+        for left in reversed(range(SERVED_TRIES)):
+            status, _out, errors = self._kubectl.run(*words)
+            if status == 0:
+                return
+            # one that was made a moment ago has no conditions yet, which kubectl takes for an error
+            if not left or "accessor error" not in errors:
+                raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
+            time.sleep(0.5)
 
     def delete(self, namespace: str, name: str) -> tuple[bool, str]:
         """Takes one object away; whether it was there and is going, and else why it stays (empty: it was not there).

@@ -32,6 +32,7 @@ case "$*" in
     for word in $*; do case "$word" in --field-selector=*) name=${{word##*=}} ;; esac; done
     grep "/$name$" there | sed 's/|.*//' ;;
   *" wait --for=delete pods "*) test ! -e ending || mv ending pods ;;
+  *" wait --for=condition=Established "*) test ! -s unserved || {{ cat unserved >&2; echo -n > unserved; exit 1; }} ;;
   *" rollout "*) exit $(cat rollout) ;;
 esac
 """
@@ -380,3 +381,19 @@ def test_definitions_are_served_before_what_needs_them(machine: Machine) -> None
     machine.run(addon("a", config_map("one"), definition, namespace))
     words = [line.split(" --")[1].split()[-1] for line in machine.asked(" apply ") + machine.asked(" wait ")]
     assert len(words) == 4, "namespaces, definitions, a wait for them, the rest"
+
+
+@pytest.mark.parametrize(
+    ("said", "served"), [("status.conditions accessor error: <nil> is of the type <nil>", True), ("timed out", False)]
+)
+def test_a_definition_without_any_state_yet_is_asked_for_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str, *, served: bool
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "q.x.io"}}
+    machine.says("unserved", said)
+    if served:
+        assert machine.run(addon("a", definition))["changed"] is True
+    else:
+        with pytest.raises(ModuleFailedError, match="does not serve customresourcedefinition/q.x.io: timed out"):
+            machine.run(addon("a", definition))
