@@ -159,7 +159,8 @@ class Objects:
             found = [line.split(" ") for line in self._instances(asked)]
             going = [line for line in found if line[1]]
             if not going or time.monotonic() > end:
-                return [name.replace("|", " ") for name, _deleted, owner in found if ours_too or owner != MANAGER]
+                left = [name for name, _deleted, owner in found if ours_too or owner != MANAGER]
+                return [name.replace("|/", " ").replace("|", " ") for name in left]
             time.sleep(1)
 
     def _instances(self, kinds: str) -> list[str]:

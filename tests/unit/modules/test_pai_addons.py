@@ -268,12 +268,14 @@ def kueue(machine: Machine) -> Machine:
 
 def test_what_defines_kinds_stays_as_long_as_there_are_objects_of_them(kueue: Machine) -> None:
     """Nothing would take care of them, and with their definition they would be lost."""
-    kueue.says("instances", f"{WORKLOAD} \n")
+    kueue.says("instances", f"{WORKLOAD} \nClusterQueue|/vision  \n")
     said = kueue.run(check=True)
-    assert said["kept"] == ["kueue stays as long as there is Workload vision/train"]
-    assert said["diff"]["prepared"] == "(kueue stays as long as there is Workload vision/train)\n"
+    assert said["kept"] == ["kueue stays as long as there is Workload vision/train, ClusterQueue vision"]
+    assert said["diff"]["prepared"] == f"({said['kept'][0]})\n"
     assert said["changed"] is False
-    with pytest.raises(ModuleFailedError, match="there is Workload vision/train; delete them, then apply again"):
+    with pytest.raises(
+        ModuleFailedError, match="there is Workload vision/train, ClusterQueue vision; delete them, then apply again"
+    ):
         kueue.run()
     assert not kueue.asked(" delete ")
     assert list(kueue.recorded()) == ["addon.kueue"]
