@@ -48,7 +48,7 @@ def _sections(site: Site) -> Iterator[Wrong]:
     if services.virtual_clusters is not None and services.scheduler is None:
         remedy = "add scheduler: {type: kueue}, or volcano, hived or default"
         yield Wrong(("virtual-clusters",), "missing", "needs the section scheduler, which says what keeps them", remedy)
-    if services.scheduler is not None and services.virtual_clusters is None:
+    if services.scheduler is not None and not services.virtual_clusters:
         remedy = "list them below virtual-clusters; pai-install vc migrate writes them from HiveD's block"
         yield Wrong(
             ("scheduler",), "missing", "needs the section virtual-clusters: no one is guaranteed anything", remedy

@@ -51,6 +51,7 @@ INVALID = {
     "no-type": ("missing", "scheduler: {topology: []} # <-\nvirtual-clusters:\n  - {name: a}\n"),
     "no-scheduler": ("missing", "virtual-clusters: # <-\n  - {name: a, quota: [{sku: a100, machines: 1}]}\n"),
     "no-clusters": ("missing", "scheduler: {type: kueue} # <-\n"),
+    "empty-clusters": ("missing", "scheduler: {type: kueue} # <-\nvirtual-clusters: []\n"),
     "clusters-mapping": ("type", "scheduler: {type: kueue}\nvirtual-clusters: # <-\n  a: {}\n"),
     "no-name": ("missing", f"{HEAD}  - quota: [{{sku: a100, machines: 1}}] # <-\n"),
     "name-upper": ("cluster-name", f"{HEAD}  - name: Research # <-\n"),
