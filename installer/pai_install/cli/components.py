@@ -51,7 +51,7 @@ def _options(function: Callable[..., int]) -> Callable[..., int]:
 
 def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | None, version: str) -> _Choice:
     """What the site needs; with --source no site is read: all of the catalogue."""
-    needed = None
+    needed, images = None, None
     if source is None:
         from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only
         from pai_install.site import load_site  # noqa: PLC0415 - the same
@@ -61,9 +61,10 @@ def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | 
         mirror_url = mirror_url or site.settings.component_mirror_url or ""
         bundle = bundle or site.settings.component_bundle
         version = version or site.settings.kubernetes_version
-        needed = needed_components(site)
+        needed, images = needed_components(site), site.settings.component_images
     name = cast("SourceName", source)
-    return _Choice(*choose(load_catalogue(), name, version, mirror_url=mirror_url, bundle=bundle, needed=needed))
+    chosen = choose(load_catalogue(), name, version, mirror_url=mirror_url, bundle=bundle, needed=needed, images=images)
+    return _Choice(*chosen)
 
 
 @click.group

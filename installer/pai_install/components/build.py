@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pai_install.components.catalogue import CBuild, DebBuild, GoBuild, GoToolchain, ManifestSpec
@@ -116,16 +116,23 @@ def _module_folder(name: str, wrapper: Path, toolchain: GoToolchain, context: Bu
 
 
 def take_deb(build: DebBuild, context: BuildContext, out: Path) -> None:
-    """Takes one program out of the Debian package that has it."""
+    """Takes one program out of the Debian package that has it, or out of one that this one needs."""
     folder = context.scratch / "deb"
     packages = fetch_packages([build.package], folder, context.progress)
     own = [path for path in packages if path.name.startswith(f"{build.package}_")]
-    unpack(own, folder / "root")
-    candidates = (folder / "root" / build.member, folder / "root/usr" / build.member)
-    found = next((path for path in candidates if path.is_file()), None)
+    others = [path for path in packages if path not in own]
+    found = _member(own, folder / "own", build.member) or _member(others, folder / "others", build.member)
     if found is None:
         raise PaiError(f"the Debian package {build.package} does not contain {build.member}")
     shutil.copy2(found, out / build.program)
+
+
+def _member(packages: Sequence[Path], root: Path, pattern: str) -> Path | None:
+    """The first file of that name or pattern in the packages, in / or /usr."""
+    if packages:
+        unpack(packages, root)
+    found = [path for place in (root, root / "usr") if place.is_dir() for path in sorted(place.glob(pattern))]
+    return next((path for path in found if path.is_file() and not path.is_symlink()), None)
 
 
 def programs_of(folder: Path) -> Mapping[str, Path]:

@@ -51,7 +51,8 @@ class ImageSpec(_Entry):
     """An image. `from_`: its upstream reference. programs: program -> its place in the image `modules` makes.
 
     The first program is the entrypoint. userland: with the packages of the catalogue's userland below it.
-    packages: Debian packages of its own below it instead, with the libraries that they need.
+    packages: Debian packages of its own below it instead, with the libraries that they need; one with a `*` is a
+    pattern of names of further ones, among those that they need, whose whole content is needed.
     applets: names beside the first program that are links to it. env: what upstream's image sets and matters here.
     Of a component without `build` only tag and from_ are said.
     """
@@ -108,7 +109,7 @@ class CBuild(_Build):
 
 
 class DebBuild(_Build):
-    """One program taken out of a Debian package."""
+    """One program taken out of a Debian package, or of one that it needs. member: a path, or a pattern of one."""
 
     kind: Literal["deb"]
     package: str
@@ -209,11 +210,12 @@ def resolve(
     kubernetes_version: str = "",
     source: SourceName = "modules",
     needed: Collection[str] | None = None,
+    given: Collection[str] = (),
 ) -> Selection:
     """Which components at which version.
 
     kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
-    needed: names of the catalogue; None means all of it.
+    needed: names of the catalogue; None means all of it. given: those that the site has files of, whatever the source.
     What the source cannot have at all is left out of "all of it".
     Raises PaiError (site invalid) when the source has no such version, or lacks what is needed; the message says what.
     """
@@ -227,13 +229,14 @@ def resolve(
     if not catalogue.components["kubernetes"].has(exact, family):
         raise _unknown(catalogue, wanted, family)
     pinned = {"kubernetes": exact, **chosen.with_}
-    versions = {name: pinned.get(name) or it.default.get(family) for name, it in catalogue.components.items()}
+    families: dict[str, Family] = {name: "upstream" if name in given else family for name in catalogue.components}
+    versions = {name: pinned.get(name) or it.default.get(families[name]) for name, it in catalogue.components.items()}
     had = {name: version for name, version in versions.items() if version is not None}
     lacking = set(needed or ()).difference(had)
     if lacking:
         raise PaiError(
             f"the component source {source} lacks {', '.join(sorted(lacking))}: there are only their makers' images",
-            remedy="choose component_source: upstream, mirror, or a bundle of these",
+            remedy="choose component_source: upstream, mirror or a bundle of these, or give images by component_images",
             exit_code=ExitCode.SITE_INVALID,
         )
     picks = tuple(PinnedComponent(name, version) for name, version in had.items() if needed is None or name in needed)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from pai_install.components.bundle import Bundle
 from pai_install.components.catalogue import Catalogue, resolve
 from pai_install.components.fetch import open_source
-from pai_install.components.model import Selection, SourceName
+from pai_install.components.given import GivenImages
+from pai_install.components.model import PinnedComponent, Selection, SourceName
 from pai_install.components.source import Source
 from pai_install.errors import ExitCode, PaiError
 
@@ -22,13 +23,28 @@ def choose(
     mirror_url: str = "",
     bundle: Path | None = None,
     needed: Collection[str] | None = None,
+    images: Mapping[str, Path] | None = None,
 ) -> tuple[Selection, Source]:
     """The selection and the source of a site; raises PaiError (site invalid) when they do not go together.
 
-    needed: names of the catalogue that the site needs; None means all of it.
+    needed: names of the catalogue that the site needs; None means all of it. images: component -> file of its image.
     """
-    if source != "bundle":
-        return resolve(catalogue, kubernetes_version, source, needed), open_source(catalogue, source, mirror_url)
+    given = images or {}
+    if source == "bundle":
+        selection, opened = _of_bundle(catalogue, kubernetes_version, bundle, needed, given)
+    else:
+        selection = resolve(catalogue, kubernetes_version, source, needed, given)
+        opened = open_source(catalogue, source, mirror_url)
+    return selection, GivenImages(catalogue, given, opened) if given else opened
+
+
+def _of_bundle(
+    catalogue: Catalogue,
+    kubernetes_version: str,
+    bundle: Path | None,
+    needed: Collection[str] | None,
+    given: Collection[str],
+) -> tuple[Selection, Source]:
     if bundle is None:
         raise PaiError(
             "the component source is a bundle, and no file is named",
@@ -38,7 +54,11 @@ def choose(
     opened = Bundle(bundle)
     wanted = catalogue.components.keys() if needed is None else needed
     held = opened.selection(kubernetes_version)
-    selection = replace(held, picks=tuple(pick for pick in held.picks if pick.component in wanted))
+    own = tuple(
+        PinnedComponent(name, catalogue.components[name].default["upstream"]) for name in wanted if name in given
+    )
+    picks = tuple(pick for pick in held.picks if pick.component in wanted and pick.component not in given)
+    selection = replace(held, picks=(*picks, *own))
     # what only some sources have may be missing in a bundle of everything
     due = [name for name in wanted if needed is not None or catalogue.components[name].build is not None]
     lacking = sorted(set(due) - {pick.component for pick in selection.picks})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 from pai_install.components.image import LayerEntry
@@ -40,10 +41,11 @@ def base_nodes() -> list[LayerEntry]:
 
 
 def fetch_packages(names: Sequence[str], folder: Path, progress: Progress) -> list[Path]:
-    """Brings Debian packages and all they depend on, signatures checked by apt, into `folder`.
+    """Brings Debian packages and all they depend on, signatures checked by apt, into `folder`; leaves patterns out.
 
     Raises PaiError when apt cannot have them, with apt's own words.
     """
+    names = [name for name in names if "*" not in name]
     progress(f"packages {' '.join(names)}: fetching with apt")
     own = _private_apt(folder)
     install = [*own, "--no-install-recommends", "--download-only", "-y", "install", *names]
@@ -97,7 +99,7 @@ def own_nodes(names: Sequence[str], packages: Sequence[Path], folder: Path) -> l
 
     The rest of it is for their installation by dpkg: scripts of packages are not run here. Unpacks into `folder`.
     """
-    own = [path for path in packages if path.name.partition("_")[0] in names]
+    own = [path for path in packages if any(fnmatch(path.name.partition("_")[0], name) for name in names)]
     unpack(own, folder / "own")
     unpack([path for path in packages if path not in own], folder / "others")
     libraries = [node for node in userland_nodes(folder / "others") if _is_library(node)]

@@ -20,4 +20,5 @@ def choose_components(site: Site) -> tuple[Selection, Source]:
         mirror_url=settings.component_mirror_url or "",
         bundle=settings.component_bundle,
         needed=needed_components(site),
+        images=settings.component_images,
     )

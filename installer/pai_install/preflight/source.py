@@ -83,10 +83,11 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
 
 
 def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[PinnedComponent], probe: Probe) -> Finding:
-    servers = sorted(set(_servers(site, catalogue, wanted)))
+    fetched = [pick for pick in wanted if pick.component not in site.settings.component_images]
+    servers = sorted(set(_servers(site, catalogue, fetched))) if fetched else []
     with ThreadPoolExecutor(max_workers=8) as pool:
         problems = {server: why for server, why in zip(servers, pool.map(probe, servers), strict=True) if why}
-    missing_words = f"{len(wanted)} components to fetch from {', '.join(servers)}" if servers else "from the bundle"
+    missing_words = f"{len(fetched)} components to fetch from {', '.join(servers)}" if servers else "from files"
     if not problems:
         return COMPONENT_SOURCE.finding(BOX, passed(missing_words, message="the component source answers"))
     value = "; ".join(f"{server}: {why}" for server, why in problems.items())

@@ -168,6 +168,8 @@ class Settings(f.FileModel):
     """With component_source: mirror, the address that stands for the upstream ones."""
     component_bundle: Annotated[SiteFile | None, live()] = None
     """With component_source: bundle, the offline file."""
+    component_images: Annotated[dict[f.Word, SiteFile], live()] = Field(default_factory=dict)
+    """Files, as docker save writes them, that stand for images of the catalogue, e.g. {hivedscheduler: hived.tar}."""
     component_store_port: Annotated[f.Port, _STORE_PORT] = 5080
     """Port of the file server on the first control plane."""
 

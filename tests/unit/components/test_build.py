@@ -177,6 +177,26 @@ def test_a_program_is_taken_out_of_a_debian_package(
     assert (out / "busybox").read_bytes() == b"shell"
 
 
+def test_a_program_with_a_version_in_its_name_is_taken_out_of_what_the_package_needs(
+    context: BuildContext, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fetched(_: object, folder: Path, __: object) -> list[Path]:
+        return [folder / "python3-minimal_3.11_amd64.deb", folder / "python3.11-minimal_3.11_amd64.deb"]
+
+    def unpacked(packages: list[Path], root: Path) -> None:
+        (root / "usr/bin").mkdir(parents=True)
+        if packages[0].name.startswith("python3-minimal_"):
+            (root / "usr/bin/python3.link").symlink_to("python3.11")
+        else:
+            (root / "usr/bin/python3.11").write_bytes(b"interpreter")
+
+    monkeypatch.setattr("pai_install.components.build.fetch_packages", fetched)
+    monkeypatch.setattr("pai_install.components.build.unpack", unpacked)
+    build = DebBuild(kind="deb", package="python3-minimal", member="bin/python3.*", program="python3", disk_mb=1)
+    take_deb(build, context, out)
+    assert (out / "python3").read_bytes() == b"interpreter"
+
+
 def test_a_debian_package_without_the_program_is_an_error(
     context: BuildContext, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -150,6 +150,31 @@ def test_an_image_has_its_own_packages_and_of_others_the_libraries_alone(
     assert found - {node.path for node in base_nodes()} == wanted
 
 
+def test_pattern_takes_packages_whole_that_were_fetched_with_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {
+        "python3-minimal": "usr/bin/python3",
+        "libpython3.11-stdlib": "usr/lib/python3.11/ssl.py",
+        "libpython3.11": "usr/lib/python3.11/config/x",
+    }
+
+    def unpack(packages: list[Path], root: Path) -> None:
+        for package in packages:
+            tree(root, contents[package.name.partition("_")[0]])
+
+    monkeypatch.setattr("pai_install.components.userland.unpack", unpack)
+    packages = [tmp_path / f"{name}_3.11_amd64.deb" for name in contents]
+    names = ["python3-minimal", "libpython3.*-stdlib"]
+    found = {node.path for node in own_nodes(names, packages, tmp_path / "work") if node.content}
+    assert found - {node.path for node in base_nodes()} == {"usr/bin/python3", "usr/lib/python3.11/ssl.py"}
+
+
+def test_apt_is_not_asked_for_patterns(calls: Path, tmp_path: Path) -> None:
+    fetch_packages(["python3-minimal", "libpython3.*-stdlib"], tmp_path / "work", silent)
+    assert calls.read_text().splitlines()[0].endswith(" install python3-minimal")
+
+
 def test_busybox_is_the_shell_where_no_other_is(tmp_path: Path) -> None:
     tree(tmp_path, "bin/busybox", "bin/cat")
     found = paths(userland_nodes(tmp_path))

@@ -220,7 +220,10 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     everywhere = {"base", "time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding"}
     everywhere |= {"system_images", "cluster_verify"}
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
-    asked_for = ("csi_azure_blob", "csi_azure_file", "csi_smb", "docker_cache", "dynamic_volumes", "groups", "storages")
+    asked_for = (
+        *("csi_azure_blob", "csi_azure_file", "csi_smb", "docker_cache", "dynamic_volumes"),
+        *("groups", "jobset", "kueue", "storages"),
+    )
     addons = {part.name for part in ADDONS} - {f"addon.{name}" for name in asked_for}
     assert own == {
         "master": {"component_store", "control_plane", *addons},
@@ -243,6 +246,19 @@ def test_machines_with_nvidia_devices_are_labelled_for_the_device_plugin(
         "image": "registry.pai.internal/k8s-device-plugin:v0.19.0@sha256:v0.19.0",
         "watcher_image": "registry.pai.internal/busybox:1.37@sha256:1.37",
     }
+
+
+def test_workers_are_labelled_with_their_sku_where_there_are_virtual_clusters(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    services = "scheduler: {type: kueue}\nvirtual-clusters: [{name: a, quota: [{sku: gpu, machines: 1}]}]\n"
+    site = make_site(
+        LAYOUT.replace("machine-type: gpu,", "machine-type: gpu, labels: {pai-install/sku: x},"), services=services
+    )
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
+    assert value(inventory, "worker1", "node_labels_labels")["pai-install/sku"] == "gpu"
+    assert value(inventory, "worker2", "node_labels_labels") == {"pai-install/sku": "cpu"}
+    assert value(inventory, "master", "node_labels_labels") is None
 
 
 EVERYWHERE = {"pause", "kube-proxy", "coredns", "flannel", "metrics-server", "busybox"}

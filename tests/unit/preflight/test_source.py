@@ -70,6 +70,13 @@ def test_what_this_box_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert found.remedy == "sudo apt-get install gcc libc6-dev"
 
 
+def test_an_image_file_that_is_not_there(tmp_path: Path) -> None:
+    site = read_site(tmp_path / "s", config=CONFIG + "component_images: {hivedscheduler: gone.tar}\n")
+    found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")
+    assert found.verdict is Verdict.FAIL
+    assert "gone.tar cannot be read as an image" in found.message
+
+
 def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
     site = read_site(tmp_path / "s", config=CONFIG + "component_source: bundle\ncomponent_bundle: gone.tar\n")
     found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")

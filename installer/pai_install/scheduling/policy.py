@@ -1,0 +1,121 @@
+"""ValidatingAdmissionPolicies: what the API server itself refuses, with no program of ours that could be down. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, VirtualCluster
+
+Object = dict[str, Any]
+
+_ADMISSION = "admissionregistration.k8s.io/v1"
+NAMESPACE = "kubernetes.io/metadata.name"
+# an administrator decides himself; jobs that try the cluster are his
+_NOT_ADMINS = {
+    "name": "not-an-administrator",
+    "expression": "!request.userInfo.groups.exists(g, g in ['system:masters', 'kubeadm:cluster-admins'])",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RequestKind:
+    """What requests a policy looks at: resources of a group and version, and the operations on them."""
+
+    group: str
+    version: str
+    resource: str
+    operations: tuple[str, ...] = ("CREATE",)
+
+    @property
+    def rule(self) -> Object:
+        """As a policy writes it."""
+        return {
+            "apiGroups": [self.group],
+            "apiVersions": [self.version],
+            "operations": list(self.operations),
+            "resources": [self.resource],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Refuses what does not fulfil the expression. says: an expression that gives the message."""
+
+    expression: str
+    says: str
+
+    @property
+    def validation(self) -> Object:
+        """As a policy writes it."""
+        return {"expression": self.expression, "messageExpression": self.says}
+
+
+def policy(name: str, kind: RequestKind, rules: Iterable[Rule], variables: Mapping[str, str]) -> Object:
+    """A policy that administrators are exempt from. variables: name -> expression, each may use those before it."""
+    return {
+        "apiVersion": _ADMISSION,
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": name},
+        "spec": {
+            "failurePolicy": "Fail",
+            "matchConditions": [_NOT_ADMINS],
+            "matchConstraints": {"resourceRules": [kind.rule]},
+            "variables": [{"name": it, "expression": expression} for it, expression in variables.items()],
+            "validations": [rule.validation for rule in rules],
+        },
+    }
+
+
+def binding(name: str, namespaces: Iterable[str] | None) -> Object:
+    """What makes a policy count in these namespaces; None: in all."""
+    spec: Object = {"policyName": name, "validationActions": ["Deny"]}
+    if namespaces is not None:
+        within = {"key": NAMESPACE, "operator": "In", "values": list(namespaces)}
+        spec["matchResources"] = {"namespaceSelector": {"matchExpressions": [within]}}
+    return {
+        "apiVersion": _ADMISSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def namespaces_of(scheduling: Scheduling) -> tuple[str, ...]:
+    """Namespaces of all groups that may submit anywhere, each once."""
+    return tuple(dict.fromkeys(it for cluster in scheduling.clusters for it in cluster.namespaces))
+
+
+def clusters_at(scheduling: Scheduling) -> Mapping[str, tuple[VirtualCluster, ...]]:
+    """Namespace -> virtual clusters that may be used from it."""
+    return {
+        it: tuple(cluster for cluster in scheduling.clusters if it in cluster.namespaces)
+        for it in namespaces_of(scheduling)
+    }
+
+
+def allowed(cluster: VirtualCluster) -> tuple[Priority, ...]:
+    """Priorities that jobs of a virtual cluster may have, the highest first."""
+    return tuple(name for name, value in PRIORITIES.items() if value <= PRIORITIES[cluster.highest])
+
+
+def literal(value: object) -> str:
+    """Texts, numbers, lists and mappings as CEL writes them."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def asks(pod: str, prefixes: Iterable[str]) -> str:
+    """An expression: whether a container of the pod (an expression of its spec) asks for such resources."""
+    names = literal(list(prefixes))
+    return " || ".join(
+        f"(has({pod}.{containers}) && {pod}.{containers}.exists(c, has(c.resources) && has(c.resources.limits) && "
+        f"c.resources.limits.exists(r, {names}.exists(p, r.startsWith(p)) && string(c.resources.limits[r]) != '0')))"
+        for containers in ("containers", "initContainers")
+    )
+
+
+def vendors(devices: Iterable[str]) -> tuple[str, ...]:
+    """What names of resources begin with that are devices: of nvidia.com/gpu, all of nvidia.com, its slices too."""
+    return tuple(dict.fromkeys(f"{name.split('/')[0]}/" for name in devices))

@@ -1,0 +1,59 @@
+"""PriorityClasses of Kubernetes, for schedulers that go by those of pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pai_install.scheduling.model import PRIORITIES, Scheduling
+from pai_install.scheduling.policy import (
+    RequestKind,
+    Rule,
+    allowed,
+    binding,
+    clusters_at,
+    literal,
+    policy,
+)
+
+Object = dict[str, Any]
+
+_POD = RequestKind("", "v1", "pods")
+_POLICY = "pai-priorities"
+
+
+def pod_priorities(*, preempts: bool) -> Iterator[Object]:
+    """OpenPAI's priorities as classes of pods. preempts: whether one may take the place of a lower one."""
+    for name, value in PRIORITIES.items():
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "preemptionPolicy": "PreemptLowerPriority" if preempts else "Never",
+        }
+
+
+def priority_policy(scheduling: Scheduling) -> Iterator[Object]:
+    """What refuses pods above the highest priority of the virtual clusters that their namespace may use.
+
+    Classes that are not ours are refused from the same number on: who made them may be anyone, their number counts.
+    """
+    places = clusters_at(scheduling)
+    if not places:
+        return
+    highest = {
+        place: max((allowed(cluster)[0] for cluster in clusters), key=PRIORITIES.__getitem__)
+        for place, clusters in places.items()
+    }
+    variables = {
+        "highest": literal({place: PRIORITIES[name] for place, name in highest.items()}),
+        "priority": "has(object.spec.priority) ? object.spec.priority : 0",
+    }
+    rule = Rule(
+        "!(request.namespace in variables.highest) || variables.priority <= variables.highest[request.namespace]",
+        "'the priority ' + string(variables.priority) + ' is above the highest of this namespace, ' + "
+        "string(variables.highest[request.namespace])",
+    )
+    yield policy(_POLICY, _POD, (rule,), variables)
+    yield binding(_POLICY, places)
