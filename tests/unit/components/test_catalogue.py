@@ -57,6 +57,7 @@ IMAGES = {
     "k8s-device-plugin",
     "registry",
     "haproxy",
+    "rsync",
     "smbplugin",
     "azurefile-csi",
     "blob-csi",
