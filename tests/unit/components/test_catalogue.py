@@ -99,7 +99,7 @@ def test_every_component_says_what_it_is(name: str) -> None:
     component = CATALOGUE.components[name]
     assert component.summary
     assert component.home.startswith("https://")
-    assert re.fullmatch(r"[A-Z][A-Za-z]*-[\d.]+(-only)?", component.licence)
+    assert re.fullmatch(r"[A-Z][A-Za-z]*-[\d.]+(-only|-or-later)?", component.licence)
     assert component.files or component.images
 
 
