@@ -59,7 +59,7 @@ busybox chmod 640 "$mark" 2>/dev/null && [ "$(busybox stat -c %a "$mark")" = 640
 busybox ln "$mark" "$mark-too" 2>/dev/null || { keep="$keep --no-hard-links"; lost="$lost hard links,"; }
 [ -e "$own/plain" ] && lost="$lost ACLs and extended attributes," || more="-AX"
 [ -z "$lost" ] || say lost "${lost%,}"
-leave="--exclude=/.pai-install-* --exclude=/lost+found --exclude=/.snapshot"
+leave="--exclude=/.pai-install-* --exclude=.pai-install-partial --exclude=/lost+found --exclude=/.snapshot"
 """
 _MEASURE = r"""
 [ -e "$OLD/.pai-install-copy/mark-$RUN" ] && say same yes

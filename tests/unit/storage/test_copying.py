@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -94,9 +95,13 @@ def test_what_there_is_comes_over_as_it_is(places: Places) -> None:
     (places.old / "to").symlink_to("alice/run")
     with (places.old / "holes").open("wb") as file:
         file.truncate(8 << 20)
+    with suppress(OSError):  # a file system without attributes
+        os.setxattr(places.old / "alice/run/log", "user.kind", b"run")
+    attributes = os.listxattr(places.old / "alice/run/log")
     places.copied(FIRST)
     log = places.new / "alice/run/log"
     assert log.read_text() == "one\n"
+    assert os.listxattr(log) == attributes
     assert log.stat().st_ino == (places.new / "same").stat().st_ino
     assert int(log.stat().st_mtime) == int((places.old / "same").stat().st_mtime)
     assert (places.new / "alice").stat().st_mode & 0o777 == 0o750
