@@ -17,7 +17,7 @@ _REFUSED = "is written in a way that no command edits"
 
 
 def with_sections(text: str, sections: str) -> str:
-    """The text with sections that it lacks, after all others. Raises EditError where that would change others."""
+    """The text with sections after all that it has. Raises EditError where that would change other sections."""
     bare = text.removeprefix(_MARK)
     rows = sections.splitlines()
     made = with_lines(bare, len(bare), ["", *rows] if bare.strip() else rows) if bare else "\n".join((*rows, ""))
