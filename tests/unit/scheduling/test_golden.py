@@ -8,10 +8,12 @@ import pytest
 import yaml
 
 from pai_install.scheduling.compile import objects_of
+from pai_install.scheduling.hived_config import hived_text
 from pai_install.scheduling.model import BACKENDS, Backend
 from tests import virtual_clusters
-from tests.virtual_clusters import CASES, GOLDEN, compiled, expected, told, with_backend
+from tests.virtual_clusters import CASES, GOLDEN, compiled, expected, hived_file, told, with_backend
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ALL = list(product(CASES, BACKENDS))
 
 
@@ -23,6 +25,11 @@ def test_objects_are_the_expected_ones(case: str, backend: Backend) -> None:
 @pytest.mark.parametrize(("case", "backend"), ALL)
 def test_labels_and_remarks_are_the_expected_ones(case: str, backend: Backend) -> None:
     assert told(case, backend) == expected(case, backend).with_suffix(".remarks").read_text()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_what_hived_reads_is_the_expected(case: str) -> None:
+    assert hived_text(CASES[case]()) == hived_file(case).read_text()
 
 
 def test_every_file_is_of_a_case() -> None:
@@ -43,5 +50,5 @@ def test_no_two_objects_have_one_name(case: str, backend: Backend) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_files_are_what_yaml_reads_back(case: str) -> None:
     for backend in BACKENDS:
-        objects = list(yaml.safe_load_all(expected(case, backend).read_text()))
+        objects = list(yaml.load_all(expected(case, backend).read_text(), LOADER))
         assert objects == list(objects_of(with_backend(virtual_clusters.CASES[case](), backend)))
