@@ -1,7 +1,7 @@
 """Divided sites and what each scheduler is given for them: compiled, compared, and written anew.
 
-`python -m tests.virtual_clusters` writes tests/golden/scheduling/CASE/BACKEND.yml, the objects, and BACKEND.remarks,
-and what HiveD reads: look at the difference before you keep it.
+`python -m tests.virtual_clusters` writes tests/golden/scheduling/CASE/BACKEND.yml, the objects, and BACKEND.remarks:
+look at the difference before you keep it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pai_install.scheduling.compile import labels_of, objects_of, remarks
-from pai_install.scheduling.hived_config import hived_text
 from pai_install.scheduling.model import BACKENDS, Backend, Level, Priority, Scheduling, Share, Supply, VirtualCluster
 from tests.addons import as_yaml
 
@@ -146,11 +145,6 @@ def compiled(case: str, backend: Backend) -> str:
     return as_yaml(list(objects_of(with_backend(CASES[case](), backend))))
 
 
-def hived_file(case: str) -> Path:
-    """What HiveD reads."""
-    return expected(case, "hived").with_name("hivedscheduler.yaml")
-
-
 def told(case: str, backend: Backend) -> str:
     """Labels of machines, a line each, and remarks, as they are kept."""
     scheduling = with_backend(CASES[case](), backend)
@@ -168,4 +162,3 @@ if __name__ == "__main__":
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(compiled(case, backend))
             path.with_suffix(".remarks").write_text(told(case, backend))
-        hived_file(case).write_text(hived_text(CASES[case]()))

@@ -1,28 +1,42 @@
-"""Virtual clusters with HiveD: what the kube-scheduler before it is told, priorities and policies. Pure.
+"""Virtual clusters with HiveD: its configuration, that of the kube-scheduler before it, rights and policies. Pure.
 
-kube-scheduler, the bridge and HiveD are containers of one pod and speak over its loopback. The add-on `hived` has them.
+kube-scheduler, our bridge and HiveD are containers of one pod and speak over its loopback: HiveD has neither TLS nor
+logins, and whoever reaches it can bind pods.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import StringIO
 from typing import Any
 
+from ruamel.yaml import YAML
+
 from pai_install.scheduling import amounts
+from pai_install.scheduling.hived_cells import hived_config
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER, policies
 from pai_install.scheduling.model import PRIORITIES, Scheduling, VirtualCluster
 
 Object = dict[str, Any]
 
+NAMESPACE = "pai-hived"
+ACCOUNT = "hived"
+CONFIG = "hivedscheduler"
+SCHEDULER_CONFIG = "kube-scheduler"
 # where kube-scheduler asks: the bridge, which asks HiveD
 BRIDGE = "http://127.0.0.1:9097/v1/extender"
 
+_RBAC = "rbac.authorization.k8s.io/v1"
 # OpenPAI's own classes, one per job, are this far apart, and lie below ours of the same priority
 _HIGHEST, _APART = 126, 24
 
 
 def hived_objects(scheduling: Scheduling) -> Iterator[Object]:
-    """Priorities and policies; what the pod of HiveD needs is the add-on's."""
+    """Namespace, rights, both configurations, priorities and policies."""
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    yield from _rights()
+    yield _config_map(CONFIG, {"hivedscheduler.yaml": hived_config(scheduling)})
+    yield _config_map(SCHEDULER_CONFIG, {"config.yaml": kube_scheduler_config(scheduling)})
     yield from _priorities()
     yield from policies(scheduling)
 
@@ -49,6 +63,53 @@ def kube_scheduler_config(scheduling: Scheduling) -> Object:
         "profiles": [{"schedulerName": f"{SCHEDULER}{cluster.name}"} for cluster in scheduling.clusters],
         "extenders": [extender],
     }
+
+
+def _config_map(name: str, files: dict[str, Object]) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "data": {file: as_yaml(content) for file, content in files.items()},
+    }
+
+
+def as_yaml(content: Object) -> str:
+    """A configuration as its program reads it, keys in the order of the value."""
+    writer = YAML(typ="safe", pure=True)
+    writer.default_flow_style, writer.width = False, 4096
+    writer.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    text = StringIO()
+    writer.dump(content, text)
+    return text.getvalue()
+
+
+def _rights() -> Iterator[Object]:
+    """Those that HiveD, the bridge and a kube-scheduler were seen to use, and no others."""
+    account = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}
+    yield {
+        "apiVersion": _RBAC,
+        "kind": "ClusterRole",
+        "metadata": {"name": "pai-hived"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["nodes", "pods"], "verbs": ["get", "list", "watch"]},
+            {"apiGroups": [""], "resources": ["pods/binding"], "verbs": ["create"]},
+            # the bridge takes away the pods whose place HiveD gives to others
+            {"apiGroups": [""], "resources": ["pods"], "verbs": ["delete"]},
+        ],
+    }
+    for role in ("pai-hived", "system:kube-scheduler", "system:volume-scheduler"):
+        name = role if role == "pai-hived" else f"pai-hived-{role.removeprefix('system:')}"
+        yield _bound("ClusterRoleBinding", {"name": name}, {"kind": "ClusterRole", "name": role}, account)
+    place = {"name": "pai-hived-authentication", "namespace": "kube-system"}
+    reader = {"kind": "Role", "name": "extension-apiserver-authentication-reader"}
+    yield _bound("RoleBinding", place, reader, account)
+
+
+def _bound(kind: str, metadata: Object, role: Object, account: Object) -> Object:
+    reference = {"apiGroup": "rbac.authorization.k8s.io", **role}
+    return {"apiVersion": _RBAC, "kind": kind, "metadata": metadata, "roleRef": reference, "subjects": [account]}
 
 
 def _priorities() -> Iterator[Object]:

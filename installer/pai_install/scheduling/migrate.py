@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
-from pai_install.scheduling.hived_config import as_yaml, hived_block
+from pai_install.scheduling.hived import as_yaml
+from pai_install.scheduling.hived_cells import hived_block
 from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, Share, Supply
 from pai_install.site.edit.write import flow as list_of
 from pai_install.site.edit.write import scalar

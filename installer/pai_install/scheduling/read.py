@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from pai_install.scheduling.hived_cells import guarantees, remarks
+from pai_install.scheduling.hived_block import guarantees, remarks
 from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
 from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
 from pai_install.site.model import Site

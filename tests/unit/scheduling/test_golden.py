@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.hived_config import hived_text
 from pai_install.scheduling.model import BACKENDS, Backend
 from tests import virtual_clusters
-from tests.virtual_clusters import CASES, GOLDEN, compiled, expected, hived_file, told, with_backend
+from tests.virtual_clusters import CASES, GOLDEN, compiled, expected, told, with_backend
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ALL = list(product(CASES, BACKENDS))
@@ -25,11 +24,6 @@ def test_objects_are_the_expected_ones(case: str, backend: Backend) -> None:
 @pytest.mark.parametrize(("case", "backend"), ALL)
 def test_labels_and_remarks_are_the_expected_ones(case: str, backend: Backend) -> None:
     assert told(case, backend) == expected(case, backend).with_suffix(".remarks").read_text()
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_what_hived_reads_is_the_expected(case: str) -> None:
-    assert hived_text(CASES[case]()) == hived_file(case).read_text()
 
 
 def test_every_file_is_of_a_case() -> None:

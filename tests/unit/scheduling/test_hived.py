@@ -11,8 +11,8 @@ import yaml
 from hypothesis import given, settings
 
 from pai_install.scheduling.compile import objects_of, remarks
-from pai_install.scheduling.hived import kube_scheduler_config
-from pai_install.scheduling.hived_config import as_yaml, hived_config
+from pai_install.scheduling.hived import as_yaml, kube_scheduler_config
+from pai_install.scheduling.hived_cells import hived_config
 from pai_install.scheduling.model import Scheduling, Supply
 from tests.unit.scheduling.sites import divided_sites
 from tests.virtual_clusters import (
@@ -172,6 +172,26 @@ def test_each_virtual_cluster_has_a_profile_and_pods_ask_hived_over_the_bridge()
     (extender,) = config["extenders"]
     assert extender["urlPrefix"].startswith("http://127.0.0.1:")
     assert extender["managedResources"][0]["ignoredByScheduler"] is True
+
+
+def test_no_right_is_more_than_was_seen_to_be_used() -> None:
+    objects = objects_of(with_backend(quick_start(), "hived"))
+    (role,) = [it for it in objects if it["kind"] == "ClusterRole"]
+    rights = {(resource, verb) for it in role["rules"] for resource in it["resources"] for verb in it["verbs"]}
+    assert rights == {
+        *((resource, verb) for resource in ("nodes", "pods") for verb in ("get", "list", "watch")),
+        ("pods/binding", "create"),
+        ("pods", "delete"),
+    }
+    bound = {it["roleRef"]["name"] for it in objects if it["kind"] == "ClusterRoleBinding"}
+    assert bound == {"pai-hived", "system:kube-scheduler", "system:volume-scheduler"}
+
+
+def test_both_configurations_are_what_the_pod_mounts() -> None:
+    objects = objects_of(with_backend(two_teams(), "hived"))
+    maps = {it["metadata"]["name"]: it["data"] for it in objects if it["kind"] == "ConfigMap"}
+    assert yaml.safe_load(maps["hivedscheduler"]["hivedscheduler.yaml"]) == hived_config(two_teams())
+    assert yaml.safe_load(maps["kube-scheduler"]["config.yaml"]) == kube_scheduler_config(two_teams())
 
 
 def test_priorities_are_in_hiveds_order_and_fit_between_openpais_own() -> None:
