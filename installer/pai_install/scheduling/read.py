@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from pai_install.scheduling.hived_block import guarantees, remarks
 from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
-from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
+from pai_install.site.groups import DEFAULT, PlacedGroup, administrates, groups_of, namespace_of
 from pai_install.site.model import Site
 from pai_install.site.scheduling.cells import hived_of
 from pai_install.site.scheduling.quotas import memory_of, units_of
 from pai_install.site.services.virtual_clusters import Portion, QuotaEntry, VirtualClusterEntry
 from pai_install.site.workers import OFFERED, Workers, workers_of
 
-__all__ = ["OFFERED", "remarks_of", "scheduling_of"]
+__all__ = ["OFFERED", "is_scheduled", "remarks_of", "scheduling_of"]
 
 
 def scheduling_of(site: Site) -> Scheduling | None:
@@ -35,6 +35,12 @@ def scheduling_of(site: Site) -> Scheduling | None:
         for found in guarantees(site, config)
     )
     return Scheduling("hived", _supply(workers), clusters)
+
+
+def is_scheduled(site: Site) -> bool:
+    """Whether `scheduling_of` says something of the site; quicker."""
+    ours = site.services.scheduler is not None and site.services.virtual_clusters is not None
+    return ours or hived_of(site) is not None
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:
@@ -87,7 +93,7 @@ def _submitters(site: Site, cluster: str, named: tuple[str, ...]) -> tuple[tuple
         return (), (DEFAULT,)
     allowed = set(named) | set(_by_acls(groups, cluster))
     if allowed:
-        allowed |= set(_administrators(groups))
+        allowed |= {group.name for group in groups if administrates(group)}
     names = tuple(group.name for group in groups if not allowed or group.name in allowed)
     return names, tuple(map(namespace_of, names))
 
@@ -96,11 +102,4 @@ def _by_acls(groups: tuple[PlacedGroup, ...], cluster: str) -> Iterator[str]:
     """Groups whose acls name the virtual cluster, as OpenPAI writes them."""
     for group in groups:
         if cluster in group.group.extension.acls.virtual_clusters:
-            yield group.name
-
-
-def _administrators(groups: tuple[PlacedGroup, ...]) -> Iterator[str]:
-    """They may submit everywhere."""
-    for group in groups:
-        if group.path[-1] == "admin-group" or group.group.extension.acls.admin:
             yield group.name

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend, Level, Priority, Scheduling, Share
-from pai_install.scheduling.read import remarks_of, scheduling_of
+from pai_install.scheduling.read import is_scheduled, remarks_of, scheduling_of
 from pai_install.site.load import load_site, read_site
 from pai_install.site.services.virtual_clusters import PRIORITY_NAMES, TYPES, PriorityName, SchedulerType
 from tests.unit.site.scheduling.blocks import BLOCK, edited
@@ -61,6 +61,7 @@ def test_a_site_that_says_nothing_has_none(tmp_path: Path) -> None:
     for number, text in enumerate((None, GROUPS, "hivedscheduler: {config: ''}\n")):
         site = load_site(write_site(tmp_path / str(number), layout=LAYOUT, services=text)).site
         assert scheduling_of(site) is None
+        assert not is_scheduled(site)
         assert remarks_of(site) == ()
 
 
@@ -79,6 +80,11 @@ def test_the_sections_are_read(tmp_path: Path) -> None:
     assert (research.pinned, default.pinned) == (("g3",), ())
     assert (research.usual, research.highest, default.usual, default.highest) == ("test", "prod", "test", "crit")
     assert remarks(tmp_path, VALID + GROUPS) == ()
+
+
+def test_whether_a_site_has_any_is_known_without_reading_it(tmp_path: Path) -> None:
+    for number, text in enumerate((VALID + GROUPS, BLOCK)):
+        assert is_scheduled(load_site(write_site(tmp_path / str(number), layout=LAYOUT, services=text)).site)
 
 
 def test_what_machines_have_is_read(tmp_path: Path) -> None:
