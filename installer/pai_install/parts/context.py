@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,9 @@ from pai_install.registry.compile import registries_of
 from pai_install.registry.content import with_content
 from pai_install.registry.identity import Identity
 from pai_install.registry.model import STORE_HOST, Registries
+from pai_install.scheduling.compile import labels_of
+from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Machine, Site
 
 API_NAME = "kubernetes.pai.internal"
@@ -54,6 +57,16 @@ class Context:
         """The registries as machines use them now. Raises PaiError where a secret of the cache is unavailable here."""
         identity = self.identity
         return with_content(registries_of(self.site, identity), identity.content if identity else None)
+
+    @cached_property
+    def scheduling(self) -> Scheduling | None:
+        """How the site divides its workers; None where it says nothing of it."""
+        return scheduling_of(self.site)
+
+    @cached_property
+    def scheduling_labels(self) -> Mapping[str, Mapping[str, str]]:
+        """Worker -> node labels by which its scheduler knows it; present workers alone."""
+        return labels_of(self.scheduling) if self.scheduling is not None else {}
 
     @property
     def leader(self) -> Machine:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables
-from pai_install.scheduling.model import SKU_LABEL
-from pai_install.scheduling.read import is_scheduled
 from pai_install.site import Machine, Site
 
 # Node label of machines with NVIDIA GPUs; the device plugin selects on it, and so can any workload.
@@ -32,8 +30,8 @@ class NodeLabels(Part):
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> NodeLabelsVariables | None:
-        """What the layout says of this node, whether it offers GPUs, and its SKU where there are virtual clusters."""
-        labels = _labels(context.site, machine)
+        """What the layout says of this node, whether it offers GPUs, and what its scheduler knows it by."""
+        labels = {**_labels(context.site, machine), **context.scheduling_labels.get(machine.hostname, {})}
         if not (labels or machine.taints):
             return None
         leader = context.leader.hostname
@@ -42,5 +40,4 @@ class NodeLabels(Part):
 
 def _labels(site: Site, machine: Machine) -> dict[str, str]:
     offers = site.settings.nvidia_device_plugin and site.sku_of(machine).has_nvidia
-    sku = {SKU_LABEL: machine.sku} if machine.worker and is_scheduled(site) else {}
-    return {**({GPU_LABEL: "true"} if offers else {}), **machine.labels, **sku}
+    return {**({GPU_LABEL: "true"} if offers else {}), **machine.labels}

@@ -14,7 +14,10 @@ from pai_install.site.problem import Problem
 from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
 
-EFFECTIVE = {"docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"}
+EFFECTIVE = {
+    *("docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"),
+    *("scheduler", "virtual_clusters"),
+}
 OPENPAI = Path(__file__).parents[2] / "golden" / "site" / "openpai"
 
 GENERATED = """\

@@ -46,7 +46,6 @@ _LOGINS = NotYet(
     "groups have namespaces, storages and pull secrets; accounts and logins of people are not set up by this version"
 )
 _HIVED = NotYet("HiveD is not set up by this version")
-_SCHEDULING = NotYet("virtual clusters are not set up by this version")
 _HEALTH = NotYet("health takes its limits from health.yml")
 
 
@@ -118,9 +117,9 @@ class Services(KebabSection):
     """Storages that jobs mount; the groups' storageConfigs say who may."""
     dynamic_volumes: DynamicVolumes | None = None
     """What a claim gets that names neither a volume nor a storage class. Without it: nothing, it waits."""
-    scheduler: Annotated[Scheduler | None, _SCHEDULING] = None
+    scheduler: Scheduler | None = None
     """What keeps the virtual clusters, and levels of topology. Without it HiveD's block counts where there is one."""
-    virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf, _SCHEDULING] = None
+    virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf] = None
     """Who is guaranteed what, who may borrow it, and who may submit."""
     # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
