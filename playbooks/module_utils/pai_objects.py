@@ -14,6 +14,8 @@ MANAGER = "pai-install"
 OURS = "app.kubernetes.io/managed-by=pai-install"
 # annotation of an object that others use too: where it is no longer wanted, it stays without what we set
 REMOVAL, RELEASE = "pai-install/removal", "release"
+# annotation of a definition: names of the objects that its controller makes by itself, and that go with it
+SELF_MADE = "pai-install/self-made"
 # annotation of an object that an admin made, and of which only what we set is ours
 ADOPTED = "pai-install/adopted"
 # What others stand on comes first, and is taken away last.
@@ -148,20 +150,33 @@ class Objects:
         pods = self._items("pods", "--all-namespaces") if claims else []
         return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
 
-    def instances(self, definitions: list[str], *, ours_too: bool) -> list[str]:
-        """Objects of defined kinds (KIND NAMESPACE/NAME). Those that are being deleted are given time to go."""
-        kinds = self._names(["customresourcedefinitions", *definitions, "--ignore-not-found"]) if definitions else []
-        if not kinds:
-            return []
-        asked = ",".join(name.partition("/")[2] for name in kinds)
+    def instances(self, definitions: list[str], *, ours_too: bool = True) -> list[str]:
+        """Objects of defined kinds (KIND NAMESPACE/NAME) but those that their controller makes by itself.
+
+        Those that are being deleted are given time to go.
+        """
+        made = self._self_made(definitions) if definitions else {}
         end = time.monotonic() + ENDING_S
-        while True:
-            found = [line.split(" ") for line in self._instances(asked)]
-            going = [line for line in found if line[1]]
-            if not going or time.monotonic() > end:
-                left = [name for name, _deleted, owner in found if ours_too or owner != MANAGER]
+        while made:
+            found = [line.split(" ") for line in self._instances(",".join(made))]
+            theirs = [line for line in found if line[0] not in {name for names in made.values() for name in names}]
+            if not any(deleted for _name, deleted, _owner in theirs) or time.monotonic() > end:
+                left = [name for name, _deleted, owner in theirs if ours_too or owner != MANAGER]
                 return [name.replace("|/", " ").replace("|", " ") for name in left]
             time.sleep(1)
+        return []
+
+    def _self_made(self, definitions: list[str]) -> dict[str, list[str]]:
+        """Definition -> the objects of it that its controller makes by itself; without those that are not there."""
+        line = "{.metadata.name} {.spec.names.kind} {.metadata.annotations." + SELF_MADE + "}{'\\n'}"
+        shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
+        # two names at least: kubectl answers one with the object itself, not with a list
+        words = ["customresourcedefinitions", *definitions, definitions[0], "--ignore-not-found", shown]
+        status, out, errors = self._kubectl.ask("get", *words)
+        if status != 0:
+            raise ObjectError(f"definitions cannot be seen: {errors.strip()}")
+        lines = (line.split() for line in out.splitlines())
+        return {name: [f"{kind}|/{it}" for it in made] for name, kind, *made in lines}
 
     def _instances(self, kinds: str) -> list[str]:
         where = "{.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp} "
@@ -191,7 +206,7 @@ class Objects:
             left = self._left(name)
             return f"namespace {name} stays: {', '.join(left[:3])} is there" if left else ""
         if kind == "customresourcedefinition":
-            left = self._names([name, "--all-namespaces"])
+            left = self.instances([name])
             return f"{name} stays: {len(left)} objects of that kind are there" if left else ""
         return ""
 

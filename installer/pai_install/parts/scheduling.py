@@ -7,6 +7,7 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT
 from pai_install.site import Site
+from pai_install.site.schedulers import scheduler_of
 
 # How long the pods of a job that was admitted may take until all are ready; then the whole job goes back to its queue.
 PODS_READY_TIMEOUT = "5m"
@@ -14,7 +15,12 @@ PODS_READY_TIMEOUT = "5m"
 
 def has_kueue(site: Site) -> bool:
     """Whether Kueue is the site's scheduler of jobs."""
-    return site.services.scheduler is not None and site.services.scheduler.type == "kueue"
+    return scheduler_of(site) == "kueue"
+
+
+def has_volcano(site: Site) -> bool:
+    """Whether Volcano is the site's scheduler of jobs."""
+    return scheduler_of(site) == "volcano"
 
 
 def controller_values(context: Context) -> dict[str, Any]:
@@ -25,3 +31,18 @@ def controller_values(context: Context) -> dict[str, Any]:
 def kueue_values(context: Context) -> dict[str, Any]:
     """Those of its controller, and pods_ready_timeout as Kubernetes writes durations."""
     return {**controller_values(context), "pods_ready_timeout": PODS_READY_TIMEOUT}
+
+
+def volcano_values(context: Context) -> dict[str, Any]:
+    """Those of its controllers, and what its admission is known by: certificate and authorities as PEM."""
+    identity = context.identity
+    webhook = identity.webhook if identity is not None else None
+    if identity is None or webhook is None:
+        return {**controller_values(context), "certificate": "", "authorities": "", "admission": {"secret_data": {}}}
+    chain = {"tls.crt": webhook.certificate, "tls.key": webhook.key.get_secret_value(), "ca.crt": identity.bundle}
+    return {
+        **controller_values(context),
+        "certificate": webhook.certificate,
+        "authorities": identity.bundle,
+        "admission": {"secret_data": chain},
+    }

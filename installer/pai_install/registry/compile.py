@@ -11,6 +11,7 @@ from pai_install.registry.identity import Identity
 from pai_install.registry.model import (
     CACHE_HOST,
     STORE_HOST,
+    WEBHOOK_HOST,
     Azure,
     Cache,
     Login,
@@ -19,6 +20,7 @@ from pai_install.registry.model import (
     Upstream,
 )
 from pai_install.site import Site
+from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
 
 _NO_SECRET = SecretStr("")
@@ -42,10 +44,14 @@ def wants_cache(site: Site) -> bool:
 
 
 def served_names(site: Site) -> ServedNames:
-    """What machines call the cache and the component store; the first control plane asks its store by 127.0.0.1."""
+    """What machines call the cache and the component store; the first control plane asks its store by 127.0.0.1.
+
+    And what the API server calls the admission of Volcano, where that is the scheduler.
+    """
     leader = site.control_planes[0].hostip
     port = cache_port(site) if wants_cache(site) else 0
-    return ServedNames(cache=(CACHE_HOST, leader), store=(STORE_HOST, leader, "127.0.0.1"), port=port)
+    webhook = (WEBHOOK_HOST,) if scheduler_of(site) == "volcano" else ()
+    return ServedNames((CACHE_HOST, leader), (STORE_HOST, leader, "127.0.0.1"), port, webhook)
 
 
 def cache_port(site: Site) -> int:

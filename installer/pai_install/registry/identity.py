@@ -69,7 +69,8 @@ class Identity(_Value):
     the cache that they use; it is one of the ports. A file of before there were ports, or of a site that never had a
     cache, has none and 0. salt: of digests that others may read, so that no one guesses a secret by them; it never
     changes. content: what the cache uses while its content is copied to where the site's files want it. left: where it
-    was, from the switch until the copy is proven.
+    was, from the switch until the copy is proven. webhook: of the scheduler's admission; None where that makes its own,
+    or there is none.
     """
 
     authorities: tuple[Authority, ...] = Field(min_length=1)
@@ -83,6 +84,7 @@ class Identity(_Value):
     salt: _Kept
     content: Content | None = None
     left: Content | None = None
+    webhook: Serving | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -168,6 +170,7 @@ def make_identity(names: ServedNames, now: datetime) -> Identity:
         ports=(names.port,) if names.port else (),
         used_port=names.port,
         salt=SecretStr(secrets.token_hex(_PASSWORD_BYTES)),
+        webhook=_webhook(None, authority, names, now),
     )
 
 
@@ -176,9 +179,16 @@ def renewed(identity: Identity, names: ServedNames, now: datetime) -> Identity:
     authority = identity.serving_authority
     cache = _renewed(identity.cache, authority, names.cache, now)
     store = _renewed(identity.store, authority, names.store, now)
-    if (cache, store) == (identity.cache, identity.store):
+    webhook = _webhook(identity.webhook, authority, names, now)
+    if (cache, store, webhook) == (identity.cache, identity.store, identity.webhook):
         return identity
-    return _changed(identity, cache=cache, store=store)
+    return _changed(identity, cache=cache, store=store, webhook=webhook)
+
+
+def _webhook(serving: Serving | None, authority: Authority, names: ServedNames, now: datetime) -> Serving | None:
+    if not names.webhook:
+        return None
+    return _renewed(serving, authority, names.webhook, now) if serving else _serving(authority, names.webhook, now)
 
 
 def _renewed(serving: Serving, authority: Authority, names: Sequence[str], now: datetime) -> Serving:
@@ -201,7 +211,8 @@ def serve_from(identity: Identity, generation: int, now: datetime) -> Identity:
         if authority.generation == generation:
             cache = _serving(authority, identity.cache.names, now)
             store = _serving(authority, identity.store.names, now)
-            return _changed(identity, serving_ca=generation, cache=cache, store=store)
+            webhook = identity.webhook and _serving(authority, identity.webhook.names, now)
+            return _changed(identity, serving_ca=generation, cache=cache, store=store, webhook=webhook)
     raise ValueError(f"authority {generation} is not among the trusted ones")
 
 

@@ -10,16 +10,22 @@ CACHE_HOST = "docker-cache.pai.internal"
 STORE_HOST = "registry.pai.internal"
 
 
+# Volcano's, which makes none itself
+WEBHOOK_HOST = "volcano-admission-service.pai-volcano.svc"
+
+
 @dataclass(frozen=True, slots=True)
 class ServedNames:
     """What machines ask the cache and the component store by: names and addresses that certificates are made for.
 
-    port: the one at which the site wants the cache, 0 for no cache.
+    port: the one at which the site wants the cache, 0 for no cache. webhook: what the API server asks the scheduler's
+    admission by; none where the site has none of ours to make a certificate for.
     """
 
     cache: tuple[str, ...]
     store: tuple[str, ...]
     port: int = 0
+    webhook: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

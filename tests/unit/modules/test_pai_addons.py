@@ -181,24 +181,21 @@ def test_add_on_that_is_not_wanted_is_removed_with_its_record(machine: Machine) 
     assert machine.run()["changed"] is False
 
 
-@pytest.mark.parametrize(
-    ("thing", "answer", "text", "why"),
-    [
-        ("namespace/mine", "pods", "pod/theirs\n", "namespace mine stays: pod/theirs is there"),
-        (
-            "customresourcedefinition/q.x.io",
-            "instances",
-            "q.x.io/theirs\n",
-            "q.x.io stays: 1 objects of that kind are there",
-        ),
-    ],
-)
-def test_what_others_use_stays_and_is_named(machine: Machine, thing: str, answer: str, text: str, why: str) -> None:
-    machine.record("addon.old", ("", thing))
-    machine.has(thing)
-    machine.says(answer, text)
-    said = machine.run()
-    assert said["kept"] == [why]
+def test_a_namespace_in_which_others_run_stays_and_is_named(machine: Machine) -> None:
+    machine.record("addon.old", ("", "namespace/mine"))
+    machine.has("namespace/mine")
+    machine.says("pods", "pod/theirs\n")
+    assert machine.run()["kept"] == ["namespace mine stays: pod/theirs is there"]
+    assert not machine.asked(" delete ")
+
+
+def test_a_definition_that_a_newer_version_lacks_stays_while_there_are_objects(machine: Machine) -> None:
+    machine.record("addon.a", ("n", "configmap/one"), ("", "customresourcedefinition/q.x.io"))
+    machine.has("customresourcedefinition/q.x.io")
+    machine.says("defined", "q.x.io Q \n")
+    machine.says("instances", "Q|n/theirs  \n")
+    said = machine.run(addon("a", config_map("one")))
+    assert said["kept"] == ["q.x.io stays: 1 objects of that kind are there"]
     assert not machine.asked(" delete ")
 
 
@@ -253,7 +250,7 @@ def test_a_csi_driver_stays_while_pods_mount_by_it(machine: Machine, using: dict
 
 
 WORKLOAD = "Workload|vision/train "
-KIND = "customresourcedefinition.apiextensions.k8s.io/workloads.kueue.x-k8s.io\n"
+KIND = "workloads.kueue.x-k8s.io Workload \n"
 
 
 @pytest.fixture
@@ -308,6 +305,14 @@ def test_what_does_not_go_is_not_waited_for_for_ever(
     monkeypatch.setattr(objects, "ENDING_S", 0)
     with pytest.raises(ModuleFailedError, match="there is Workload vision/train"):
         kueue.run()
+
+
+def test_what_a_controller_makes_by_itself_goes_with_it(kueue: Machine) -> None:
+    kueue.says("defined", "workloads.kueue.x-k8s.io Workload default root\n")
+    kueue.says("instances", "Workload|/default  \nWorkload|/root  \nWorkload|/vision  \n")
+    assert kueue.run(check=True)["kept"] == ["kueue stays as long as there is Workload vision"]
+    kueue.says("instances", "Workload|/default  \nWorkload|/root  \n")
+    assert kueue.run()["removed"] == ["deployment/kueue", "customresourcedefinition/workloads.kueue.x-k8s.io"]
 
 
 def test_a_definition_that_is_gone_has_no_objects(kueue: Machine) -> None:

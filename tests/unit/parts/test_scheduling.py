@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -12,35 +15,48 @@ import yaml
 
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, needed_components, part_named
+from pai_install.registry.compile import served_names
+from pai_install.registry.identity import Identity, make_identity
 from pai_install.site import Site
 from pai_install.site.groups import namespace_of
 from tests.addons import ROOT, addon_action
 from tests.unit.plan.conftest import CONFIG, LAYOUT
 
 MakeSite = Callable[..., Site]
-CLUSTERS = "virtual-clusters: [{name: default, quota: [{sku: gpu, machines: 1}]}]\n"
-KUEUE = "scheduler: {type: kueue}\n" + CLUSTERS
-CONTROLLERS = ["jobset", "kueue"]
+Render = Callable[..., dict[str, Any]]
+KUEUE = "scheduler: {type: kueue}\n"
+VOLCANO = "scheduler: {type: volcano}\n"
+DEPLOYMENTS = [
+    ("jobset", "jobset-controller-manager"),
+    ("kueue", "kueue-controller-manager"),
+    ("volcano", "volcano-admission"),
+    ("volcano", "volcano-controllers"),
+    ("volcano", "volcano-scheduler"),
+]
+ADD_ONS = ["jobset", "kueue", "volcano"]
+OWN_KINDS = {
+    *("jobset.x-k8s.io", "kueue.x-k8s.io"),
+    *("batch.volcano.sh", "scheduling.volcano.sh", "topology.volcano.sh"),
+}
 THREE_CONTROL_PLANES = LAYOUT.replace("machine-type: cpu, pai-worker", "machine-type: cpu, pai-master") + (
     '  - {hostname: master3, hostip: 10.0.0.4, machine-type: cpu, pai-master: "true"}\n'
 )
 
 
 @pytest.fixture
-def kueue_site(make_site: MakeSite) -> Site:
-    """One control plane, two workers, Kueue."""
-    return make_site(config=CONFIG, services=KUEUE)
+def rendered(make_site: MakeSite, components: ComponentSet) -> Render:
+    """Add-on -> its objects, by kind/name. layout: the site's."""
+
+    def render(name: str, layout: str = LAYOUT) -> dict[str, Any]:
+        site = make_site(layout, CONFIG, VOLCANO if name == "volcano" else KUEUE)
+        return objects(name, site, components, make_identity(served_names(site), datetime.now(UTC)))
+
+    return render
 
 
-@pytest.fixture
-def rendered(kueue_site: Site, components: ComponentSet) -> Callable[..., dict[str, Any]]:
-    """Add-on -> its objects, by kind/name."""
-    return lambda name, site=kueue_site: objects(name, site, components)
-
-
-def objects(name: str, site: Site, components: ComponentSet) -> dict[str, Any]:
+def objects(name: str, site: Site, components: ComponentSet, identity: Identity | None = None) -> dict[str, Any]:
     """kind/name -> the object; the definitions of kinds are the stand-ins of the golden test."""
-    context = make_context(site, components, Path("/s"))
+    context = make_context(site, components, Path("/s"), identity)
     given = part_named(f"addon.{name}").variables(context, context.leader)
     assert given is not None
     (wanted,) = given.variables()["cluster_addons_wanted"]
@@ -63,81 +79,87 @@ def hooks(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "services", ["", f"scheduler: {{type: default}}\n{CLUSTERS}", f"scheduler: {{type: volcano}}\n{CLUSTERS}"]
+    ("services", "wanted"),
+    [
+        ("scheduler:\n", []),
+        ("scheduler: {type: default}\n", []),
+        (KUEUE, ["jobset", "kueue"]),
+        (VOLCANO, ["volcano"]),
+    ],
 )
-def test_another_scheduler_has_none_of_them(make_site: MakeSite, services: str) -> None:
-    site = make_site(config=CONFIG, services=services)
-    assert not {part.addon for part in ADDONS if part.wanted(site)} & set(CONTROLLERS)
-    assert not set(CONTROLLERS) & set(needed_components(site))
-
-
-def test_a_site_fetches_the_components_of_its_scheduler(make_site: MakeSite, kueue_site: Site) -> None:
-    bare = make_site(config=CONFIG, services=f"scheduler: {{type: default}}\n{CLUSTERS}")
-    assert set(needed_components(kueue_site)) - set(needed_components(bare)) == set(CONTROLLERS)
-
-
-@pytest.mark.parametrize("name", CONTROLLERS)
-def test_only_control_planes_hold_their_images(kueue_site: Site, name: str) -> None:
-    part = part_named(f"addon.{name}")
-    assert {it.hostname: part.images(kueue_site, it) for it in kueue_site.machines} == {
-        "master": (name,),
-        "worker1": (),
-        "worker2": (),
-    }
-
-
-@pytest.mark.parametrize("name", CONTROLLERS)
-@pytest.mark.parametrize(("layout", "replicas"), [(LAYOUT, 1), (THREE_CONTROL_PLANES, 2)])
-def test_one_stands_by_where_there_are_several_control_planes(
-    make_site: MakeSite, rendered: Callable[..., dict[str, Any]], name: str, layout: str, replicas: int
+def test_a_site_has_and_fetches_what_belongs_to_its_scheduler(
+    make_site: MakeSite, services: str, wanted: list[str]
 ) -> None:
-    found = rendered(name, make_site(layout, CONFIG, KUEUE))
-    assert found[f"Deployment/{name}-controller-manager"]["spec"]["replicas"] == replicas
+    site = make_site(config=CONFIG, services=services)
+    assert [part.addon for part in ADDONS if part.addon in ADD_ONS and part.wanted(site)] == wanted
+    assert sorted(set(needed_components(site)) & set(ADD_ONS)) == wanted
 
 
-@pytest.mark.parametrize("name", CONTROLLERS)
-class TestController:
+def test_only_control_planes_hold_their_images(make_site: MakeSite) -> None:
+    site = make_site(config=CONFIG, services=KUEUE)
+    held = {it.hostname: part_named("addon.kueue").images(site, it) for it in site.machines}
+    assert held == {"master": ("kueue",), "worker1": (), "worker2": ()}
+
+
+@pytest.mark.parametrize(("name", "deployment"), DEPLOYMENTS)
+class TestDeployment:
     """Each of them."""
 
-    def test_pod_is_as_restricted_as_its_namespace_asks(
-        self, name: str, rendered: Callable[..., dict[str, Any]]
+    @pytest.mark.parametrize(("layout", "replicas"), [(LAYOUT, 1), (THREE_CONTROL_PLANES, 2)])
+    def test_one_stands_by_where_there_are_several_control_planes(
+        self, name: str, deployment: str, rendered: Render, layout: str, replicas: int
     ) -> None:
+        assert rendered(name, layout)[f"Deployment/{deployment}"]["spec"]["replicas"] == replicas
+
+    def test_pod_is_as_restricted_as_its_namespace_asks(self, name: str, deployment: str, rendered: Render) -> None:
         found = rendered(name)
         labels = found[f"Namespace/pai-{name}"]["metadata"]["labels"]
         assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
-        pod = found[f"Deployment/{name}-controller-manager"]["spec"]["template"]["spec"]
+        pod = found[f"Deployment/{deployment}"]["spec"]["template"]["spec"]
         assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (65532, True)
         (container,) = pod["containers"]
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert container["resources"]["limits"]["memory"]
         assert {"startupProbe", "livenessProbe", "readinessProbe"} <= container.keys()
-        assert re.fullmatch(rf"registry\.pai\.internal/{name}:\S+@sha256:\S+", container["image"])
+        assert re.fullmatch(r"registry\.pai\.internal/[a-z-]+:\S+@sha256:\S+", container["image"])
 
-    def test_pods_are_reached_by_the_api_server_and_reach_nothing_else(
-        self, name: str, rendered: Callable[..., dict[str, Any]]
+    def test_another_configuration_counts_when_the_rollout_has_ended(
+        self, name: str, deployment: str, rendered: Render
     ) -> None:
+        found = rendered(name)
+        texts = [text for entry in found.values() if entry["kind"] == "ConfigMap" for text in entry["data"].values()]
+        if name == "volcano":
+            texts += [base64.b64decode(found["Secret/volcano-admission"]["data"]["tls.crt"]).decode(), ""]
+        digests = [sha256(text.encode()).hexdigest()[:16] for text in texts]
+        template = found[f"Deployment/{deployment}"]["spec"]["template"]
+        assert template["metadata"]["annotations"]["pai-install/configuration"] in digests
+
+
+@pytest.mark.parametrize("name", ADD_ONS)
+class TestAddOn:
+    """Each of them."""
+
+    def test_pods_are_reached_by_the_api_server_and_reach_nothing_else(self, name: str, rendered: Render) -> None:
         policy = rendered(name)[f"NetworkPolicy/{name}"]["spec"]
         assert policy["policyTypes"] == ["Ingress", "Egress"]
         assert policy["ingress"] == [{"ports": [{"port": "webhook", "protocol": "TCP"}]}]
         assert policy["egress"] == [{"ports": [{"port": 6443, "protocol": "TCP"}]}]
 
-    def test_no_right_is_more_than_is_named(self, name: str, rendered: Callable[..., dict[str, Any]]) -> None:
+    def test_no_right_is_more_than_is_named(self, name: str, rendered: Render) -> None:
         found = rendered(name)
         for rule in (*rules(found, "ClusterRole"), *rules(found, "Role")):
             assert "*" not in {*rule["apiGroups"], *rule["resources"], *rule["verbs"]}
             assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
         roles = {it["roleRef"]["name"] for kind, it in found.items() if kind.partition("/")[0].endswith("RoleBinding")}
-        assert roles == {f"pai-{name}", f"{name}-controller-manager"}
+        assert roles <= {kind.partition("/")[2] for kind in found}, "its own, none of Kubernetes'"
 
-    def test_secrets_are_read_in_its_own_namespace_alone(
-        self, name: str, rendered: Callable[..., dict[str, Any]]
-    ) -> None:
+    def test_secrets_are_read_in_its_own_namespace_alone(self, name: str, rendered: Render) -> None:
         found = rendered(name)
         assert not [it for it in rules(found, "ClusterRole") if "secrets" in it["resources"]]
         written = [it for it in rules(found, "Role") if "secrets" in it["resources"] and "update" in it["verbs"]]
-        assert [it["resourceNames"] for it in written] == [[f"{name}-webhook-server-cert"]]
+        assert all(it["resourceNames"] == [f"{name}-webhook-server-cert"] for it in written)
 
-    def test_what_everybody_asks_is_changed_by_name(self, name: str, rendered: Callable[..., dict[str, Any]]) -> None:
+    def test_what_everybody_asks_is_changed_by_name(self, name: str, rendered: Render) -> None:
         """A certificate is written into our own configurations, never into those of others."""
         shared = {"mutatingwebhookconfigurations", "validatingwebhookconfigurations", "customresourcedefinitions"}
         found = rendered(name)
@@ -145,22 +167,12 @@ class TestController:
             if shared & set(rule["resources"]) and "update" in rule["verbs"]:
                 assert set(rule["resourceNames"]) <= {kind.partition("/")[2] for kind in found}
 
-    def test_the_system_needs_none_of_them(self, name: str, rendered: Callable[..., dict[str, Any]]) -> None:
+    def test_the_system_needs_none_of_them(self, name: str, rendered: Render) -> None:
         """While it is down, pods and jobs of the system's own namespaces are made as ever."""
-        own = {"kueue.x-k8s.io", "jobset.x-k8s.io"}
         for hook in hooks(rendered(name)):
             groups = {group for rule in hook["rules"] for group in rule["apiGroups"]}
-            if not groups <= own:
+            if not groups <= OWN_KINDS:
                 assert is_for_users_alone(hook) or "objectSelector" in hook, hook["name"]
-
-    def test_another_configuration_counts_when_the_rollout_has_ended(
-        self, name: str, rendered: Callable[..., dict[str, Any]]
-    ) -> None:
-        found = rendered(name)
-        template = found[f"Deployment/{name}-controller-manager"]["spec"]["template"]
-        text = found[f"ConfigMap/{name}-controller-manager"]["data"]["configuration.yaml"]
-        digest = addon_action().hashlib.sha256(text.encode()).hexdigest()
-        assert template["metadata"]["annotations"] == {"pai-install/configuration": digest[:16]}
 
 
 def is_for_users_alone(hook: dict[str, Any]) -> bool:
@@ -172,7 +184,7 @@ def is_for_users_alone(hook: dict[str, Any]) -> bool:
     return all(name.startswith(left_out) for name in system) and not any(name.startswith(left_out) for name in theirs)
 
 
-def test_kueue_queues_jobs_and_never_pods(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_kueue_queues_jobs_and_never_pods(rendered: Render) -> None:
     found = rendered("kueue")
     configuration = yaml.safe_load(found["ConfigMap/kueue-controller-manager"]["data"]["configuration.yaml"])
     assert configuration["integrations"] == {"frameworks": ["batch/job", "jobset.x-k8s.io/jobset"]}
@@ -181,7 +193,7 @@ def test_kueue_queues_jobs_and_never_pods(rendered: Callable[..., dict[str, Any]
     assert not {"pods", "deployments", "statefulsets"} & asked
 
 
-def test_a_job_whose_pods_do_not_come_gives_back_its_quota(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_a_job_whose_pods_do_not_come_gives_back_its_quota(rendered: Render) -> None:
     found = rendered("kueue")
     configuration = yaml.safe_load(found["ConfigMap/kueue-controller-manager"]["data"]["configuration.yaml"])
     assert configuration["waitForPodsReady"] == {
@@ -191,7 +203,7 @@ def test_a_job_whose_pods_do_not_come_gives_back_its_quota(rendered: Callable[..
     }
 
 
-def test_kueue_is_down_and_namespaces_can_still_be_deleted(rendered: Callable[..., dict[str, Any]]) -> None:
+def test_kueue_is_down_and_namespaces_can_still_be_deleted(rendered: Render) -> None:
     """An API server of its own that does not answer would stop the deletion of every namespace."""
     found = rendered("kueue")
     assert not [name for name in found if name.startswith("APIService/")]
@@ -202,3 +214,32 @@ def test_kueue_is_down_and_namespaces_can_still_be_deleted(rendered: Callable[..
 def test_kueue_starts_when_the_kinds_of_its_jobs_are_there() -> None:
     names = [part.addon for part in ADDONS]
     assert names.index("jobset") < names.index("kueue")
+
+
+def test_volcano_reclaims_what_a_queue_deserves(rendered: Render) -> None:
+    text = rendered("volcano")["ConfigMap/volcano-scheduler"]["data"]["volcano-scheduler.conf"]
+    configuration = yaml.safe_load(text)
+    assert configuration["actions"] == "enqueue, allocate, reclaim, backfill"
+    plugins = {plugin["name"] for tier in configuration["tiers"] for plugin in tier["plugins"]}
+    assert {"gang", "capacity", "priority", "conformance", "predicates", "nodeorder", "binpack"} <= plugins
+    assert "proportion" not in plugins
+
+
+def test_volcano_answers_by_a_name_that_the_api_server_trusts(make_site: MakeSite, components: ComponentSet) -> None:
+    site = make_site(config=CONFIG, services=VOLCANO)
+    identity = make_identity(served_names(site), datetime.now(UTC))
+    found = objects("volcano", site, components, identity)
+    assert identity.webhook is not None
+    service = found["Service/volcano-admission-service"]["metadata"]
+    assert identity.webhook.names == (f"{service['name']}.{service['namespace']}.svc",)
+    secret = {name: base64.b64decode(text).decode() for name, text in found["Secret/volcano-admission"]["data"].items()}
+    assert (secret["tls.crt"], secret["ca.crt"]) == (identity.webhook.certificate, identity.bundle)
+    for hook in hooks(found):
+        assert base64.b64decode(hook["clientConfig"]["caBundle"]).decode() == identity.bundle
+        assert hook["clientConfig"]["service"]["name"] == service["name"]
+
+
+def test_volcano_asks_for_no_definition_that_it_lacks(rendered: Render) -> None:
+    """Its scheduler waits for ever for kinds that are not there; those of the switched off features are left out."""
+    arguments = rendered("volcano")["Deployment/volcano-scheduler"]["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert "--feature-gates=DynamicResourceAllocation=false,ResourceTopology=false" in arguments

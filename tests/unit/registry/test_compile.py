@@ -52,7 +52,12 @@ def test_without_our_names_it_is_reached_by_address(tmp_path: Path) -> None:
     names = served_names(site)
     assert names.cache == ("docker-cache.pai.internal", "10.0.0.1")
     assert names.store == ("registry.pai.internal", "10.0.0.1", "127.0.0.1")
-    assert names.port == 30600
+    assert (names.port, names.webhook) == (30600, ())
+
+
+def test_volcano_is_given_a_certificate(tmp_path: Path) -> None:
+    site = site_of(tmp_path, CONFIG, "scheduler: {type: volcano}\n")
+    assert served_names(site).webhook == ("volcano-admission-service.pai-volcano.svc",)
 
 
 def test_until_all_machines_have_moved_the_identity_says_where_it_is(tmp_path: Path) -> None:

@@ -101,6 +101,22 @@ def test_a_file_of_before_the_store_had_a_certificate_gets_one_and_keeps_the_res
     assert open_identity(path, NAMES, NOW) == opened
 
 
+def test_the_scheduler_has_a_certificate_where_it_makes_none_itself() -> None:
+    asked = replace(NAMES, webhook=("admission.pai-volcano.svc",))
+    assert FIRST.webhook is None
+    joined = renewed(FIRST, asked, NOW)
+    assert joined.webhook is not None
+    assert names_of(joined.webhook) == asked.webhook
+    assert renewed(joined, asked, NOW) == joined
+    again = renewed(joined, asked, NOW + timedelta(days=380))
+    assert again.webhook not in (None, joined.webhook)
+    moved = serve_from(with_new_authority(joined, NOW), 2, NOW)
+    assert moved.webhook is not None
+    authority = x509.load_pem_x509_certificate(moved.authorities[-1].certificate.encode())
+    x509.load_pem_x509_certificate(moved.webhook.certificate.encode()).verify_directly_issued_by(authority)
+    assert renewed(joined, NAMES, NOW).webhook is None
+
+
 def test_no_secret_is_in_its_text() -> None:
     for secret in (FIRST.cache.key, FIRST.store.key, FIRST.authorities[0].key, FIRST.login.password):
         assert secret.get_secret_value() not in repr(FIRST)
