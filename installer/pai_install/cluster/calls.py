@@ -46,7 +46,8 @@ def create(objects: Sequence[JsonObject]) -> Call:
 def patch(change: Patch) -> Call:
     """A change of one object; the change itself stands in no argument, which others on the machine could read."""
     ref = change.ref
-    how = (f"--type={change.kind}", "--patch-file=/dev/stdin", f"--field-manager={FIELD_MANAGER}")
+    part = (f"--subresource={change.part}",) if change.part else ()
+    how = (f"--type={change.kind}", "--patch-file=/dev/stdin", f"--field-manager={FIELD_MANAGER}", *part)
     words = ("patch", ref.kind, ref.name, *_in(ref.namespace), *how, "--output=json", _REQUEST_TIMEOUT)
     return Call(words, json.dumps(change.body))
 
