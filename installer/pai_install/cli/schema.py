@@ -16,6 +16,8 @@ from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.report.storage import schema as storage_schema
 from pai_install.report.storages import schema as storages_schema
+from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
+from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
 from pai_install.system.content import content_dir
@@ -39,6 +41,8 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "registries": registries_schema,
     "storages": storages_schema,
     "storage": storage_schema,
+    "virtual-clusters": virtual_clusters_schema,
+    "virtual-cluster": virtual_cluster_schema,
     "error": failure.schema,
 }
 

@@ -8,10 +8,9 @@ from pathlib import Path
 import click
 
 from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.site_edit import Editing, editing_options
 from pai_install.cli._shared.storage_edit import (
-    Editing,
     add_storage,
-    editing_options,
     grant_storage,
     known_storage,
     remove_storage,

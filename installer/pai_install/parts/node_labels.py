@@ -1,9 +1,11 @@
-"""Labels and taints of nodes: the layout's, and the one that says where NVIDIA GPUs are."""
+"""Labels and taints of nodes: the layout's, and those that say where NVIDIA GPUs are and which SKU a worker is."""
 
 from __future__ import annotations
 
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, RoleVariables
+from pai_install.scheduling.model import SKU_LABEL
+from pai_install.scheduling.read import is_scheduled
 from pai_install.site import Machine, Site
 
 # Node label of machines with NVIDIA GPUs; the device plugin selects on it, and so can any workload.
@@ -30,7 +32,7 @@ class NodeLabels(Part):
     removable = True
 
     def variables(self, context: Context, machine: Machine) -> NodeLabelsVariables | None:
-        """What the layout says of this node, and whether it has GPUs to offer."""
+        """What the layout says of this node, whether it offers GPUs, and its SKU where there are virtual clusters."""
         labels = _labels(context.site, machine)
         if not (labels or machine.taints):
             return None
@@ -40,4 +42,5 @@ class NodeLabels(Part):
 
 def _labels(site: Site, machine: Machine) -> dict[str, str]:
     offers = site.settings.nvidia_device_plugin and site.sku_of(machine).has_nvidia
-    return {**({GPU_LABEL: "true"} if offers else {}), **machine.labels}
+    sku = {SKU_LABEL: machine.sku} if machine.worker and is_scheduled(site) else {}
+    return {**({GPU_LABEL: "true"} if offers else {}), **machine.labels, **sku}

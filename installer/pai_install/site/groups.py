@@ -47,6 +47,11 @@ def groups_of(services: Services) -> tuple[PlacedGroup, ...]:
     return tuple(found.values())
 
 
+def administrates(group: PlacedGroup) -> bool:
+    """Whether its members are administrators, who may submit to every virtual cluster."""
+    return group.path == (*_MANAGER, "admin-group") or group.group.extension.acls.admin
+
+
 def _placed(manager: GroupManager) -> Iterator[tuple[YamlPath, Group]]:
     if manager.admin_group is not None:
         yield ("admin-group",), manager.admin_group

@@ -22,6 +22,7 @@ from pai_install.site.problem import Problem, SiteInvalid, printable
 from pai_install.site.reader import read_document
 from pai_install.site.registry_checks import check_cache_port, check_registry, check_registry_settings
 from pai_install.site.rotations import read_rotations
+from pai_install.site.scheduling.check import check_scheduling
 from pai_install.site.services import Services, read_services
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
@@ -113,11 +114,13 @@ def _read_site(directory: Path, services_text: str | None) -> SiteReading:
         check_dynamic_volumes(sources[SERVICES], services, usable)
         if layout is not None:
             check_storage_server(sources[SERVICES], services, layout.machine_list)
+    site = _site(directory, layout, usable, services) if layout is not None and usable is not None else None
+    if site is not None and SERVICES in sources:
+        check_scheduling(sources[SERVICES], site)
     problems = tuple(problem for source in sources.values() for problem in sorted(source.problems, key=_place))
-    if layout is None or settings is None or any(problem.is_error for problem in problems):
+    if site is None or settings is None or any(problem.is_error for problem in problems):
         return SiteReading(None, problems, sources)
-    site = _site(directory, layout, settings, services).model_copy(update={"places": dict(_places(sources))})
-    return SiteReading(site, problems, sources)
+    return SiteReading(site.model_copy(update={"places": dict(_places(sources))}), problems, sources)
 
 
 def _places(sources: Mapping[str, Document]) -> Iterator[tuple[str, str]]:

@@ -245,6 +245,19 @@ def test_machines_with_nvidia_devices_are_labelled_for_the_device_plugin(
     }
 
 
+def test_workers_are_labelled_with_their_sku_where_there_are_virtual_clusters(
+    make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    services = "scheduler: {type: kueue}\nvirtual-clusters: [{name: a, quota: [{sku: gpu, machines: 1}]}]\n"
+    site = make_site(
+        LAYOUT.replace("machine-type: gpu,", "machine-type: gpu, labels: {pai-install/sku: x},"), services=services
+    )
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
+    assert value(inventory, "worker1", "node_labels_labels")["pai-install/sku"] == "gpu"
+    assert value(inventory, "worker2", "node_labels_labels") == {"pai-install/sku": "cpu"}
+    assert value(inventory, "master", "node_labels_labels") is None
+
+
 EVERYWHERE = {"pause", "kube-proxy", "coredns", "flannel", "metrics-server", "busybox"}
 CONTROL_PLANE = {"kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"}
 

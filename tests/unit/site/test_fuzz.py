@@ -122,7 +122,9 @@ def test_any_bytes_give_a_site_or_problems(layout: bytes, config: bytes, service
         _check(directory)
 
 
-SERVICES_LINES = (REPOSITORY / "tests/golden/site/openpai/services-configuration.yaml").read_text().splitlines()
+OPENPAI = REPOSITORY / "tests/golden/site/openpai"
+SERVICES_LINES = (OPENPAI / "services-configuration.yaml").read_text().splitlines()
+HIVED_LINES = range(SERVICES_LINES.index("hivedscheduler:"), SERVICES_LINES.index("authentication:"))
 LEAVES = [number for number, line in enumerate(SERVICES_LINES) if re.search(r": [^|{\[]*$", line)]
 NASTY = [
     "x", "-1", "0", "010", "1e99", "9" * 400, "true", "null", "''", '"two\\nlines"', "[1, [2]]", "{a: {b: 1}}",
@@ -142,10 +144,11 @@ def test_a_wrong_value_of_a_section_is_told_at_its_own_line(leaf: int, value: st
     lines = list(SERVICES_LINES)
     lines[leaf] = f"{lines[leaf].partition(': ')[0]}: {value}"
     with tempfile.TemporaryDirectory() as folder:
-        write_site(Path(folder), services="\n".join(lines) + "\n")
+        write_site(Path(folder), layout=(OPENPAI / "layout.yaml").read_text(), services="\n".join(lines) + "\n")
         problems = _check(Path(folder)).problems
-    # what stands in a list is told at its entry, half a login at the mapping above
-    assert all(abs(problem.line - 1 - leaf) <= 4 for problem in problems), problems
+    # what stands in a list is told at its entry, half a login at the mapping above; a cell at what is made of it
+    of_cells = leaf in HIVED_LINES
+    assert all(abs(problem.line - 1 - leaf) <= 4 or of_cells for problem in problems), problems
 
 
 Files = dict[str, bytes]

@@ -58,7 +58,7 @@ def test_what_is_wrong_does_not_fit(old: str, new: str) -> None:
         GENERATED,
         "pylon:\n",
         "docker-cache: {enabled: yes, service_nodeport: '30500'}",
-        "storages: []\nscheduler: {}",
+        "storages: []\nhealth: {}",
         "x: 1",
     ],
 )

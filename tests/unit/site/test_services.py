@@ -15,7 +15,7 @@ from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
 
 EFFECTIVE = {"docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"}
-OPENPAI_SERVICES = Path(__file__).parents[2] / "golden" / "site" / "openpai" / "services-configuration.yaml"
+OPENPAI = Path(__file__).parents[2] / "golden" / "site" / "openpai"
 
 GENERATED = """\
 cluster:
@@ -62,6 +62,7 @@ authentication:
       extension: {acls: {virtualClusters: ["default"], admin: false, storageConfigs: [data]}}
 """
 
+MISSING_ADDRESS = "cellAddress is missing: HiveD would look for a machine called 0"
 GROUPS = "admin-group: {groupname: admins}, default-group: {groupname: default}"
 
 
@@ -174,7 +175,7 @@ def test_hived_without_configuration_is_off(tmp_path: Path, text: str) -> None:
 def test_what_is_wrong_inside_hiveds_text_is_at_the_inner_key(tmp_path: Path, old: str, new: str) -> None:
     assert old in GENERATED
     text = GENERATED.replace(old, new)
-    [problem] = problems(tmp_path, text)
+    [problem] = [found for found in problems(tmp_path, text) if found.message != MISSING_ADDRESS]
     line = text.splitlines()[problem.line - 1]
     assert problem.path.startswith("hivedscheduler.config.")
     key = problem.path.rpartition(".")[2].partition("[")[0]
@@ -219,11 +220,9 @@ def test_groups_and_what_they_may_use(tmp_path: Path) -> None:
 
 
 def test_sections_that_are_not_decided_are_kept(tmp_path: Path) -> None:
-    site = load_site(
-        write_site(tmp_path, services="virtual-clusters:\n  - {name: a, secret: pl4nted}\nscheduler: {a: 1}\n")
-    ).site
-    assert site.services.virtual_clusters is not None
-    assert site.services.virtual_clusters.content == [{"name": "a", "secret": "pl4nted"}]
+    site = load_site(write_site(tmp_path, services="health: {a: 1, secret: pl4nted}\n")).site
+    assert site.services.health is not None
+    assert site.services.health.content == {"a": 1, "secret": "pl4nted"}
     assert "pl4nted" not in repr(site)
 
 
@@ -284,8 +283,8 @@ def test_a_list_of_devices_may_have_several_forms(tmp_path: Path) -> None:
 def test_every_section_of_openpais_is_taken_without_a_remark(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = OPENPAI_SERVICES.read_text()
-    write_site(tmp_path, services=text)
+    text = (OPENPAI / "services-configuration.yaml").read_text()
+    write_site(tmp_path, layout=(OPENPAI / "layout.yaml").read_text(), services=text)
     loaded = load_site(tmp_path)
     assert loaded.problems == ()
     assert len(loaded.site.services.given) == 24

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from pai_install.cli._shared.act import How, require_answer
-from pai_install.cli._shared.storage_edit import Editing, checked_site, known_storage
+from pai_install.cli._shared.site_edit import Editing, checked_site
+from pai_install.cli._shared.storage_edit import known_storage
 from pai_install.cli._shared.storage_entry import require_of_type
 from pai_install.cli._shared.storage_stages import (
     BIND_S,

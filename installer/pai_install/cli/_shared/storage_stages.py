@@ -12,7 +12,7 @@ import click
 from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.act import How
 from pai_install.cli._shared.runs import Runs
-from pai_install.cli._shared.storage_edit import Editing, checked_site, write_services
+from pai_install.cli._shared.site_edit import Editing, checked_site, write_services
 from pai_install.cli._shared.tell import say
 from pai_install.cluster.client import ClusterClient, Patch, Select
 from pai_install.cluster.model import Ref

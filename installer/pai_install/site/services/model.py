@@ -34,9 +34,10 @@ from pai_install.site.services.openpai import (
 )
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.services.registry import Cluster, DockerCache
-from pai_install.site.services.section import KebabSection, KeptAny, KeptMapping, ListOf, Words
+from pai_install.site.services.section import KebabSection, KeptMapping, ListOf, Words
 from pai_install.site.services.storage import InternalStorage, StorageManager
 from pai_install.site.services.storages import StorageEntry
+from pai_install.site.services.virtual_clusters import Scheduler, VirtualClusterEntry
 
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
@@ -117,11 +118,11 @@ class Services(KebabSection):
     """Storages that jobs mount; the groups' storageConfigs say who may."""
     dynamic_volumes: DynamicVolumes | None = None
     """What a claim gets that names neither a volume nor a storage class. Without it: nothing, it waits."""
-    # their fields are not decided yet
-    scheduler: Annotated[KeptMapping | None, _SCHEDULING] = None
-    """Which scheduler the cluster has."""
-    virtual_clusters: Annotated[KeptAny | None, _SCHEDULING] = None
-    """Who is guaranteed what."""
+    scheduler: Annotated[Scheduler | None, _SCHEDULING] = None
+    """What keeps the virtual clusters, and levels of topology. Without it HiveD's block counts where there is one."""
+    virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf, _SCHEDULING] = None
+    """Who is guaranteed what, who may borrow it, and who may submit."""
+    # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""
 

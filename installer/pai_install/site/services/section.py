@@ -107,10 +107,6 @@ def _keep_mapping(value: object) -> object:
     return value if isinstance(value, Kept) else Kept(content=plain_data(read_mapping(value)))
 
 
-def _keep(value: object) -> object:
-    return Kept(content=plain_data(value)) if isinstance(value, list) else _keep_mapping(value)
-
-
 def choice(*words: str) -> BeforeValidator:
     """One of these words."""
 
@@ -164,5 +160,4 @@ Words = Annotated[tuple[Word, ...], ListOf]
 WordOrWords = Annotated[tuple[str, ...], BeforeValidator(_or_list(read_text)), WithJsonSchema({})]
 Hidden = Annotated[SecretStr, BeforeValidator(read_quiet_secret), WithJsonSchema(SECRET_SCHEMA)]
 KeptMapping = Annotated[Kept, BeforeValidator(_keep_mapping), WithJsonSchema({"type": "object"})]
-KeptAny = Annotated[Kept, BeforeValidator(_keep), WithJsonSchema({"type": ["object", "array"]})]
 Free = Annotated[Any, BeforeValidator(plain_data), WithJsonSchema({})]

@@ -1,0 +1,84 @@
+"""`pai-install vc`: virtual clusters, who is guaranteed what, and the way from HiveD's block to them and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.site_edit import Editing
+from pai_install.cli._shared.vc_migrate import migrate_clusters
+from pai_install.cli.options import format_option, site_option
+from pai_install.errors import ExitCode, PaiError
+from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
+from pai_install.report.virtual_clusters import NONE, virtual_clusters_data, virtual_clusters_text
+from pai_install.run.environment import Environment
+from pai_install.scheduling.model import BACKENDS, Backend, Scheduling
+from pai_install.scheduling.read import remarks_of, scheduling_of
+from pai_install.site.load import load_site
+from pai_install.site.validate import did_you_mean
+
+
+@click.group
+def command() -> None:
+    """Virtual clusters: who is guaranteed which machines, what is lent and borrowed, and who may submit."""
+
+
+@command.command(name="list")
+@site_option
+@format_option
+def list_command(*, site_dir: Path, output_format: str) -> int:
+    """List the site's virtual clusters and what its machines have; asks no machine.
+
+    A guarantee of which machines are absent is shown as missing.
+    """
+    site = load_site(site_dir).site
+    scheduling, remarks = scheduling_of(site), remarks_of(site)
+    if output_format == "json":
+        click.echo(json.dumps(virtual_clusters_data(scheduling, remarks), indent=2))
+    else:
+        click.echo(virtual_clusters_text(scheduling, remarks), nl=False)
+    return ExitCode.OK
+
+
+@command.command()
+@site_option
+@click.argument("name", metavar="NAME")
+@format_option
+def show(*, site_dir: Path, name: str, output_format: str) -> int:
+    """Show a virtual cluster: its guarantees, pinned machines, groups and priorities; asks no machine."""
+    scheduling = scheduling_of(load_site(site_dir).site)
+    known = [cluster.name for cluster in scheduling.clusters] if scheduling is not None else []
+    if scheduling is None or name not in known:
+        remedy = did_you_mean(name, known) if known else NONE.strip()
+        raise PaiError(f"{name} is no virtual cluster of this site", remedy=remedy, exit_code=ExitCode.USAGE)
+    click.echo(_shown(scheduling, name, as_json=output_format == "json"), nl=False)
+    return ExitCode.OK
+
+
+def _shown(scheduling: Scheduling, name: str, *, as_json: bool) -> str:
+    data = virtual_cluster_data(scheduling, name)
+    return f"{json.dumps(data, indent=2)}\n" if as_json else virtual_cluster_text(scheduling, name)
+
+
+@command.command()
+@site_option
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(BACKENDS),
+    default="kueue",
+    show_default=True,
+    help="What is to keep them; hived: as HiveD's block, without the sections.",
+)
+@click.option("--write", is_flag=True, help="Edit services-configuration.yaml; without, the text is printed.")
+@pass_environment
+def migrate(*, site_dir: Path, target: Backend, write: bool, environment: Environment) -> int:
+    """Write virtual clusters another way: HiveD's block as the sections scheduler and virtual-clusters, and back.
+
+    Prints the YAML, or edits the file, where all else stays as it is, comments too. HiveD's block stays beside the
+    sections, without effect, until you remove it. What cannot be said the other way is named. No machine is asked.
+    """
+    return migrate_clusters(Editing(site_dir, environment), target, write=write)

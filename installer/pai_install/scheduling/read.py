@@ -1,0 +1,105 @@
+"""A site's sections -> how it divides its workers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pai_install.scheduling.hived_cells import guarantees, remarks
+from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
+from pai_install.site.groups import DEFAULT, PlacedGroup, administrates, groups_of, namespace_of
+from pai_install.site.model import Site
+from pai_install.site.scheduling.cells import hived_of
+from pai_install.site.scheduling.quotas import memory_of, units_of
+from pai_install.site.services.virtual_clusters import Portion, QuotaEntry, VirtualClusterEntry
+from pai_install.site.workers import OFFERED, Workers, workers_of
+
+__all__ = ["OFFERED", "is_scheduled", "remarks_of", "scheduling_of"]
+
+
+def scheduling_of(site: Site) -> Scheduling | None:
+    """What the site says, by its own sections or by HiveD's block; None where it says nothing of virtual clusters.
+
+    A guarantee may be more than the present machines have, where some are absent. An absent machine is pinned to no
+    one. What HiveD's block says that has no counterpart here is left out: `remarks_of` names it.
+    """
+    scheduler, entries, config = site.services.scheduler, site.services.virtual_clusters, hived_of(site)
+    workers = workers_of(site)
+    if scheduler is not None and entries is not None:
+        levels = tuple(Level(level.name, level.label) for level in scheduler.topology)
+        clusters = tuple(_of_entry(site, entry, workers) for entry in entries)
+        return Scheduling(scheduler.type, _supply(workers), clusters, levels)
+    if config is None:
+        return None
+    clusters = tuple(
+        VirtualCluster(found.name, found.shares, found.pinned, *_submitters(site, found.name, ()))
+        for found in guarantees(site, config)
+    )
+    return Scheduling("hived", _supply(workers), clusters)
+
+
+def is_scheduled(site: Site) -> bool:
+    """Whether `scheduling_of` says something of the site; quicker."""
+    ours = site.services.scheduler is not None and site.services.virtual_clusters is not None
+    return ours or hived_of(site) is not None
+
+
+def remarks_of(site: Site) -> tuple[str, ...]:
+    """What HiveD's block says, where it counts, that virtual clusters here do not: a sentence each."""
+    config = hived_of(site)
+    return () if config is None else tuple(dict.fromkeys(remarks(site, config)))
+
+
+def _supply(workers: Mapping[str, Workers]) -> dict[str, Supply]:
+    return {
+        sku: Supply(sku, one.present, one.resource, one.units, one.cpu_millis, one.memory_bytes)
+        for sku, one in workers.items()
+    }
+
+
+def _of_entry(site: Site, entry: VirtualClusterEntry, workers: Mapping[str, Workers]) -> VirtualCluster:
+    present = {machine.hostname for machine in site.workers}
+    groups, namespaces = _submitters(site, entry.name, entry.groups)
+    return VirtualCluster(
+        name=entry.name,
+        shares=tuple(_share(quota, workers[quota.sku]) for quota in entry.quota),
+        pinned=tuple(name for name in entry.pinned if name in present),
+        groups=groups,
+        namespaces=namespaces,
+        highest=entry.priorities.highest,
+        usual=entry.priorities.normal,
+    )
+
+
+def _share(quota: QuotaEntry, workers: Workers) -> Share:
+    units = units_of(quota, workers)
+    return Share(
+        sku=quota.sku,
+        units=units,
+        memory_bytes=memory_of(quota, workers),
+        lend=_number(quota.lend, units) or 0,
+        borrow=_number(quota.borrow, None),
+        machines=quota.machines or 0,
+    )
+
+
+def _number(portion: Portion, everything: int | None) -> int | None:
+    return everything if portion == "all" else 0 if portion == "none" else portion
+
+
+def _submitters(site: Site, cluster: str, named: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The groups that may submit, in the order of the site, and their namespaces."""
+    groups = groups_of(site.services)
+    if not groups:
+        return (), (DEFAULT,)
+    allowed = set(named) | set(_by_acls(groups, cluster))
+    if allowed:
+        allowed |= {group.name for group in groups if administrates(group)}
+    names = tuple(group.name for group in groups if not allowed or group.name in allowed)
+    return names, tuple(map(namespace_of, names))
+
+
+def _by_acls(groups: tuple[PlacedGroup, ...], cluster: str) -> Iterator[str]:
+    """Groups whose acls name the virtual cluster, as OpenPAI writes them."""
+    for group in groups:
+        if cluster in group.group.extension.acls.virtual_clusters:
+            yield group.name

@@ -1,0 +1,25 @@
+"""Who may submit to virtual clusters, and what keeps them, in the text of services-configuration.yaml. Pure."""
+
+from __future__ import annotations
+
+from pai_install.site.edit.items import with_item
+from pai_install.site.edit.values import with_value
+from pai_install.site.problem import YamlPath
+
+_ACLS: YamlPath = ("extension", "acls", "virtualClusters")
+_MARK = "\ufeff"
+
+
+def admitted(text: str, group: YamlPath, cluster: str) -> str:
+    """With the virtual cluster in the acls of the group that stands at `group`. Raises EditError."""
+    return _marked(text, with_item(text.removeprefix(_MARK), (*group, *_ACLS), cluster))
+
+
+def kept_by(text: str, scheduler: str) -> str:
+    """With another scheduler in the section scheduler, which is there. Raises EditError."""
+    return _marked(text, with_value(text.removeprefix(_MARK), ("scheduler",), "type", scheduler))
+
+
+def _marked(before: str, made: str) -> str:
+    """With the byte order mark that the file had."""
+    return _MARK + made if before.startswith(_MARK) else made

@@ -1,0 +1,87 @@
+"""Everything that is wrong between the scheduler's section, the virtual clusters, HiveD's block and the machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.site.document import Document
+from pai_install.site.model import Site
+from pai_install.site.names import read_label_value
+from pai_install.site.problem import YamlPath, dotted
+from pai_install.site.scalars import shown
+from pai_install.site.scheduling.cells import HIVED, hived_of
+from pai_install.site.scheduling.clusters import of_clusters
+from pai_install.site.scheduling.hived import of_hived
+from pai_install.site.scheduling.quotas import of_quotas
+from pai_install.site.scheduling.topology import of_topology
+from pai_install.site.scheduling.wrong import Wrong
+from pai_install.site.workers import workers_of
+
+
+def check_scheduling(source: Document, site: Site) -> None:
+    """Adds what is wrong. site: as far as its files are valid."""
+    for found in (*_of_site(site), *_of_block(source, site)):
+        source.add(found.path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+
+
+def _of_site(site: Site) -> Iterator[Wrong]:
+    services = site.services
+    yield from _sections(site)
+    if services.scheduler is not None and services.virtual_clusters is not None:
+        yield from _labels(site, ("scheduler",))
+        yield from of_topology(site, services.scheduler)
+        yield from of_clusters(site, services.scheduler, services.virtual_clusters)
+        yield from of_quotas(site, services.scheduler, services.virtual_clusters)
+
+
+def _of_block(source: Document, site: Site) -> Iterator[Wrong]:
+    """What is wrong with HiveD's block, where each part of it could be read."""
+    config, prefix = hived_of(site), dotted(HIVED)
+    if config is not None and not any(one.is_error and one.path.startswith(prefix) for one in source.problems):
+        yield from _labels(site, HIVED)
+        yield from of_hived(site, config)
+
+
+def _sections(site: Site) -> Iterator[Wrong]:
+    """Which of the sections rules."""
+    services, settings = site.services, site.settings
+    if services.virtual_clusters is not None and services.scheduler is None:
+        remedy = "add scheduler: {type: kueue}, or volcano, hived or default"
+        yield Wrong(("virtual-clusters",), "missing", "needs the section scheduler, which says what keeps them", remedy)
+    if services.scheduler is not None and not services.virtual_clusters:
+        remedy = "list them below virtual-clusters; pai-install vc migrate writes them from HiveD's block"
+        yield Wrong(
+            ("scheduler",), "missing", "needs the section virtual-clusters: no one is guaranteed anything", remedy
+        )
+    yield from _of_hived_switch(site)
+    if services.hivedscheduler is None or services.hivedscheduler.config is None:
+        return
+    if services.scheduler is not None or services.virtual_clusters is not None:
+        remedy = "keep it as the way back, or remove it"
+        message = "does not count: the sections scheduler and virtual-clusters rule"
+        yield Wrong(HIVED, "overruled", message, remedy, "warning")
+    elif not settings.enable_hived_scheduler:
+        message = "does not count: enable_hived_scheduler in config.yaml rules, which is false"
+        yield Wrong(HIVED, "overruled", message, "remove one of them", "warning")
+
+
+def _of_hived_switch(site: Site) -> Iterator[Wrong]:
+    scheduler, settings = site.services.scheduler, site.settings
+    if scheduler is None or "enable_hived_scheduler" not in settings.model_fields_set:
+        return
+    if settings.enable_hived_scheduler != (scheduler.type == "hived"):
+        said = str(settings.enable_hived_scheduler).lower()
+        message = f"{scheduler.type} counts, and not enable_hived_scheduler in config.yaml, which is {said}"
+        remedy = "remove enable_hived_scheduler from config.yaml"
+        yield Wrong(("scheduler", "type"), "overruled", message, remedy, "warning")
+
+
+def _labels(site: Site, path: YamlPath) -> Iterator[Wrong]:
+    """A scheduler finds the machines of an SKU by a label."""
+    for sku in workers_of(site):
+        try:
+            read_label_value(sku)
+        except ValueError:
+            message = f"the machine type {shown(sku)} of layout.yaml cannot be the value of a node label"
+            remedy = "rename it there: up to 63 letters, digits, '-', '_' and '.'"
+            yield Wrong(path, "sku-name", message, remedy)

@@ -1,0 +1,143 @@
+"""scheduler and virtual-clusters: who is guaranteed which machines, and what keeps that; ours."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from pai_install.site.fields import LabelKey
+from pai_install.site.names import read_host_name
+from pai_install.site.quantity import QuantityError, parse_bytes
+from pai_install.site.scalars import invalid, read_text, read_whole, shown
+from pai_install.site.services.section import Count, KebabSection, ListOf, Word, Words, choice
+
+SchedulerType = Literal["kueue", "volcano", "default", "hived"]
+PriorityName = Literal["crit", "prod", "test", "oppo"]
+Portion = Literal["all", "none"] | int
+
+# the highest first
+PRIORITY_NAMES: tuple[PriorityName, ...] = ("crit", "prod", "test", "oppo")
+TYPES: tuple[SchedulerType, ...] = ("kueue", "volcano", "default", "hived")
+MAX_NAME = 40
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def read_cluster_name(value: object) -> str:
+    """A name that Kubernetes takes, short enough for what is made of it."""
+    word = read_text(value)
+    if _NAME.fullmatch(word) is None or len(word) > MAX_NAME:
+        meant = re.sub(r"[^a-z0-9]+", "-", word.lower()).strip("-")[:MAX_NAME].strip("-")
+        remedy = f"write {meant}" if meant else "write lower-case letters, digits and '-'"
+        message = (
+            f"{shown(word)} is no name for it: Kubernetes takes up to {MAX_NAME} lower-case letters, digits and '-'"
+        )
+        raise invalid("cluster-name", message, remedy)
+    return word
+
+
+def _read_portion(value: object) -> Portion:
+    if value in ("all", "none") and isinstance(value, str):
+        return "all" if value == "all" else "none"
+    word = read_text(value)
+    if not re.fullmatch(r"[+-]?[0-9_]+", word):
+        message = f"{shown(word)} is neither all, none nor a number of units"
+        raise invalid("portion", message, "a unit is one device, or one core where the SKU has none")
+    number = read_whole(word)
+    if number < 0:
+        raise invalid("portion", f"{number} is below zero", "write none, or how many units")
+    return number
+
+
+def _read_memory(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    word = read_text(value)
+    try:
+        amount = parse_bytes(word)
+    except QuantityError as error:
+        raise invalid("quantity", str(error), error.remedy) from error
+    if amount < 2**20:
+        raise invalid("quantity", f"{shown(word)} means {amount} bytes", "write it as Kubernetes does, e.g. 64Gi")
+    return amount
+
+
+ClusterName = Annotated[str, BeforeValidator(read_cluster_name), WithJsonSchema({"type": "string"})]
+Memory = Annotated[int, BeforeValidator(_read_memory), WithJsonSchema({"type": ["string", "integer"]})]
+Amount = Annotated[
+    Portion,
+    BeforeValidator(_read_portion),
+    WithJsonSchema({"anyOf": [{"enum": ["all", "none"]}, {"type": "integer", "minimum": 0}]}),
+]
+MachineName = Annotated[str, BeforeValidator(read_host_name), WithJsonSchema({"type": "string"})]
+Priority = Annotated[PriorityName, choice(*PRIORITY_NAMES)]
+
+
+class LevelEntry(KebabSection):
+    """scheduler.topology[]: a level of topology above the machine."""
+
+    name: ClusterName
+    """What jobs call it, e.g. rack."""
+    label: LabelKey
+    """Label of layout.yaml's machines whose value says where a machine is, e.g. example.com/rack."""
+
+
+class Scheduler(KebabSection):
+    """scheduler: what keeps the virtual clusters."""
+
+    type: Annotated[SchedulerType, choice(*TYPES)]
+    """kueue, volcano, hived, or default: Kubernetes' own scheduler, which cannot lend."""
+    topology: Annotated[tuple[LevelEntry, ...], ListOf] = ()
+    """Levels above the machine, the widest first. The machine itself is always the last, and never written."""
+
+
+class QuotaEntry(KebabSection):
+    """virtual-clusters[].quota[]: what is guaranteed of one SKU. One of machines, devices and cores."""
+
+    sku: Word
+    """A machine type of layout.yaml that workers have."""
+    machines: Count | None = None
+    """So many whole machines; which ones, the scheduler decides."""
+    devices: Count | None = None
+    """So many devices of an SKU that has them, e.g. GPUs."""
+    cores: Count | None = None
+    """So many cores of an SKU without devices."""
+    memory: Memory | None = None
+    """With cores: the memory that goes with them. Without it the same share of the machine as the cores are."""
+    lend: Amount = "all"
+    """What others may use while it is idle: all, none, or a number of devices or cores."""
+    borrow: Amount = "all"
+    """What it may use beyond its guarantee while that is idle: all, none, or a number of devices or cores."""
+
+
+class Priorities(KebabSection):
+    """virtual-clusters[].priorities: crit, prod, test or oppo, as OpenPAI calls them; oppo may always be evicted."""
+
+    usual: Priority | None = None
+    """Of a job that names none; test, or highest where that is lower."""
+    highest: Priority = "crit"
+    """The highest that its jobs may have."""
+
+    @property
+    def normal(self) -> PriorityName:
+        """What a job has that names none."""
+        lower: PriorityName = (
+            self.highest if PRIORITY_NAMES.index(self.highest) > PRIORITY_NAMES.index("test") else "test"
+        )
+        return self.usual or lower
+
+
+class VirtualClusterEntry(KebabSection):
+    """virtual-clusters[]: a share of the cluster's workers, and who may use it."""
+
+    name: ClusterName
+    """What jobs call it; OpenPAI's usual one is default."""
+    groups: Words = ()
+    """Groups that may submit, beside those whose acls name it. With neither, every group of the site."""
+    quota: Annotated[tuple[QuotaEntry, ...], ListOf] = ()
+    """What it is guaranteed, beside the pinned machines."""
+    pinned: Annotated[tuple[MachineName, ...], ListOf] = ()
+    """Machines that are its own, lent to no one."""
+    priorities: Priorities = Priorities()
+    """Which priorities its jobs have."""

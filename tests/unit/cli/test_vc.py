@@ -1,0 +1,183 @@
+"""`pai-install vc` from argv to exit code: what the site's files say, and the edit of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from pai_install.cli.schema import SCHEMAS
+from pai_install.errors import ExitCode
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site.load import SERVICES, load_site
+from tests.unit.cli.stub_environment import World, run
+from tests.unit.scheduling.test_migrate import QUICK_START
+from tests.unit.scheduling.test_read import VALID
+from tests.unit.site.scheduling.blocks import BLOCK
+from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT
+from tests.unit.site.sites import write_site
+
+
+@pytest.fixture
+def world(in_world: Any) -> World:
+    made: World = in_world(World())
+    return made
+
+
+def site(folder: Path, services: str, layout: str = LAYOUT) -> Path:
+    """The site's folder."""
+    return write_site(folder / "cluster", layout=layout, services=services)
+
+
+def test_list(tmp_path: Path, capsys: Any) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    assert run(["vc", "list", "--site", str(folder)]) == ExitCode.OK
+    assert capsys.readouterr().out == (
+        "kept by kueue\n\n"
+        "NAME      SKU   GUARANTEED             LENDS  BORROWS  PINNED  GROUPS                          PRIORITIES\n"
+        "research  a100  1 machine (8 devices)  4      16       g3      admins, Vision_1                test to prod\n"
+        "          epyc  10 cores               none   none\n"
+        "default   a100  8 devices              all    all      none    admins, default, Vision_1, nlp  test to crit\n"
+        "          epyc  26 cores               all    all\n"
+        "\n"
+        "SKU   MACHINES  TOTAL       PINNED  GUARANTEED  UNASSIGNED\n"
+        "a100  3         24 devices  8       16          0\n"
+        "t4    1         4 devices   0       0           4\n"
+        "epyc  1         36 cores    0       36          0\n"
+    )
+
+
+def test_list_as_data(tmp_path: Path, capsys: Any) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    assert run(["vc", "list", "--site", str(folder), "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters"]())
+    assert report["scheduler"] == "kueue"
+    [quota, _] = report["virtual_clusters"][0]["quota"]
+    assert (quota["sku"], quota["machines"], quota["guaranteed"]) == ("a100", 1, 8)
+    assert (quota["lend"], quota["borrow"]) == (4, 16)
+    assert [quota[key] for key in ("used", "lent", "borrowed")] == [None, None, None]
+    assert report["virtual_clusters"][1]["quota"][0]["borrow"] is None
+
+
+def test_what_is_missing_while_machines_are_absent(tmp_path: Path, capsys: Any) -> None:
+    text = "scheduler: {type: kueue}\nvirtual-clusters: [{name: a, quota: [{sku: a100, machines: 3}]}]\n"
+    assert run(["vc", "list", "--site", str(site(tmp_path, text, ABSENT))]) == ExitCode.OK
+    assert "a100  2         16 devices  0       24          8 missing\n" in capsys.readouterr().out
+
+
+def test_hiveds_block_is_listed_with_its_remarks(tmp_path: Path, capsys: Any) -> None:
+    folder = site(tmp_path, BLOCK)
+    assert run(["vc", "list", "--site", str(folder)]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert shown.startswith("kept by hived\n")
+    assert "of HiveD's block, otherwise here:\n  team: 2 cells of SOCKET" in shown
+    assert run(["vc", "list", "--site", str(folder), "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters"]())
+    assert len(report["remarks"]) == 1
+
+
+def test_a_site_without_virtual_clusters(tmp_path: Path, capsys: Any, world: World) -> None:
+    del world
+    folder = str(site(tmp_path, GROUPS))
+    assert run(["vc", "list", "--site", folder]) == ExitCode.OK
+    assert "no virtual clusters" in capsys.readouterr().out
+    assert run(["vc", "list", "--site", folder, "--format", "json"]) == ExitCode.OK
+    jsonschema.validate(json.loads(capsys.readouterr().out), SCHEMAS["virtual-clusters"]())
+    assert run(["vc", "show", "--site", folder, "a"]) == ExitCode.USAGE
+    assert run(["vc", "migrate", "--site", folder]) == ExitCode.USAGE
+
+
+def test_show(tmp_path: Path, capsys: Any) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    assert run(["vc", "show", "--site", str(folder), "research"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "research: kept by kueue\n"
+        "  groups: admins, Vision_1\n"
+        "  namespaces: admins, vision-1\n"
+        "  priorities: test where a job names none, up to prod\n"
+        "  pinned machines: g3 (a100)\n"
+    )
+    assert "t4" not in shown
+    assert run(["vc", "show", "--site", str(folder), "research", "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-cluster"]())
+    assert report["pinned"] == [{"machine": "g3", "sku": "a100"}]
+    assert run(["vc", "show", "--site", str(folder), "reserch"]) == ExitCode.USAGE
+    assert "did you mean research?" in capsys.readouterr().err
+
+
+def test_a_site_with_errors_is_refused(tmp_path: Path) -> None:
+    folder = str(site(tmp_path, VALID))
+    assert run(["vc", "list", "--site", folder]) == ExitCode.SITE_INVALID
+    assert run(["vc", "migrate", "--site", folder]) == ExitCode.SITE_INVALID
+
+
+def test_migrate_prints_what_it_would_write(tmp_path: Path, capsys: Any, world: World) -> None:
+    del world
+    folder = site(tmp_path, BLOCK)
+    assert run(["vc", "migrate", "--site", str(folder)]) == ExitCode.OK
+    said = capsys.readouterr()
+    made = yaml.safe_load(said.out)
+    assert made["scheduler"] == {"type": "kueue"}
+    assert [one["name"] for one in made["virtual-clusters"]] == ["default", "team"]
+    assert "team: 2 cells of SOCKET" in said.err
+    assert (folder / SERVICES).read_text() == BLOCK
+
+
+def test_migrate_there_and_back(tmp_path: Path, capsys: Any, world: World) -> None:
+    del world
+    text = f"# ours\n{QUICK_START}{GROUPS}"
+    folder = site(tmp_path, text)
+    before = scheduling_of(load_site(folder).site)
+    assert run(["vc", "migrate", "--site", str(folder), "--write"]) == ExitCode.OK
+    written = (folder / SERVICES).read_text()
+    assert written.startswith(text)
+    after = scheduling_of(load_site(folder).site)
+    assert before is not None
+    assert after is not None
+    assert (after.backend, after.clusters) == ("kueue", before.clusters)
+    assert "site.overruled" in {one.code for one in load_site(folder).problems}
+
+    assert run(["vc", "migrate", "--site", str(folder), "--write"]) == ExitCode.OK
+    assert "nothing to do" in capsys.readouterr().err
+    assert run(["vc", "migrate", "--site", str(folder), "--to", "volcano", "--write"]) == ExitCode.OK
+    assert (folder / SERVICES).read_text() == written.replace("type: kueue", "type: volcano")
+
+    assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.OK
+    back = (folder / SERVICES).read_text()
+    assert back.startswith("# ours\nhivedscheduler:\n  config: |\n")
+    assert "virtual-clusters:" not in back
+    assert scheduling_of(load_site(folder).site) == before
+    assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.OK
+    assert (folder / SERVICES).read_text() == back
+
+
+def test_migrate_to_hived_keeps_who_may_submit(tmp_path: Path, capsys: Any, world: World) -> None:
+    del world
+    folder = site(tmp_path, VALID + GROUPS)
+    assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.OK
+    assert "research: its priorities" in capsys.readouterr().err
+    written = yaml.safe_load((folder / SERVICES).read_text())
+    groups = written["authentication"]["group-manager"]["grouplist"]
+    assert groups[0]["extension"] == {"acls": {"virtualClusters": ["research"]}}
+    assert "extension" not in groups[1]
+    found = scheduling_of(load_site(folder).site)
+    assert found is not None
+    assert found.cluster("research").groups == ("admins", "Vision_1")
+    assert found.pinned == {"g3": "research"}
+
+
+def test_migrate_writes_nothing_that_would_say_something_else(tmp_path: Path, capsys: Any, world: World) -> None:
+    del world
+    folder = site(tmp_path, VALID + GROUPS)
+    (folder / "config.yaml").write_text((folder / "config.yaml").read_text() + "enable_hived_scheduler: false\n")
+    assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.PREFLIGHT_FAILED
+    assert "nothing was written" in capsys.readouterr().err
+    assert (folder / SERVICES).read_text() == VALID + GROUPS
