@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import tomlkit
 
 HOSTS_FOLDER = "/etc/containerd/certs.d"
+DOCKER_FOLDER = "/etc/docker/certs.d"
 AUTHORITIES = "/etc/pai-install/registry"
 BUNDLE = f"{AUTHORITIES}/ca.pem"
 STORE_AUTHORITIES = "/etc/pai-install/store/ca.pem"
@@ -35,13 +36,30 @@ def registry_files(upstreams: Sequence[Mapping[str, Any]], bundle: str) -> list[
     return [*authorities, *map(hosts_file, upstreams)]
 
 
+def docker_authorities(upstreams: Sequence[Mapping[str, Any]], cache: str, bundle: str) -> list[dict[str, Any]]:
+    """The authorities (PEM) of registries, their mirrors and the cache (HOST:PORT, or "") where Docker looks for them.
+
+    Docker reads the folder of a host for every pull.
+    """
+    known = {cache: bundle} if cache and bundle else {}
+    for upstream in upstreams:
+        own = [(f"https://{upstream['name']}", upstream.get("ca", ""))]
+        asked = [(str(it["endpoint"]), it.get("ca", "")) for it in upstream.get("endpoints", ())]
+        found = {urlsplit(url).netloc: str(text) for url, text in (*own, *asked) if text and text not in NAMED}
+        known = {**found, **known}
+    return [
+        {"path": f"{DOCKER_FOLDER}/{host}/ca.crt", "content": text, "mode": "0644", "live": True}
+        for host, text in sorted(known.items())
+    ]
+
+
 def store_files(host: str, address: str, authorities: str, *, docker: bool) -> list[dict[str, Any]]:
     """The files by which programs of a machine know the component store: containerd, pai_artifacts, and Docker.
 
     host: in the names of its images. address: HOST:PORT. authorities: PEM.
     """
     known = {"content": authorities, "mode": "0644", "live": True}
-    dockers = [{"path": f"/etc/docker/certs.d/{address}/ca.crt", **known}] if docker else []
+    dockers = [{"path": f"{DOCKER_FOLDER}/{address}/ca.crt", **known}] if docker else []
     hosts = hosts_file({"name": host, "endpoints": [{"endpoint": f"https://{address}", "ca": "store"}]})
     return [{"path": STORE_AUTHORITIES, **known}, *dockers, hosts]
 
@@ -125,6 +143,7 @@ class FilterModule:
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
         return {
+            "docker_authorities": docker_authorities,
             "registry_cached": registry_cached,
             "registry_files": registry_files,
             "registry_logins": registry_logins,

@@ -11,7 +11,7 @@ description:
   - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
     where they carry the label C(app.kubernetes.io/managed-by=pai-install).
   - An add-on with a record that is not among I(wanted) is removed; a CSI driver not before the last pod that mounts
-    by it has ended.
+    by it has ended, and one that defines kinds of objects not before the last of these is gone.
 options:
   addons:
     description: "The add-ons to apply: name, objects, waits, replaces."
@@ -63,6 +63,12 @@ def recorded(name: str) -> list[tuple[str, str]]:
         return []
 
 
+def definitions(record: str) -> list[str]:
+    """The kinds of objects that a record defines: names of CustomResourceDefinitions."""
+    entries = (name.partition("/") for _namespace, name in recorded(record))
+    return [plain for kind, _slash, plain in entries if kind == "customresourcedefinition"]
+
+
 def records() -> list[str]:
     """Names of the records of add-ons on this machine."""
     return sorted(os.path.basename(path)[: -len(".json")] for path in glob.glob(f"{ROLES_DIR}/{PREFIX}*.json"))
@@ -88,9 +94,10 @@ class Addons:
         for addon in self.module.params["addons"]:
             self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))
         unwanted = [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
-        for name in unwanted:
+        # what defines kinds comes last: objects of these may be another's that goes, too
+        for name in sorted(unwanted, key=lambda name: bool(definitions(name))):
             self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
-        gone = "".join(f"- {name}\n" for name in self.removed)
+        gone = "".join(f"- {name}\n" for name in self.removed) + "".join(f"({why})\n" for why in self.stay)
         return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
 
     def attempt(self, name: str, work: Any) -> None:
@@ -128,11 +135,24 @@ class Addons:
                 f"{name[len(PREFIX) :]} stays until these pods end, as it mounts for them: {', '.join(using[:5])}"
             )
             return
+        if why := self.instances(name):
+            if not self.module.check_mode:
+                raise ObjectError(f"{why}; delete them, then apply again")
+            self.stay.append(f"{name[len(PREFIX) :]} {why}")
+            return
         if self.module.check_mode:
             self.removed += [entry for namespace, entry in recorded(name) if (namespace, entry) not in self.keep]
             return
         self.prune(recorded(name))
         _forget(name)
+
+    def instances(self, name: str) -> str:
+        """Why an add-on cannot go: objects of the kinds that it defines. Without it nothing would take care of them.
+
+        Those that are ours go before it; some take a moment.
+        """
+        left = self.objects.instances(definitions(name), ours_too=not self.module.check_mode)
+        return f"stays as long as there is {', '.join(left[:5])}{', ...' if left[5:] else ''}" if left else ""
 
     def prune(self, old: list[tuple[str, str]]) -> None:
         """Deletes recorded objects that no wanted add-on has, the last one first."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,6 +20,8 @@ ADOPTED = "pai-install/adopted"
 FIRST = ("Namespace", "CustomResourceDefinition")
 # how long pods whose Deployment is gone may take to end before their namespace counts as used by others
 ENDING_S = 20
+# how often a definition is asked for that has no state yet
+SERVED_TRIES = 10
 
 
 class ObjectError(Exception):
@@ -97,9 +100,14 @@ class Objects:
 
     def _wait_until_served(self, definitions: list[str]) -> None:
         words = ["wait", "--for=condition=Established", "--timeout=60s", *definitions]
-        status, _out, errors = self._kubectl.run(*words)
-        if status != 0:
-            raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
+        for left in reversed(range(SERVED_TRIES)):
+            status, _out, errors = self._kubectl.run(*words)
+            if status == 0:
+                return
+            # one that was made a moment ago has no conditions yet, which kubectl takes for an error
+            if not left or "accessor error" not in errors:
+                raise ObjectError(f"the API server does not serve {', '.join(definitions)}: {errors.strip()}")
+            time.sleep(0.5)
 
     def delete(self, namespace: str, name: str) -> tuple[bool, str]:
         """Takes one object away; whether it was there and is going, and else why it stays (empty: it was not there).
@@ -139,6 +147,30 @@ class Objects:
         claims = {(it["claimRef"]["namespace"], it["claimRef"]["name"]) for it in volumes if it.get("claimRef")}
         pods = self._items("pods", "--all-namespaces") if claims else []
         return [f"{it['metadata']['namespace']}/{it['metadata']['name']}" for it in pods if claims & set(_claims(it))]
+
+    def instances(self, definitions: list[str], *, ours_too: bool) -> list[str]:
+        """Objects of defined kinds (KIND NAMESPACE/NAME). Those that are being deleted are given time to go."""
+        kinds = self._names(["customresourcedefinitions", *definitions, "--ignore-not-found"]) if definitions else []
+        if not kinds:
+            return []
+        asked = ",".join(name.partition("/")[2] for name in kinds)
+        end = time.monotonic() + ENDING_S
+        while True:
+            found = [line.split(" ") for line in self._instances(asked)]
+            going = [line for line in found if line[1]]
+            if not going or time.monotonic() > end:
+                left = [name for name, _deleted, owner in found if ours_too or owner != MANAGER]
+                return [name.replace("|/", " ").replace("|", " ") for name in left]
+            time.sleep(1)
+
+    def _instances(self, kinds: str) -> list[str]:
+        where = "{.metadata.namespace}/{.metadata.name} {.metadata.deletionTimestamp} "
+        line = "{.kind}|" + where + "{.metadata.labels.app\\.kubernetes\\.io/managed-by}{'\\n'}"
+        shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
+        status, out, errors = self._kubectl.ask("get", kinds, "--all-namespaces", shown)
+        if status != 0:
+            raise ObjectError(f"objects of {kinds} cannot be seen: {errors.strip()}")
+        return out.splitlines()
 
     def _items(self, *words: str) -> list[dict[str, Any]]:
         try:

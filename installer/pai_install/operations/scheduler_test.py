@@ -15,6 +15,7 @@ from pai_install.plan.leader import leader_of
 from pai_install.plan.model import HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.scheduling.model import Backend
+from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
 from pai_install.scheduling.selftest.scenarios import Bounds
 from pai_install.scheduling.selftest.volcano import GROUP_LABEL
@@ -80,14 +81,10 @@ class SchedulerTest(Operation):
         return self_test(site, observation, backend, machines, bounds, disruptive=self.disruptive)
 
     def _backend(self, site: Site) -> Backend | None:
-        return self.backend or backend_of(site)
-
-
-def backend_of(site: Site) -> Backend | None:
-    """The scheduler that a site has chosen; None: none."""
-    section = site.services.scheduler
-    chosen = section.content.get("type") if section is not None else None
-    return next((known for known in ("kueue", "volcano", "default", "hived") if known == chosen), None)
+        if self.backend:
+            return self.backend
+        chosen = scheduling_of(site)
+        return chosen.backend if chosen is not None else None
 
 
 def self_test(

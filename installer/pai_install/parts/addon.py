@@ -73,7 +73,7 @@ class Definition(_Data):
     manifests: upstream manifests of the catalogue. components: of the catalogue, those that images and manifests are
     part of. waits: rollouts that must be complete before the add-on counts as applied, NAMESPACE KIND/NAME.
     compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
-    machines: where its pods may run: on all, on the first control plane alone, or on the workers.
+    machines: where its pods may run: on all, on the control planes, on the first of them alone, or on the workers.
     after: add-ons that are applied before. needs: parts that must have succeeded before.
     replaces: records of earlier versions that this add-on takes over.
     """
@@ -82,7 +82,7 @@ class Definition(_Data):
     phase: Literal["network", "addons"] = "addons"
     when: When = When()
     compiled: str = ""
-    machines: Literal["all", "leader", "workers"] = "all"
+    machines: Literal["all", "control planes", "leader", "workers"] = "all"
     components: tuple[str, ...] = ()
     images: Mapping[str, str] = Field(default_factory=dict)
     manifests: tuple[str, ...] = ()
@@ -157,6 +157,8 @@ class AddonPart(Part):
     def listens(self, site: Site, machine: Machine) -> bool:
         """Where its pods may run."""
         match self.definition.machines:
+            case "control planes":
+                return machine.control_plane
             case "leader":
                 return is_leader(site, machine)
             case "workers":

@@ -147,7 +147,7 @@ def _docker_mirrors(context: Context) -> tuple[str, ...]:
     ours = [cache.url] if cache and first == DOCKER_HUB else []
     own = [upstream for upstream in context.registries.upstreams if upstream.name == DOCKER_HUB and upstream.mirror]
     # of one with a path below /v2/ Docker would make another address
-    theirs = [it.mirror for it in own if not (it.mirror_username or it.mirror_ca or "/v2/" in it.mirror)]
+    theirs = [it.mirror for it in own if not (it.mirror_username or "/v2/" in it.mirror)]
     listed = context.site.settings.openpai_docker_registry_mirrors
     return tuple(dict.fromkeys([*theirs, *ours, *(url for url in listed if not _endpoint(url).auth_token)]))
 

@@ -22,7 +22,9 @@ LEFT = Finding("scheduler-down", Verdict.SKIP, "cluster", "Pods start: --disrupt
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     folder = write_site(tmp_path / "cluster")
-    (folder / "services-configuration.yaml").write_text("scheduler: {type: kueue}\n")
+    (folder / "services-configuration.yaml").write_text(
+        "scheduler: {type: kueue}\nvirtual-clusters: [{name: default, quota: [{sku: cpu, machines: 1}]}]\n"
+    )
     return folder
 
 

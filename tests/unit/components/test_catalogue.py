@@ -53,6 +53,8 @@ IMAGES = {
     "flannel",
     "busybox",
     "metrics-server",
+    "kueue",
+    "jobset",
     "local-path-provisioner",
     "k8s-device-plugin",
     "registry",

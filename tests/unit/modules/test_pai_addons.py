@@ -21,6 +21,8 @@ case "$*" in
   *"patch "*) exit 0 ;;
   *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
   *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
+  *"get customresourcedefinitions "*) cat defined ;;
+  *" --all-namespaces --output=jsonpath"*) cat instances; test ! -e fading || mv fading instances ;;
   *"deletionTimestamp"*) cat versions ;;
   *"=json persistentvolumes") cat volumes ;;
   *"=json pods --all-namespaces") cat users ;;
@@ -30,6 +32,7 @@ case "$*" in
     for word in $*; do case "$word" in --field-selector=*) name=${{word##*=}} ;; esac; done
     grep "/$name$" there | sed 's/|.*//' ;;
   *" wait --for=delete pods "*) test ! -e ending || mv ending pods ;;
+  *" wait --for=condition=Established "*) test ! -s unserved || {{ cat unserved >&2; echo -n > unserved; exit 1; }} ;;
   *" rollout "*) exit $(cat rollout) ;;
 esac
 """
@@ -64,6 +67,7 @@ class Machine:
             "there": "",
             "pods": "",
             "instances": "",
+            "defined": "",
             "versions": "",
         }.items():
             self.says(name, text)
@@ -248,6 +252,71 @@ def test_a_csi_driver_stays_while_pods_mount_by_it(machine: Machine, using: dict
         assert f"vision/{using['metadata']['name']}" in said["kept"][0]
 
 
+WORKLOAD = "Workload|vision/train "
+KIND = "customresourcedefinition.apiextensions.k8s.io/workloads.kueue.x-k8s.io\n"
+
+
+@pytest.fixture
+def kueue(machine: Machine) -> Machine:
+    """With a record of an add-on that is not wanted any more, and that defines a kind of objects."""
+    definition, deployment = "customresourcedefinition/workloads.kueue.x-k8s.io", "deployment/kueue"
+    machine.record("addon.kueue", ("", definition), ("pai-kueue", deployment))
+    machine.has(definition, deployment)
+    machine.says("defined", KIND)
+    return machine
+
+
+def test_what_defines_kinds_stays_as_long_as_there_are_objects_of_them(kueue: Machine) -> None:
+    """Nothing would take care of them, and with their definition they would be lost."""
+    kueue.says("instances", f"{WORKLOAD} \nClusterQueue|/vision  \n")
+    said = kueue.run(check=True)
+    assert said["kept"] == ["kueue stays as long as there is Workload vision/train, ClusterQueue vision"]
+    assert said["diff"]["prepared"] == f"({said['kept'][0]})\n"
+    assert said["changed"] is False
+    with pytest.raises(
+        ModuleFailedError, match="there is Workload vision/train, ClusterQueue vision; delete them, then apply again"
+    ):
+        kueue.run()
+    assert not kueue.asked(" delete ")
+    assert list(kueue.recorded()) == ["addon.kueue"]
+
+
+def test_of_many_objects_some_are_named(kueue: Machine) -> None:
+    kueue.says("instances", "".join(f"Workload|vision/{number}  \n" for number in range(6)))
+    (why,) = kueue.run(check=True)["kept"]
+    assert why.endswith("Workload vision/3, Workload vision/4, ...")
+
+
+def test_objects_of_ours_go_before_what_defines_them(kueue: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    kueue.record("addon.virtual_clusters", ("", "clusterqueue/vision"))
+    kueue.has("customresourcedefinition/workloads.kueue.x-k8s.io", "deployment/kueue", "clusterqueue/vision")
+    kueue.says("instances", "ClusterQueue|/vision  pai-install\n")
+    order = ["clusterqueue/vision", "deployment/kueue", "customresourcedefinition/workloads.kueue.x-k8s.io"]
+    planned = kueue.run(check=True)["removed"]
+    assert sorted(planned) == sorted(order)
+    kueue.says("instances", "ClusterQueue|/vision 2026-11-22T20:00:00Z pai-install\n")
+    kueue.says("fading", "")
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    assert kueue.run()["removed"] == order
+    assert kueue.recorded() == {}
+
+
+def test_what_does_not_go_is_not_waited_for_for_ever(
+    kueue: Machine, objects: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kueue.says("instances", f"{WORKLOAD}2026-11-22T20:00:00Z \n")
+    monkeypatch.setattr(objects, "ENDING_S", 0)
+    with pytest.raises(ModuleFailedError, match="there is Workload vision/train"):
+        kueue.run()
+
+
+def test_a_definition_that_is_gone_has_no_objects(kueue: Machine) -> None:
+    kueue.says("defined", "")
+    kueue.says("instances", f"{WORKLOAD} \n")
+    kueue.has("deployment/kueue")
+    assert kueue.run()["removed"] == ["deployment/kueue"]
+
+
 def test_what_others_use_too_stays_without_what_is_ours(machine: Machine) -> None:
     machine.record("addon.groups", ("", "namespace/team-a"), ("team-a", "serviceaccount/default"))
     machine.has("namespace/team-a", "serviceaccount/default", removal="release")
@@ -314,3 +383,19 @@ def test_definitions_are_served_before_what_needs_them(machine: Machine) -> None
     machine.run(addon("a", config_map("one"), definition, namespace))
     words = [line.split(" --")[1].split()[-1] for line in machine.asked(" apply ") + machine.asked(" wait ")]
     assert len(words) == 4, "namespaces, definitions, a wait for them, the rest"
+
+
+@pytest.mark.parametrize(
+    ("said", "served"), [("status.conditions accessor error: <nil> is of the type <nil>", True), ("timed out", False)]
+)
+def test_a_definition_without_any_state_yet_is_asked_for_again(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, said: str, *, served: bool
+) -> None:
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    definition = {"kind": "CustomResourceDefinition", "metadata": {"name": "q.x.io"}}
+    machine.says("unserved", said)
+    if served:
+        assert machine.run(addon("a", definition))["changed"] is True
+    else:
+        with pytest.raises(ModuleFailedError, match="does not serve customresourcedefinition/q.x.io: timed out"):
+            machine.run(addon("a", definition))

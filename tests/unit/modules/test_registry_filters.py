@@ -137,3 +137,23 @@ def test_logins_are_merged_and_for_root_alone(filters: Any) -> None:
 
 def test_without_logins_a_file_of_the_admins_is_left_as_it_is(filters: Any) -> None:
     assert {(file["mode"], file["if_there"]) for file in filters.registry_logins([])} == {("", True)}
+
+
+def test_docker_gets_the_authority_of_each_host_that_has_one_of_its_own(filters: Any) -> None:
+    hub = {
+        "name": "docker.io",
+        "ca": "",
+        "endpoints": [
+            {"endpoint": "https://harbor.example:8443", "ca": PEM},
+            {"endpoint": "https://cache.example:30500", "ca": "bundle"},
+            {"endpoint": "https://plain.example", "ca": ""},
+        ],
+    }
+    private = {"name": "registry.example", "ca": PEM, "endpoints": []}
+    files = filters.docker_authorities([hub, private], "cache.example:30500", "BUNDLE")
+    assert {it["path"].removeprefix("/etc/docker/certs.d/"): it["content"] for it in files} == {
+        "cache.example:30500/ca.crt": "BUNDLE",
+        "harbor.example:8443/ca.crt": PEM,
+        "registry.example/ca.crt": PEM,
+    }
+    assert filters.docker_authorities([QUAY], "", "") == []

@@ -32,7 +32,7 @@ ALL = tuple(node(name) for name in ("w4", "m1", "w3", "w2", "w1"))
 
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
-    services = "scheduler: {type: kueue}\n"
+    services = "scheduler: {type: kueue}\nvirtual-clusters: [{name: default, quota: [{sku: gpu, machines: 1}]}]\n"
     return load_site(write_site(tmp_path, layout=LAYOUT + WORKERS, services=services)).site
 
 

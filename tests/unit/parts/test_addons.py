@@ -53,7 +53,7 @@ class TestAddon:
         names = {*definition.images, *definition.settings, *definition.flags, *compiled}
         texts = [path.read_text() for path in (ROOT / "addons" / addon.addon).glob("*/*.yaml.j2")]
         used = {name for text in texts for name in re.findall(r"\{\{ (\w+)", text)} - {"file"}
-        loops = [loop for text in texts for loop in re.findall(r"\{% for ([\w, ]+) in", text)]
+        loops = [loop for text in texts for loop in re.findall(r"\{% (?:for|set) ([\w, ]+?)(?: in| =| %)", text)]
         assert used - {name for loop in loops for name in loop.split(", ")} <= names
 
     def test_pods_ask_for_resources(self, addon: Any) -> None:
@@ -86,6 +86,13 @@ def test_value_becomes_nothing_but_itself(tmp_path: Path, value: str) -> None:
     (entry,) = ACTION.objects_of(folder, {"x": value})
     assert entry["data"] == {"x": value}
     assert entry["kind"] == "ConfigMap"
+
+
+def test_a_text_can_be_named_by_its_digest(tmp_path: Path) -> None:
+    template = "{% set x %}a: {{ y }}{% endset %}" + config_map("{{ x | to_digest }}")
+    texts = [ACTION.objects_of(write(tmp_path, objects__a_yaml_j2=template), {"y": y})[0]["data"]["x"] for y in "112"]
+    assert texts[0] == texts[1] != texts[2]
+    assert re.fullmatch("[0-9a-f]{16}", texts[0])
 
 
 def test_every_object_is_marked_with_its_add_on(tmp_path: Path) -> None:

@@ -116,6 +116,19 @@ def test_upstreams_are_asked_by_the_cache_and_mirrors_in_their_place(
     assert {entry["fallback"] for entry in made["upstreams"]} == {True}
 
 
+def test_docker_asks_a_mirror_with_an_authority_of_its_own(
+    make_site: MakeSite, components: ComponentSet, tmp_path: Path
+) -> None:
+    """It is given the authority, as containerd is."""
+    pem = IDENTITY.bundle
+    (tmp_path / "harbor.pem").write_text(pem)
+    mirror = f"{{name: docker.io, mirror: 'https://harbor.example', mirror-ca-file: '{tmp_path}/harbor.pem'}}"
+    made = variables(make_site, components, "", f"registry: {{upstreams: [{mirror}]}}\n")
+    assert made is not None
+    assert made["docker_mirrors"] == ["https://harbor.example"]
+    assert made["upstreams"][0]["endpoints"] == [{"endpoint": "https://harbor.example", "ca": pem, "auth_token": ""}]
+
+
 def test_cache_with_logins_is_none_of_dockers(make_site: MakeSite, components: ComponentSet) -> None:
     """Docker sends a mirror no login: it asks Docker Hub directly."""
     made = variables(make_site, components, WITH_LOGIN)
