@@ -84,6 +84,13 @@ def test_a_patch_stands_in_no_argument() -> None:
     assert not call.reads
 
 
+def test_a_patch_of_the_status_says_so() -> None:
+    door, transport = client(said("{}"), said("{}"))
+    door.patch([Patch(NODE, {"status": {}}, part="status"), Patch(NODE, {"spec": {}})])
+    whole, part = ("--subresource=status" in call.argv for call in transport.calls)
+    assert (whole, part) == (True, False)
+
+
 def test_delete_groups_by_kind_and_namespace() -> None:
     door, transport = client(said(), said())
     door.delete([Ref("pod", "a", "x"), Ref("pod", "b", "x"), Ref("job", "c", "x")], wait_s=30)

@@ -9,7 +9,6 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ApiError, ClusterClient
-from pai_install.cluster.model import Ref
 from pai_install.errors import PaiError
 from pai_install.run.self_test.cleanup import REPLICAS
 from pai_install.run.self_test.runner import Theatre
@@ -174,15 +173,3 @@ def test_a_cluster_without_the_scheduler_is_told() -> None:
     with pytest.raises(PaiError, match="does not know the scheduler's kinds") as caught:
         played(Strange())
     assert "pai-install apply" in caught.value.remedy
-
-
-def test_refs_have_the_group_of_their_kind() -> None:
-    from pai_install.run.self_test.cleanup import ref_of  # noqa: PLC0415
-
-    def ref(api: str, kind: str) -> Ref:
-        return ref_of({"apiVersion": api, "kind": kind, "metadata": {"name": "x", "namespace": "y"}})
-
-    assert ref("batch.volcano.sh/v1alpha1", "Job") == Ref("jobs.batch.volcano.sh", "x", "y")
-    assert ref("kueue.x-k8s.io/v1beta2", "Topology").kind == "topologies.kueue.x-k8s.io"
-    assert ref("scheduling.k8s.io/v1", "PriorityClass").kind == "priorityclasses.scheduling.k8s.io"
-    assert ref("v1", "Namespace").kind == "namespaces"
