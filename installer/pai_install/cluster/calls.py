@@ -73,7 +73,8 @@ def _delete(words: Sequence[str], wait_s: float) -> Call:
 def wait_for(what: Select | Sequence[Ref], condition: str, timeout_s: float) -> Call:
     """Waits for a condition of all objects; refs are of one kind and namespace."""
     if isinstance(what, Select):
-        words = [",".join(what.kinds), *_where(what)]
+        every = [] if what.labels or what.fields else ["--all"]
+        words = [",".join(what.kinds), *_where(what), *every]
     else:
         words = [*(f"{ref.kind}/{ref.name}" for ref in what), *_in(what[0].namespace)]
     argv = ("wait", *words, f"--for={condition}", f"--timeout={timeout_s:g}s")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pai_install.cluster import read
 from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
@@ -16,27 +16,40 @@ from pai_install.scheduling.selftest.model import OURS
 # how many replicas a controller had before the test stopped it
 REPLICAS = "pai-install/self-test-replicas"
 _CLASSES = "priorityclasses.scheduling.k8s.io"
-_GONE_S = 90.0
-_BACK_S = 120.0
+_GONE_S = 90
+_BACK_S = 120
 
 
-def clean(cluster: ClusterClient, stagehand: Stagehand, *, wait: bool) -> None:
-    """Removes objects and devices; wait: until they are gone.
+def clean(cluster: ClusterClient, stagehand: Stagehand) -> None:
+    """Begins to remove objects, takes devices away, and gives stopped controllers their replicas back.
 
     Raises PaiError where the kinds of the scheduler are not in the cluster.
     """
     start_controllers(cluster, stagehand.namespaces)
+    for objects in _ours(cluster, stagehand):
+        if objects:
+            cluster.delete([ref_of(entry) for entry in objects])
+    cluster.patch(list(taken(read.nodes(cluster))))
+
+
+def gone(cluster: ClusterClient, stagehand: Stagehand, pause: Callable[[float], None]) -> tuple[str, ...]:
+    """Waits until all that `clean` removes is gone; gives the names of what is not, after a while."""
+    left: tuple[str, ...] = ()
+    for _ in range(_GONE_S):
+        left = tuple(str(ref_of(entry)) for objects in _ours(cluster, stagehand) for entry in objects)
+        if not left:
+            break
+        pause(1)
+    return left
+
+
+def _ours(cluster: ClusterClient, stagehand: Stagehand) -> tuple[tuple[JsonObject, ...], ...]:
+    """Namespaces, then the others: queues wait for their jobs."""
+    kinds = (("namespaces",), (_CLASSES, *stagehand.kinds))
     try:
-        spaces, others = cluster.list(
-            Select(("namespaces",), labels=OURS), Select((_CLASSES, *stagehand.kinds), labels=OURS)
-        )
+        return cluster.list(*(Select(some, labels=OURS) for some in kinds))
     except ApiError as error:
         raise _not_there(error) from error
-    # namespaces first: queues wait for their jobs
-    for objects in (spaces, others):
-        if objects:
-            cluster.delete([ref_of(entry) for entry in objects], wait_s=_GONE_S if wait else 0)
-    cluster.patch(list(taken(read.nodes(cluster))))
 
 
 def _not_there(error: ApiError) -> PaiError:

@@ -25,6 +25,12 @@ def samples(objects: Iterable[JsonObject], scenarios: Sequence[Scenario], at_s: 
     }
 
 
+def last_warning(events: Iterable[JsonObject]) -> str:
+    """What the youngest event says; empty without any."""
+    told = sorted(events, key=lambda event: text(event.get("lastTimestamp")) or text(event.get("eventTime")))
+    return text(told[-1].get("message")) if told else ""
+
+
 def _gang(objects: Sequence[JsonObject]) -> GangSeen:
     pods = [entry for entry in objects if entry.get("kind") == "Pod"]
     jobs = [entry for entry in objects if entry.get("kind") != "Pod"]

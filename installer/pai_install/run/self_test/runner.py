@@ -10,13 +10,21 @@ from pai_install.cluster.client import ApiError, ClusterClient, Select
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject
 from pai_install.errors import PaiError
-from pai_install.run.self_test.cleanup import clean, ref_of, start_controllers, stop_controllers
+from pai_install.run.self_test.cleanup import clean, gone, ref_of, start_controllers, stop_controllers
 from pai_install.run.self_test.devices import given
-from pai_install.run.self_test.observe import samples
-from pai_install.scheduling.selftest.backends import STAGEHANDS, Stagehand, gang_objects, queue_objects, setting
+from pai_install.run.self_test.observe import last_warning, samples
+from pai_install.scheduling.selftest.backends import (
+    STAGEHANDS,
+    Stagehand,
+    gang_objects,
+    namespaces,
+    queue_objects,
+    setting,
+)
 from pai_install.scheduling.selftest.course import Course, begun, refused, seen, told
 from pai_install.scheduling.selftest.model import OURS, RUN, Gang, Sample, Scenario, Scene
 from pai_install.scheduling.selftest.objects import Cast
+from pai_install.system.words import plural
 
 POLL_S = 0.5
 # looks that may fail in a row before the test gives up
@@ -53,16 +61,25 @@ class Theatre:
         """Plays all; the disruptive ones last, while the scheduler is stopped.
 
         What an earlier run left goes first, what this one made goes last, also after Ctrl-C. Raises PaiError when the
-        cluster does not answer.
+        cluster does not answer, or what an earlier run left does not go.
         """
-        clean(self.cluster, self.stagehand, wait=True)
+        clean(self.cluster, self.stagehand)
+        if left := gone(self.cluster, self.stagehand, self.pause):
+            raise _stays(left)
         try:
-            self._apply(setting(self.cast, scenarios))
-            self.cluster.patch(list(given(self.cast.machines, scenarios)))
-            ended = self._together([one for one in scenarios if not one.disruptive])
-            return [*ended, *self._without_scheduler([one for one in scenarios if one.disruptive])]
+            courses = self._all(scenarios)
         finally:
-            clean(self.cluster, self.stagehand, wait=False)
+            clean(self.cluster, self.stagehand)
+        gone(self.cluster, self.stagehand, self.pause)
+        return courses
+
+    def _all(self, scenarios: Sequence[Scenario]) -> list[Course]:
+        # made, not applied: a namespace of that name that is someone else's must not become the test's
+        self.cluster.create(namespaces(self.cast, scenarios))
+        self._apply(setting(self.cast))
+        self.cluster.patch(list(given(self.cast.machines, scenarios)))
+        ended = self._together([one for one in scenarios if not one.disruptive])
+        return [*ended, *self._without_scheduler([one for one in scenarios if one.disruptive])]
 
     def _without_scheduler(self, scenarios: Sequence[Scenario]) -> list[Course]:
         if not scenarios:
@@ -70,6 +87,8 @@ class Theatre:
         try:
             stop_controllers(self.cluster, self.stagehand.namespaces)
             return self._together(scenarios)
+        except ApiError as error:  # what was seen before must still be told
+            return [refused(begun(one, self.now_s), _said(error)) for one in scenarios]
         finally:
             start_controllers(self.cluster, self.stagehand.namespaces)
 
@@ -108,14 +127,14 @@ class Theatre:
         return moved if moved.scene is None else self._act(moved, moved.scene)
 
     def _said(self, scenario: Scenario) -> str:
-        """Why jobs wait, in the scheduler's own words."""
-        if not self.stagehand.words:
-            return ""
+        """Why jobs wait, in the scheduler's own words; without such words what went wrong last."""
+        warnings = Select(("events",), scenario.namespace, fields="type=Warning")
+        words = [Select((kind,), scenario.namespace) for kind in (self.stagehand.words,) if kind]
         try:
-            (found,) = self.cluster.list(Select((self.stagehand.words,), scenario.namespace))
+            events, *found = self.cluster.list(warnings, *words)
         except PaiError:
             return ""
-        return self.stagehand.why(found)
+        return next(filter(None, map(self.stagehand.why, found)), "") or last_warning(events)
 
     def _act(self, course: Course, scene: Scene, queues: Sequence[JsonObject] = ()) -> Course:
         """Does what a scene does."""
@@ -127,7 +146,7 @@ class Theatre:
                 self.cluster.delete([Ref("pods", victim, scenario.namespace)])
             self._apply([*queues, *(entry for gang in scene.starts for entry in self._gang(scenario, gang))])
         except ApiError as error:
-            return refused(course, f"{error.message} {error.details}".strip())
+            return refused(course, _said(error))
         return course
 
     def _gang(self, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
@@ -144,3 +163,15 @@ class Theatre:
                 self.pause(2 * POLL_S)
             else:
                 return
+
+
+def _said(error: ApiError) -> str:
+    return f"{error.message} {error.details}".strip()
+
+
+def _stays(left: Sequence[str]) -> PaiError:
+    return PaiError(
+        f"{plural(len(left), 'object')} of an earlier self-test cannot be removed",
+        details="\n".join(left),
+        remedy="kubectl describe says what holds them; mostly the scheduler's own controller is not there to let go",
+    )

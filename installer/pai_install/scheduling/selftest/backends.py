@@ -65,9 +65,14 @@ STAGEHANDS: Mapping[Backend, Stagehand] = {
 }
 
 
-def setting(cast: Cast, scenarios: Sequence[Scenario]) -> tuple[JsonObject, ...]:
-    """What must be there before any queue: classes of priority, and a namespace for each scenario."""
-    return (*shared(cast), *(namespace(cast, one) for one in scenarios), *STAGEHANDS[cast.backend].shared(cast))
+def setting(cast: Cast) -> tuple[JsonObject, ...]:
+    """What must be there before any queue: classes of priority, and what queues share."""
+    return (*shared(cast), *STAGEHANDS[cast.backend].shared(cast))
+
+
+def namespaces(cast: Cast, scenarios: Sequence[Scenario]) -> tuple[JsonObject, ...]:
+    """One for each scenario."""
+    return tuple(namespace(cast, one) for one in scenarios)
 
 
 def queue_objects(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:

@@ -55,7 +55,7 @@ def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
     flavor = {
         "apiVersion": API,
         "kind": "ResourceFlavor",
-        "metadata": meta(cast, scenario.namespace),
+        "metadata": meta(cast, scenario.title),
         "spec": spec,
     }
     pairs = [_queue(cast, scenario, queue) for queue in scenario.queues]
@@ -63,14 +63,14 @@ def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
 
 
 def _queue(cast: Cast, scenario: Scenario, queue: Queue) -> tuple[JsonObject, JsonObject]:
-    name = f"{scenario.namespace}-{queue.name}"
+    name = f"{scenario.title}-{queue.name}"
     spec: JsonObject = {
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": scenario.namespace}},
         "resourceGroups": [_quota(scenario, queue)],
         "preemption": {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"},
     }
     if len(scenario.queues) > 1:
-        spec["cohortName"] = scenario.namespace
+        spec["cohortName"] = scenario.title
     whole = {"apiVersion": API, "kind": "ClusterQueue", "metadata": meta(cast, name), "spec": spec}
     metadata = meta(cast, queue.name, scenario.namespace)
     local = {"apiVersion": API, "kind": "LocalQueue", "metadata": metadata, "spec": {"clusterQueue": name}}
@@ -83,7 +83,7 @@ def _quota(scenario: Scenario, queue: Queue) -> JsonObject:
         quota["borrowingLimit"] = amount(scenario, queue.most - queue.units)
     return {
         "coveredResources": [scenario.resource],
-        "flavors": [{"name": scenario.namespace, "resources": [quota]}],
+        "flavors": [{"name": scenario.title, "resources": [quota]}],
     }
 
 

@@ -14,8 +14,10 @@ OURS = "pai-install/probe=scheduler"
 RUN = "pai-install/run"
 # whose pod it is, by the name of a gang
 GANG = "pai-install/gang"
-# begins the names of its namespaces, queues and classes
+# begins the names of its queues and classes
 PREFIX = "pai-self-test"
+# Begins those of its namespaces: they are to the scheduler what users' are, and those that begin with pai- are not.
+PLACES = "scheduler-self-test"
 # begins the names of the devices that only the test knows; one kind for each property, so that none meets another
 RESOURCE = "pai-install/self-test"
 CORES = "cpu"
@@ -84,9 +86,9 @@ class Scene:
 class Scenario:
     """A small play that shows properties of the scheduler.
 
-    name: of its namespace, after PREFIX. checks: what it shows. capacity: units that the machines have, all together;
-    0: those that they have anyway. topology: whether its pods are given their places before they start.
-    disruptive: it is played while the scheduler is stopped.
+    name: one word, which ends the names of what is made for it. checks: what it shows. capacity: units that the
+    machines have, all together; 0: those that they have anyway. topology: whether its pods are given their places
+    before they start. disruptive: it is played while the scheduler is stopped.
     """
 
     name: str
@@ -101,7 +103,12 @@ class Scenario:
 
     @property
     def namespace(self) -> str:
-        """Where its pods are; also the name of its cohort."""
+        """Where its pods are."""
+        return f"{PLACES}-{self.name}"
+
+    @property
+    def title(self) -> str:
+        """Begins the names of its objects that are in no namespace."""
         return f"{PREFIX}-{self.name}"
 
     @property

@@ -47,18 +47,19 @@ def meta(cast: Cast, name: str, namespace: str = "", gang: str = "") -> JsonObje
 
 
 def shared(cast: Cast) -> tuple[JsonObject, ...]:
-    """What all scenarios use: classes of priority."""
-    policies: Mapping[Rank, str] = {"low": "Never", "high": "PreemptLowerPriority"}
+    """What all scenarios use: classes of priority. Those of Kueue take nothing: Kueue evicts whole jobs itself."""
+    # JobSet writes the priority of a pod as a label, which must not begin with '-'
+    values = dict.fromkeys(PRIORITIES, 0) if cast.backend == "kueue" else PRIORITIES
     return tuple(
         {
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
             "metadata": meta(cast, class_name(rank)),
             "value": value,
-            "preemptionPolicy": policies[rank],
+            "preemptionPolicy": "PreemptLowerPriority" if rank == "high" and value else "Never",
             "description": "The self-test of the scheduler; it is removed when that ends.",
         }
-        for rank, value in PRIORITIES.items()
+        for rank, value in values.items()
     )
 
 

@@ -27,7 +27,7 @@ def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
 
 
 def _name(scenario: Scenario, queue: str) -> str:
-    return f"{scenario.namespace}-{queue}"
+    return f"{scenario.title}-{queue}"
 
 
 def _queue(cast: Cast, scenario: Scenario, queue: Queue) -> JsonObject:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pai_install.cluster.client import ApiError, Patch, Select
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject
-from pai_install.scheduling.selftest.model import GANG
+from pai_install.scheduling.selftest.model import GANG, PLACES, PREFIX
 from pai_install.scheduling.selftest.objects import PRIORITIES, class_name
 
 JOBS = ("Job", "JobSet")
@@ -98,7 +98,10 @@ def template_of(item: JsonObject) -> tuple[int, Mapping[str, Any]]:
 
 @dataclass
 class SimulatedCluster:
-    """Takes the objects of the self-test for Kueue. silent: looks that are not answered. refuses: a kind of object."""
+    """Takes the objects of the self-test for Kueue.
+
+    silent: looks that are not answered. refuses: a kind of object. held: the name of one that does not go.
+    """
 
     behaviour: Behaviour = field(default_factory=Behaviour)
     objects: dict[Ref, dict[str, Any]] = field(default_factory=dict)
@@ -107,6 +110,7 @@ class SimulatedCluster:
     silent: int = 0
     refuses: str = ""
     stopped: bool = False
+    held: str = ""
     at: float = 0.0
     log: list[str] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
@@ -142,7 +146,7 @@ class SimulatedCluster:
                 yield from (self._job(gang) for gang in self.gangs.values() if gang.item["kind"] == wanted)
             else:
                 here = (item for ref, item in self.objects.items() if ref.kind == kind)
-                yield from (item for item in here if select.namespace in ("", item["metadata"].get("namespace", "")))
+                yield from (item for item in here if _fits(item, select))
 
     def _pods(self) -> Iterator[JsonObject]:
         for gang in self.gangs.values():
@@ -163,6 +167,11 @@ class SimulatedCluster:
         kind = {"Job": "Complete", "JobSet": "Completed"}[gang.item["kind"]]
         conditions = [{"type": kind, "status": "True"}] if gang.done else []
         return {**gang.item, "status": {"conditions": conditions}}
+
+    def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+        if taken := [item for item in objects if self.ref(item) in self.objects]:
+            raise ApiError(f"{taken[0]['metadata']['name']} exists", reason="AlreadyExists")
+        return self.apply(objects, force=True)
 
     def apply(self, objects: Sequence[JsonObject], *, force: bool = False) -> tuple[JsonObject, ...]:
         assert force
@@ -196,8 +205,9 @@ class SimulatedCluster:
         )
 
     def delete(self, refs: Sequence[Ref], *, wait_s: float = 0) -> None:
+        del wait_s
         for ref in refs:
-            self.log.append(f"delete {ref}{' and wait' if wait_s else ''}")
+            self.log.append(f"delete {ref}")
             if ref.kind == "pods":
                 pods = [pod for gang in self.gangs.values() if gang.namespace == ref.namespace for pod in gang.pods]
                 self._end([pod for pod in pods if pod.name == ref.name])
@@ -205,7 +215,7 @@ class SimulatedCluster:
                 self.gangs[ref.namespace, ref.name].admitted = False
                 self.gangs[ref.namespace, ref.name].size = 0
                 self._end(self.gangs[ref.namespace, ref.name].pods)
-            else:
+            elif ref.name not in self.held:
                 del self.objects[ref]
                 if ref.kind == "namespaces":
                     self.gangs = {key: gang for key, gang in self.gangs.items() if gang.namespace != ref.name}
@@ -342,7 +352,7 @@ class SimulatedCluster:
         return units, units + (number_of(row.get("borrowingLimit", "0")) if "cohortName" in spec else 0)
 
     def _queue(self, gang: SimulatedGang) -> Mapping[str, Any]:
-        return self.objects[Ref("clusterqueues.kueue.x-k8s.io", f"{gang.namespace}-{gang.queue}")]
+        return self.objects[Ref("clusterqueues.kueue.x-k8s.io", f"{title_of(gang)}-{gang.queue}")]
 
     def _has_quota(self, gang: SimulatedGang, pods: int) -> bool:
         if not gang.queue or not self.behaviour.quota:
@@ -360,16 +370,27 @@ class SimulatedCluster:
     def _total(self, gang: SimulatedGang) -> int:
         specs = [
             item["spec"] for ref, item in self.objects.items()
-            if ref.kind.startswith("clusterqueues") and ref.name.startswith(f"{gang.namespace}-")
+            if ref.kind.startswith("clusterqueues") and ref.name.startswith(f"{title_of(gang)}-")
         ]  # fmt: skip
         rows = [spec["resourceGroups"][0]["flavors"][0]["resources"][0] for spec in specs]
         return sum(number_of(row["nominalQuota"]) for row in rows)
 
     def _by_place(self, gang: SimulatedGang) -> bool:
-        flavor = self.objects[Ref("resourceflavors.kueue.x-k8s.io", gang.namespace)]
+        flavor = self.objects[Ref("resourceflavors.kueue.x-k8s.io", title_of(gang))]
         return "topologyName" in flavor["spec"] and self.behaviour.topology
 
 
 def number_of(quantity: str) -> int:
     """Units: "2" of devices, "20m" of cores, where one unit is 10m."""
     return int(quantity[:-1]) // 10 if quantity.endswith("m") else int(quantity)
+
+
+def title_of(gang: SimulatedGang) -> str:
+    """What begins the names of its scenario's objects."""
+    return gang.namespace.replace(PLACES, PREFIX)
+
+
+def _fits(item: JsonObject, select: Select) -> bool:
+    labels = item["metadata"].get("labels", {})
+    wanted = dict(part.split("=", 1) for part in select.labels.split(",") if part)
+    return select.namespace in ("", item["metadata"].get("namespace", "")) and wanted.items() <= labels.items()

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from pai_install.run.self_test.observe import samples
+from pai_install.run.self_test.observe import last_warning, samples
 from pai_install.scheduling.selftest.model import Gang, GangSeen, PodSeen, Scenario, Scene
 
 PLAY = Scenario("play", (), (), (Scene("start", starts=(Gang("pair", "only", (2,)), Gang("other", "only", (1,)))),))
 
 
 def entry(kind: str, name: str, gang: str = "pair", **more: Any) -> dict[str, Any]:
-    metadata = {"name": name, "namespace": "pai-self-test-play", "uid": f"uid-{name}"}
+    metadata = {"name": name, "namespace": "scheduler-self-test-play", "uid": f"uid-{name}"}
     metadata["labels"] = {"pai-install/gang": gang}  # type: ignore[assignment]
     return {"kind": kind, "metadata": metadata, **more}
 
@@ -64,6 +64,13 @@ def test_a_job_has_ended_well_when_it_says_so(kind: str, status: dict[str, Any],
 def test_all_jobs_of_a_gang_have_to_end() -> None:
     ended = {"conditions": [{"type": "Complete", "status": "True"}]}
     assert not seen(entry("Job", "pair-0", status=ended), entry("Job", "pair-1", status={})).done
+
+
+def test_the_youngest_warning_is_told() -> None:
+    old = {"lastTimestamp": "2026-11-23T08:30:57Z", "message": "0/3 nodes"}
+    new = {"eventTime": "2026-11-23T08:31:00.000000Z", "lastTimestamp": None, "message": "Error creating"}
+    assert last_warning([new, old]) == "Error creating"
+    assert last_warning([]) == last_warning([{}]) == ""
 
 
 def test_what_makes_no_sense_is_nothing_seen() -> None:

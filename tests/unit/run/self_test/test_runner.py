@@ -45,7 +45,7 @@ def test_a_scheduler_that_keeps_its_promises_passes_all() -> None:
     for check, one in found.items():
         assert one.message.startswith(f"{PROMISES[check].title}: ")
         assert one.message.removeprefix(f"{PROMISES[check].title}: ")
-        looks = r"[1-9]\d* looks in [1-9]\d* s at namespace pai-self-test-[a-z]+|the first jobs of 10 namespaces"
+        looks = r"[1-9]\d* looks in [1-9]\d* s at namespace scheduler-self-test-[a-z]+|the first jobs of 10 namespaces"
         assert re.fullmatch(looks, one.evidence)
 
 
@@ -102,14 +102,51 @@ def test_what_a_killed_run_left_goes_first() -> None:
     """Its objects, its devices, and the replicas of what it had stopped."""
     cluster = SimulatedCluster()
     cluster.devices["w1"] = {"pai-install/self-test-old": "2", "nvidia.com/gpu": "8"}
-    left = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "pai-self-test-old"}}
+    left = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "scheduler-self-test-old", "labels": {"pai-install/probe": "scheduler"}},
+    }
     cluster.apply([left, deployment(0, **{REPLICAS: "2"})], force=True)
     cluster.stopped = True
     found = played(cluster, disruptive=False)
     assert found["scheduler-gang"].verdict == "PASS"
-    assert "delete namespaces/pai-self-test-old and wait" in cluster.log
+    assert "delete namespaces/scheduler-self-test-old" in cluster.log
     assert cluster.devices == {"w1": {"nvidia.com/gpu": "8"}, "w2": {}}
     assert cluster.log.index("scale kueue-controller-manager to 2") == 0
+
+
+def test_what_does_not_go_is_named_and_no_test_begins() -> None:
+    cluster = SimulatedCluster(held="scheduler-self-test-old")
+    left = {"name": "scheduler-self-test-old", "labels": {"pai-install/probe": "scheduler"}}
+    cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": left}], force=True)
+    with pytest.raises(PaiError, match="1 object of an earlier self-test cannot be removed") as caught:
+        played(cluster, disruptive=False)
+    assert caught.value.details == "namespaces/scheduler-self-test-old"
+    assert cluster.gangs == {}
+
+
+def test_a_scheduler_that_cannot_be_stopped_costs_no_other_verdict() -> None:
+    found = played(Immovable(), disruptive=True)
+    assert (found["scheduler-down"].verdict, found["scheduler-gang"].verdict) == ("UNKNOWN", "PASS")
+    assert found["scheduler-down"].value == "not allowed"
+
+
+class Immovable(SimulatedCluster):
+    """A cluster that lets no one wait for pods."""
+
+    def wait(self, *words: Any) -> bool:
+        del words
+        raise ApiError("not allowed")
+
+
+def test_a_namespace_of_someone_else_is_left_alone() -> None:
+    cluster = SimulatedCluster()
+    theirs = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "scheduler-self-test-gang"}}
+    cluster.apply([theirs], force=True)
+    with pytest.raises(PaiError, match="scheduler-self-test-gang exists"):
+        played(cluster, disruptive=False)
+    assert list(cluster.objects.values()) == [theirs]
 
 
 def test_the_scheduler_is_stopped_only_where_that_is_asked_for_and_comes_back() -> None:

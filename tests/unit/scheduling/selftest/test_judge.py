@@ -243,5 +243,8 @@ def recorded(path: Path) -> list[tuple[Scenario, Recording]]:
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 def test_what_was_seen_in_a_cluster_has_the_verdicts_of_then(path: Path) -> None:
-    found = {one.id: str(one.verdict) for pair in recorded(path) for one in judged(Play(*pair))}
-    assert found == json.loads(path.read_text())["verdicts"]
+    """Recorded by `scheduler test` in a lab of two workers: scheduler-test.json of the site, with what it said then."""
+    plays = [Play(*pair) for pair in recorded(path)]
+    found = {one.id: str(one.verdict) for one in (started(plays), *(one for play in plays for one in judged(play)))}
+    then = json.loads(path.read_text())["verdicts"]
+    assert found == {check: verdict for check, verdict in then.items() if verdict != "SKIP"}
