@@ -14,9 +14,10 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
     for folder in ("playbooks/library", "playbooks/module_utils", "installer/pai_install/cluster",
-                   "installer/pai_install/plan")
+                   "installer/pai_install/plan", "installer/pai_install/scheduling/selftest")
     for path in (ROOT / folder).glob("*.py")
-    if "inding(" in path.read_text() and path.name not in ("pai_finding.py", "checks.py")
+    if ("inding(" in path.read_text() or path.name == "promises.py")
+    and path.name not in ("pai_finding.py", "checks.py")
 )  # fmt: skip
 MAKERS = ("finding", "own_finding", "Finding")
 

@@ -8,11 +8,16 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, Cluster, equip
+from .conftest import EXISTING, Cluster, equip, pai_install
 
 # Kueue is built for it
 pytestmark = pytest.mark.soak
 
+SERVICES = """\
+scheduler: {type: kueue}
+virtual-clusters:
+  - {name: default, quota: [{sku: lab-gpu, machines: 1}]}
+"""
 TEAM = "queued-team"
 QUEUES: list[dict[str, Any]] = [
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}},
@@ -47,7 +52,7 @@ KINDS = ("workloads", "localqueues", "clusterqueues", "resourceflavors")
 def kueue(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with Kueue and a queue; without them again afterwards."""
     services = cluster.site / "services-configuration.yaml"
-    services.write_text("scheduler: {type: kueue}\n")
+    services.write_text(SERVICES)
     try:
         equip(cluster.site)
         report = cluster.converge()
@@ -124,6 +129,19 @@ def test_what_needs_no_quota_needs_no_kueue(kueue: Cluster) -> None:
         assert 'failed calling webhook "mjob.kb.io"' in refused
     finally:
         scale(kueue, 1)
+
+
+def test_every_promise_is_kept_and_nothing_of_the_test_is_left(kueue: Cluster) -> None:
+    """Also while the scheduler is stopped; what Kueue itself waits for, five minutes, is left out."""
+    done = pai_install("scheduler", "test", "--site", str(kueue.site), "--disruptive", "--format", "json")
+    report = json.loads(done.stdout)
+    found = {row["id"]: row["verdict"] for row in report["findings"]}
+    assert {check for check, verdict in found.items() if verdict != "PASS"} == {"scheduler-requeue"}, report["findings"]
+    assert (done.returncode, len(found)) == (0, 12)
+    assert "scheduler-self-test" not in kueue.kubectl("get", "namespaces", "--output=name")
+    kinds = ",".join(f"{kind}.kueue.x-k8s.io" for kind in ("clusterqueues", "resourceflavors", "topologies"))
+    assert "pai-self-test" not in kueue.kubectl("get", kinds, "--output=name")
+    assert "pai-install/self-test" not in kueue.kubectl("get", "nodes", "--output=yaml")
 
 
 def scale(cluster: Cluster, replicas: int) -> None:

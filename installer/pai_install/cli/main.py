@@ -44,6 +44,7 @@ VERBS: dict[str, str] = {
     "node": "Take nodes of the cluster out of scheduling and back.",
     "registry": "The registry cache of the cluster, and the registries that machines ask.",
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
+    "scheduler": "The scheduler of jobs: show that it keeps what it promises.",
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
     "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",

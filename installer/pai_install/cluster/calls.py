@@ -46,7 +46,8 @@ def create(objects: Sequence[JsonObject]) -> Call:
 def patch(change: Patch) -> Call:
     """A change of one object; the change itself stands in no argument, which others on the machine could read."""
     ref = change.ref
-    how = (f"--type={change.kind}", "--patch-file=/dev/stdin", f"--field-manager={FIELD_MANAGER}")
+    part = (f"--subresource={change.part}",) if change.part else ()
+    how = (f"--type={change.kind}", "--patch-file=/dev/stdin", f"--field-manager={FIELD_MANAGER}", *part)
     words = ("patch", ref.kind, ref.name, *_in(ref.namespace), *how, "--output=json", _REQUEST_TIMEOUT)
     return Call(words, json.dumps(change.body))
 
@@ -72,7 +73,8 @@ def _delete(words: Sequence[str], wait_s: float) -> Call:
 def wait_for(what: Select | Sequence[Ref], condition: str, timeout_s: float) -> Call:
     """Waits for a condition of all objects; refs are of one kind and namespace."""
     if isinstance(what, Select):
-        words = [",".join(what.kinds), *_where(what)]
+        every = [] if what.labels or what.fields else ["--all"]
+        words = [",".join(what.kinds), *_where(what), *every]
     else:
         words = [*(f"{ref.kind}/{ref.name}" for ref in what), *_in(what[0].namespace)]
     argv = ("wait", *words, f"--for={condition}", f"--timeout={timeout_s:g}s")

@@ -37,11 +37,12 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Patch:
-    """A change of one object. body: a mapping, or for JSON a list of operations."""
+    """A change of one object. body: a mapping, or for JSON a list of operations. part: "status", or the whole."""
 
     ref: Ref
     body: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     kind: PatchKind = PatchKind.MERGE
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.registry_upstream import RegistryUpstream
+from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
 from pai_install.operations.verify import Verify
@@ -28,4 +29,5 @@ OPERATIONS: tuple[type[Operation], ...] = (
     RegistryUpstream,
     StorageTest,
     StorageRotate,
+    SchedulerTest,
 )

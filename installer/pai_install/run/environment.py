@@ -59,7 +59,9 @@ class Environment(ABC):
         """A client of the Kubernetes API that connects when it is first asked."""
 
     @abstractmethod
-    def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
+    def local_work(
+        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
+    ) -> Mapping[str, LocalWorker]:
         """Name of work on the dev box -> what does it."""
 
 
@@ -125,12 +127,16 @@ class ProductEnvironment(Environment):
 
         return open_cluster(site, state.known_hosts, accept_new=accept_new)
 
-    def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
-        """The machines' health."""
+    def local_work(
+        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
+    ) -> Mapping[str, LocalWorker]:
+        """The machines' health, and the self-test of the scheduler."""
         from pai_install.health.gate import health_gate  # noqa: PLC0415
+        from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
 
         check = health_gate(site, state.health, engine)
-        return {"health": lambda hosts, _arguments: check(hosts)}
+        test = self_test(cluster, state.path / "scheduler-test.json")
+        return {"health": lambda hosts, _arguments: check(hosts), "scheduler-test": test}
 
 
 def _identity(site: Site, state: StateFolder, say: Say) -> Identity:

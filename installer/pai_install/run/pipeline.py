@@ -261,7 +261,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
 
 
 def _means(session: Session) -> Means:
-    local = session.environment.local_work(session.site, session.state, session.engine)
+    local = session.environment.local_work(session.site, session.state, session.engine, session.cluster)
     return Means(session.engine, session.cluster, local)
 
 

@@ -8,4 +8,4 @@ from pai_install.site.model import Site
 def scheduler_of(site: Site) -> str:
     """The type that the section `scheduler` names; empty where it names none."""
     section = site.services.scheduler
-    return str(section.content.get("type", "")) if section is not None else ""
+    return section.type if section is not None else ""

@@ -59,6 +59,7 @@ class World(Environment):
     new_machines: tuple[str, ...] = ()
     in_the_way: tuple[Finding, ...] = ()
     sick: tuple[Finding, ...] = ()
+    promises: tuple[Finding, ...] = ()
     api: FakeCluster = field(default_factory=FakeCluster)
     asked: list[Mapping[str, Any]] = field(default_factory=list)
     ansible: ScriptedEngine = field(init=False)
@@ -129,10 +130,20 @@ class World(Environment):
         del site, state, accept_new
         yield self.api
 
-    def local_work(self, site: Site, state: StateFolder, engine: Engine) -> Mapping[str, LocalWorker]:
-        """The health check finds what the test says."""
-        del site, state, engine
-        return {"health": lambda _hosts, _arguments: self.sick}
+    def local_work(
+        self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
+    ) -> Mapping[str, LocalWorker]:
+        """The health check and the scheduler's self-test find what the test says."""
+        del site, state, engine, cluster
+        return {
+            "health": lambda _hosts, _arguments: self.sick,
+            "scheduler-test": lambda _hosts, arguments: self.played(arguments),
+        }
+
+    def played(self, arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
+        """What the scheduler's self-test finds."""
+        self.asked.append({"scheduler-test": dict(arguments)})
+        return self.promises
 
 
 _entered: list[World] = []

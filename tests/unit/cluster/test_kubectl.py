@@ -84,6 +84,20 @@ def test_a_patch_stands_in_no_argument() -> None:
     assert not call.reads
 
 
+def test_waiting_for_all_objects_of_a_kind_says_so() -> None:
+    door, transport = client(said(""), said(""))
+    door.wait(Select(("pods",), "pai-kueue"), "delete", 5)
+    door.wait(Select(("pods",), "pai-kueue", "a=b"), "delete", 5)
+    assert ["--all" in call.argv for call in transport.calls] == [True, False]
+
+
+def test_a_patch_of_the_status_says_so() -> None:
+    door, transport = client(said("{}"), said("{}"))
+    door.patch([Patch(NODE, {"status": {}}, part="status"), Patch(NODE, {"spec": {}})])
+    whole, part = ("--subresource=status" in call.argv for call in transport.calls)
+    assert (whole, part) == (True, False)
+
+
 def test_delete_groups_by_kind_and_namespace() -> None:
     door, transport = client(said(), said())
     door.delete([Ref("pod", "a", "x"), Ref("pod", "b", "x"), Ref("job", "c", "x")], wait_s=30)

@@ -1,0 +1,131 @@
+"""Show in the cluster that its scheduler keeps what it promises: small jobs in queues of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from pai_install.cluster.client import Select
+from pai_install.cluster.model import Node
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.leader import leader_of
+from pai_install.plan.model import HostStep, LocalWork, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.scheduling.model import Backend
+from pai_install.scheduling.read import scheduling_of
+from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
+from pai_install.scheduling.selftest.scenarios import Bounds
+from pai_install.scheduling.selftest.volcano import GROUP_LABEL
+from pai_install.site.model import Site
+
+STEP = "scheduler-test"
+# more machines would show no more, and cost more
+_MOST_MACHINES = 2
+# what is left of the wait for pods that are told to end when the scheduler's own time is over
+_MARGIN_S = 30.0
+_TAINTS = ("NoSchedule", "NoExecute")
+
+
+class SchedulerTest(Operation):
+    """Gangs, quota, lending and taking back, priority: what users rely on, seen from jobs."""
+
+    name: ClassVar[str] = "scheduler test"
+    summary: ClassVar[str] = "Show with small jobs that the scheduler keeps what it promises; cleans up."
+    configures: ClassVar[bool] = True  # the image of the pods is known with the site's components
+    backend: Literal["", "kueue", "volcano", "default", "hived"] = Field(
+        "", description="The scheduler to test; empty: the site's."
+    )
+    disruptive: bool = Field(default=False, description="Also stop the scheduler of jobs for a moment.")
+    back_s: int = Field(30, ge=5, le=600, description="Seconds in which an owner must have back what it lent.")
+    wait_s: int = Field(90, ge=30, le=3600, description="Seconds that one thing is waited for.")
+
+    def require(self, site: Site) -> None:
+        """The site must have chosen a scheduler, or one is named."""
+        if self._backend(site) is None:
+            raise PaiError(
+                "this site has chosen no scheduler",
+                remedy="section scheduler of services-configuration.yaml chooses one; --backend names one to test",
+                exit_code=ExitCode.USAGE,
+            )
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The control planes: one of them is asked."""
+        return tuple(machine.hostname for machine in site.control_planes)
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """Nodes, and the settings of Kueue where that is installed."""
+        return (Select(("nodes",)), Select(("configmaps",), CONTROLLERS[0]))
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One step. Raises PaiError where no worker takes pods."""
+        nodes, settings = observation.answers
+        machines = takers(site, nodes)
+        if not machines:
+            raise PaiError(
+                "no worker is Ready and takes pods: nothing can be tested",
+                remedy="pai-install status; pai-install node uncordon",
+                exit_code=ExitCode.VERIFICATION_FAILED,
+            )
+        backend = self._backend(site)
+        assert backend is not None  # noqa: S101 - `require` has asked
+        requeue_s = pods_ready_s(settings) + _MARGIN_S
+        bounds = Bounds(
+            start_s=min(60.0, self.wait_s),
+            back_s=self.back_s,
+            requeue_s=requeue_s if _MARGIN_S < requeue_s <= self.wait_s else 0.0,
+        )
+        return self_test(site, observation, backend, machines, bounds, disruptive=self.disruptive)
+
+    def _backend(self, site: Site) -> Backend | None:
+        if self.backend:
+            return self.backend
+        chosen = scheduling_of(site)
+        return chosen.backend if chosen is not None else None
+
+
+def self_test(
+    site: Site,
+    observation: Observation,
+    backend: Backend,
+    machines: tuple[Node, ...],
+    bounds: Bounds,
+    *,
+    disruptive: bool = False,
+) -> Plan:
+    """The plan of the test on those machines; without any it has no step."""
+    leader, inventory = leader_of(site, observation.machines), observation.inventory
+    names = [node.name for node in machines]
+    arguments = {
+        "backend": backend,
+        "image": _image(inventory.shared_vars, inventory.host_vars.get(leader, {})),
+        "machines": names,
+        "groups": sorted({node.labels[GROUP_LABEL] for node in machines if GROUP_LABEL in node.labels}),
+        "disruptive": disruptive,
+        "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
+    }
+    effects = ("no job that asks for quota starts for about a minute",) if disruptive else ()
+    host = HostStep(leader, (f"asked for; pods run on {' and '.join(names)}",), effects)
+    title = f"Test the scheduler ({backend})"
+    step = Step(STEP, title, (host,), LocalWork(STEP, arguments), looks=True)
+    return Plan((step,) if machines else (), inventory, observation.unreachable, leader)
+
+
+def _image(*variables: Mapping[str, Any]) -> str:
+    """The one that the pods of every test run, which all machines hold."""
+    return str({key: value for one in variables for key, value in one.items()}.get("cluster_verify_image", ""))
+
+
+def takers(site: Site, nodes: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:
+    """The first workers that take pods."""
+    workers = {machine.hostname for machine in site.present_machines if machine.worker}
+    fit = (node for node in map(Node.parse, nodes) if node.name in workers and _takes_pods(node))
+    return tuple(sorted(fit, key=lambda node: node.name))[:_MOST_MACHINES]
+
+
+def _takes_pods(node: Node) -> bool:
+    tainted = any(taint.effect in _TAINTS for taint in node.taints)
+    return node.ready is True and node.cordoned is False and not tainted

@@ -1,0 +1,17 @@
+"""What the self-test of the scheduler found, as a table. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pai_install.checks.finding import Finding
+from pai_install.report.storages import table
+from pai_install.scheduling.selftest.promises import PROMISES
+
+
+def promises_text(findings: Iterable[Finding]) -> str:
+    """A line for each promise; empty where none was tried."""
+    rows = [
+        (one.id.removeprefix("scheduler-"), str(one.verdict), one.message) for one in findings if one.id in PROMISES
+    ]
+    return table([("PROPERTY", "VERDICT", "SEEN"), *rows]) if rows else ""

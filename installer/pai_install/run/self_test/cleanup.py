@@ -1,0 +1,104 @@
+"""Takes everything of the self-test out of a cluster, also that of runs that were killed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pai_install.cluster import read
+from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
+from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import JsonObject, child, text
+from pai_install.errors import PaiError
+from pai_install.run.self_test.devices import taken
+from pai_install.scheduling.selftest.backends import Stagehand
+from pai_install.scheduling.selftest.model import OURS
+
+# how many replicas a controller had before the test stopped it
+REPLICAS = "pai-install/self-test-replicas"
+_CLASSES = "priorityclasses.scheduling.k8s.io"
+_GONE_S = 90
+_BACK_S = 120
+
+
+def clean(cluster: ClusterClient, stagehand: Stagehand) -> None:
+    """Begins to remove objects, takes devices away, and gives stopped controllers their replicas back.
+
+    Raises PaiError where the kinds of the scheduler are not in the cluster.
+    """
+    start_controllers(cluster, stagehand.namespaces)
+    for objects in _ours(cluster, stagehand):
+        if objects:
+            cluster.delete([ref_of(entry) for entry in objects])
+    cluster.patch(list(taken(read.nodes(cluster))))
+
+
+def gone(cluster: ClusterClient, stagehand: Stagehand, pause: Callable[[float], None]) -> tuple[str, ...]:
+    """Waits until all that `clean` removes is gone; gives the names of what is not, after a while."""
+    left: tuple[str, ...] = ()
+    for _ in range(_GONE_S):
+        left = tuple(str(ref_of(entry)) for objects in _ours(cluster, stagehand) for entry in objects)
+        if not left:
+            break
+        pause(1)
+    return left
+
+
+def _ours(cluster: ClusterClient, stagehand: Stagehand) -> tuple[tuple[JsonObject, ...], ...]:
+    """Namespaces, then the others: queues wait for their jobs."""
+    kinds = (("namespaces",), (_CLASSES, *stagehand.kinds))
+    try:
+        return cluster.list(*(Select(some, labels=OURS) for some in kinds))
+    except ApiError as error:
+        raise _not_there(error) from error
+
+
+def _not_there(error: ApiError) -> PaiError:
+    return PaiError(
+        "the cluster does not know the scheduler's kinds of objects",
+        details=error.message,
+        remedy="pai-install apply installs the scheduler; --backend names another one",
+    )
+
+
+def ref_of(entry: JsonObject) -> Ref:
+    """What names an object, with its group, as several groups have jobs and queues."""
+    group, slash, _ = text(entry.get("apiVersion")).partition("/")
+    metadata, kind = child(entry, "metadata"), text(entry.get("kind")).lower()
+    plural = f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}es" if kind.endswith("s") else f"{kind}s"
+    return Ref(f"{plural}.{group}" if slash else plural, text(metadata.get("name")), text(metadata.get("namespace")))
+
+
+def stop_controllers(cluster: ClusterClient, namespaces: Sequence[str]) -> None:
+    """Scales every Deployment of those namespaces to 0, and waits until their pods are gone."""
+    patches = [_scaled(entry, 0, str(_replicas(entry))) for entry in _deployments(cluster, namespaces)]
+    cluster.patch(patches)
+    for namespace in namespaces:
+        cluster.wait(Select(("pods",), namespace), "delete", _GONE_S)
+
+
+def start_controllers(cluster: ClusterClient, namespaces: Sequence[str]) -> None:
+    """Gives every Deployment that a run stopped its replicas back, and waits until they answer."""
+    stopped = [entry for entry in _deployments(cluster, namespaces) if _kept(entry)]
+    cluster.patch([_scaled(entry, int(_kept(entry)), None) for entry in stopped])
+    for entry in stopped:
+        cluster.wait([ref_of(entry)], "condition=Available", _BACK_S)
+
+
+def _deployments(cluster: ClusterClient, namespaces: Sequence[str]) -> list[JsonObject]:
+    found = cluster.list(*(Select(("deployments.apps",), namespace) for namespace in namespaces))
+    return [entry for part in found for entry in part]
+
+
+def _kept(entry: JsonObject) -> str:
+    found = text(child(entry, "metadata", "annotations").get(REPLICAS))
+    return found if found.isdigit() else ""
+
+
+def _replicas(entry: JsonObject) -> int:
+    """How many it has; of one that a killed run stopped, how many it had."""
+    count = child(entry, "spec").get("replicas")
+    return int(_kept(entry) or (count if isinstance(count, int) else 1))
+
+
+def _scaled(entry: JsonObject, replicas: int, kept: str | None) -> Patch:
+    return Patch(ref_of(entry), {"metadata": {"annotations": {REPLICAS: kept}}, "spec": {"replicas": replicas}})

@@ -1,0 +1,177 @@
+"""Plays scenarios at the same time, each in a namespace, with queues and devices of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pai_install.cluster.client import ApiError, ClusterClient, Select
+from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import JsonObject
+from pai_install.errors import PaiError
+from pai_install.run.self_test.cleanup import clean, gone, ref_of, start_controllers, stop_controllers
+from pai_install.run.self_test.devices import given
+from pai_install.run.self_test.observe import last_warning, samples
+from pai_install.scheduling.selftest.backends import (
+    STAGEHANDS,
+    Stagehand,
+    gang_objects,
+    namespaces,
+    queue_objects,
+    setting,
+)
+from pai_install.scheduling.selftest.course import Course, begun, refused, seen, told
+from pai_install.scheduling.selftest.model import OURS, RUN, Gang, Sample, Scenario, Scene
+from pai_install.scheduling.selftest.objects import Cast
+from pai_install.system.words import plural
+
+POLL_S = 0.5
+# looks that may fail in a row before the test gives up
+_BLIND = 10
+# a webhook that was just started refuses its first requests
+_ATTEMPTS = 3
+
+
+@dataclass
+class Theatre:
+    """Where scenarios are played. clock: seconds; pause: waits for as many."""
+
+    cluster: ClusterClient
+    cast: Cast
+    clock: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+    blind: int = field(default=0, init=False)
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    @property
+    def stagehand(self) -> Stagehand:
+        """How its scheduler is asked."""
+        return STAGEHANDS[self.cast.backend]
+
+    @property
+    def now_s(self) -> float:
+        """Seconds since it opened."""
+        return round(self.clock() - self.began, 2)
+
+    def play(self, scenarios: Sequence[Scenario]) -> list[Course]:
+        """Plays all; the disruptive ones last, while the scheduler is stopped.
+
+        What an earlier run left goes first, what this one made goes last, also after Ctrl-C. Raises PaiError when the
+        cluster does not answer, or what an earlier run left does not go.
+        """
+        clean(self.cluster, self.stagehand)
+        if left := gone(self.cluster, self.stagehand, self.pause):
+            raise _stays(left)
+        try:
+            courses = self._all(scenarios)
+        finally:
+            clean(self.cluster, self.stagehand)
+        gone(self.cluster, self.stagehand, self.pause)
+        return courses
+
+    def _all(self, scenarios: Sequence[Scenario]) -> list[Course]:
+        # made, not applied: a namespace of that name that is someone else's must not become the test's
+        self.cluster.create(namespaces(self.cast, scenarios))
+        self._apply(setting(self.cast))
+        self.cluster.patch(list(given(self.cast.machines, scenarios)))
+        ended = self._together([one for one in scenarios if not one.disruptive])
+        return [*ended, *self._without_scheduler([one for one in scenarios if one.disruptive])]
+
+    def _without_scheduler(self, scenarios: Sequence[Scenario]) -> list[Course]:
+        if not scenarios:
+            return []
+        try:
+            stop_controllers(self.cluster, self.stagehand.namespaces)
+            return self._together(scenarios)
+        except ApiError as error:  # what was seen before must still be told
+            return [refused(begun(one, self.now_s), _said(error)) for one in scenarios]
+        finally:
+            start_controllers(self.cluster, self.stagehand.namespaces)
+
+    def _together(self, scenarios: Sequence[Scenario]) -> list[Course]:
+        courses = [self._begun(one) for one in scenarios]
+        while any(course.scene for course in courses):
+            self.pause(POLL_S)
+            looked = self._look(scenarios)
+            if looked:
+                courses = [self._moved(course, looked[course.scenario.name]) for course in courses]
+        return courses
+
+    def _look(self, scenarios: Sequence[Scenario]) -> dict[str, Sample]:
+        """Every scenario as it is now; nothing where the API did not answer. Raises PaiError after many such looks."""
+        ours = f"{OURS},{RUN}={self.cast.run}"
+        try:
+            (found,) = self.cluster.list(Select(("pods", *self.stagehand.jobs), labels=ours))
+        except PaiError:
+            self.blind += 1
+            if self.blind > _BLIND:
+                raise
+            return {}
+        self.blind = 0
+        return dict(samples(found, scenarios, self.now_s))
+
+    def _begun(self, scenario: Scenario) -> Course:
+        course = begun(scenario, self.now_s)
+        return self._act(course, scenario.scenes[0], queue_objects(self.cast, scenario))
+
+    def _moved(self, course: Course, sample: Sample) -> Course:
+        """The course after a look, with what its next scene does."""
+        before, moved = course.scene, seen(course, sample)
+        if before is None or moved.place == course.place:
+            return moved
+        moved = told(moved, before.name, self._said(course.scenario))
+        return moved if moved.scene is None else self._act(moved, moved.scene)
+
+    def _said(self, scenario: Scenario) -> str:
+        """Why jobs wait, in the scheduler's own words; without such words what went wrong last."""
+        warnings = Select(("events",), scenario.namespace, fields="type=Warning")
+        words = [Select((kind,), scenario.namespace) for kind in (self.stagehand.words,) if kind]
+        try:
+            events, *found = self.cluster.list(warnings, *words)
+        except PaiError:
+            return ""
+        return next(filter(None, map(self.stagehand.why, found)), "") or last_warning(events)
+
+    def _act(self, course: Course, scene: Scene, queues: Sequence[JsonObject] = ()) -> Course:
+        """Does what a scene does."""
+        scenario = course.scenario
+        try:
+            for name in scene.ends:
+                self.cluster.delete([ref_of(entry) for entry in self._gang(scenario, scenario.gangs[name])])
+            if victim := course.victim():
+                self.cluster.delete([Ref("pods", victim, scenario.namespace)])
+            self._apply([*queues, *(entry for gang in scene.starts for entry in self._gang(scenario, gang))])
+        except ApiError as error:
+            return refused(course, _said(error))
+        return course
+
+    def _gang(self, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
+        return gang_objects(self.cast, scenario, gang)
+
+    def _apply(self, objects: Sequence[JsonObject]) -> None:
+        """Makes objects. Raises ApiError where they are refused again and again."""
+        for left in reversed(range(_ATTEMPTS if objects else 0)):
+            try:
+                self.cluster.apply(objects, force=True)
+            except ApiError:
+                if not left:
+                    raise
+                self.pause(2 * POLL_S)
+            else:
+                return
+
+
+def _said(error: ApiError) -> str:
+    return f"{error.message} {error.details}".strip()
+
+
+def _stays(left: Sequence[str]) -> PaiError:
+    return PaiError(
+        f"{plural(len(left), 'object')} of an earlier self-test cannot be removed",
+        details="\n".join(left),
+        remedy="kubectl describe says what holds them; mostly the scheduler's own controller is not there to let go",
+    )
