@@ -10,7 +10,15 @@ from typing import Any
 
 from ansible.module_utils.pai_finding import finding
 
-SYSTEM_NAMESPACES = ("kube-system", "kube-flannel", "pai-docker-cache", "pai-volumes", "pai-jobset", "pai-kueue")
+SYSTEM_NAMESPACES = (
+    "kube-system",
+    "kube-flannel",
+    "pai-docker-cache",
+    "pai-volumes",
+    "pai-hived",
+    "pai-jobset",
+    "pai-kueue",
+)
 
 Facts = dict[str, Any]
 

@@ -28,5 +28,5 @@ def kueue_values(context: Context) -> dict[str, Any]:
 
 
 def _type(site: Site) -> str:
-    section = site.services.scheduler
-    return str(section.content.get("type", "")) if section is not None else ""
+    scheduler = site.services.scheduler
+    return scheduler.type if scheduler is not None else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_install.ports import HIVED_PORT
 from pai_install.scheduling import amounts
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 
@@ -33,7 +34,7 @@ def hived_config(scheduling: Scheduling) -> Object:
     """What HiveD reads. Each pool is in some virtual cluster: HiveD does not start with one that is in none."""
     pools = tuple(_pools(scheduling))
     return {
-        "webServerAddress": "127.0.0.1:9096",
+        "webServerAddress": f"127.0.0.1:{HIVED_PORT}",
         "waitingPodSchedulingBlockMilliSec": _BLOCK_MILLISECONDS,
         "physicalCluster": {
             "skuTypes": {sku: _unit(scheduling, sku) for sku in dict.fromkeys(sku for sku, _, _ in pools)},

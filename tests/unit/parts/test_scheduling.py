@@ -18,7 +18,8 @@ from tests.addons import ROOT, addon_action
 from tests.unit.plan.conftest import CONFIG, LAYOUT
 
 MakeSite = Callable[..., Site]
-KUEUE = "scheduler: {type: kueue}\n"
+CLUSTERS = "virtual-clusters: [{name: default, quota: [{sku: gpu, machines: 1}]}]\n"
+KUEUE = "scheduler: {type: kueue}\n" + CLUSTERS
 CONTROLLERS = ["jobset", "kueue"]
 THREE_CONTROL_PLANES = LAYOUT.replace("machine-type: cpu, pai-worker", "machine-type: cpu, pai-master") + (
     '  - {hostname: master3, hostip: 10.0.0.4, machine-type: cpu, pai-master: "true"}\n'
@@ -62,7 +63,7 @@ def hooks(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "services", ["", "scheduler:\n", "scheduler: {type: default}\n", "scheduler: {type: volcano}\n"]
+    "services", ["", f"scheduler: {{type: default}}\n{CLUSTERS}", f"scheduler: {{type: volcano}}\n{CLUSTERS}"]
 )
 def test_another_scheduler_has_none_of_them(make_site: MakeSite, services: str) -> None:
     site = make_site(config=CONFIG, services=services)
@@ -71,7 +72,7 @@ def test_another_scheduler_has_none_of_them(make_site: MakeSite, services: str) 
 
 
 def test_a_site_fetches_the_components_of_its_scheduler(make_site: MakeSite, kueue_site: Site) -> None:
-    bare = make_site(config=CONFIG, services="scheduler: {type: default}\n")
+    bare = make_site(config=CONFIG, services=f"scheduler: {{type: default}}\n{CLUSTERS}")
     assert set(needed_components(kueue_site)) - set(needed_components(bare)) == set(CONTROLLERS)
 
 
