@@ -13,7 +13,7 @@ import stat
 import sys
 from typing import Any
 
-from fuse import FUSE, FuseOSError, Operations  # type: ignore[import-not-found]
+from fusepy import FUSE, FuseOSError, Operations  # type: ignore[import-not-found]
 
 TIMEOUT_MS = 20_000
 NFS = c.CDLL("libnfs.so.14")
@@ -89,7 +89,8 @@ class Share(Operations):  # type: ignore[misc]
 
     def read(self, _path: str, size: int, offset: int, fh: int) -> bytes:
         room = c.create_string_buffer(size)
-        return room.raw[: self.ask("pread", self.files[fh], c.c_uint64(offset), c.c_uint64(size), room)]
+        count = self.ask("pread", self.files[fh], c.c_uint64(offset), c.c_uint64(size), room)
+        return room.raw[:count]
 
     def write(self, _path: str, data: bytes, offset: int, fh: int) -> int:
         return self.ask("pwrite", self.files[fh], c.c_uint64(offset), c.c_uint64(len(data)), data)

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.lab
 
 SPACE = "movers"
 OLD, NEW, MISSING, HAND = "/srv/pai-old", "/srv/pai-new", "/srv/pai-none", "/srv/pai-hand"
+COPY, EXACT, SAFE = "/srv/pai-copy", "/srv/pai-exact", "/srv/pai-safe"
 SERVICES = f"""
 authentication:
   group-manager:
@@ -67,7 +68,7 @@ def moving(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with a group, a storage of its own, and one that was made by hand; without them afterwards."""
     workers = [machine.hostname for machine in load_site(cluster.site).site.workers]  # another test may have added one
     for machine in workers:
-        cluster.on(machine, f"mkdir -p {OLD} {NEW} {HAND}")
+        cluster.on(machine, f"mkdir -p {OLD} {NEW} {HAND} {COPY} {EXACT} {SAFE}")
     kubectl_apply(cluster, BY_HAND)
     services_of(cluster).write_text(SERVICES)
     try:
@@ -81,7 +82,7 @@ def moving(cluster: Cluster) -> Iterator[Cluster]:
         cluster.kubectl("delete", "namespace", SPACE, "--ignore-not-found", "--wait=false")
         (cluster.site / ".pai" / "storages.json").unlink(missing_ok=True)
         for machine in workers:
-            cluster.on(machine, f"rm -rf {OLD} {NEW} {HAND}")
+            cluster.on(machine, f"rm -rf {OLD} {NEW} {HAND} {COPY} {EXACT} {SAFE}")
     assert report["ok"], report["stderr"]
     within(60, lambda: cluster.kubectl("get", "persistentvolumes", "-o", "name") == "")
 
@@ -209,10 +210,124 @@ def test_a_job_that_writes_each_second_loses_no_line_and_three_kills_change_noth
     assert sum(host["changed"] for host in again["hosts"].values()) == 0
 
 
+def here(cluster: Cluster) -> str:
+    """The folder that new jobs use."""
+    (shelf, _attic) = load_site(cluster.site).site.services.storages or ()
+    return str(shelf.path)
+
+
+def lines(cluster: Cluster, folder: str) -> list[str]:
+    return cluster.on(EXISTING, f"cat {folder}/lines").split()
+
+
+def numbers(count: int) -> list[str]:
+    return [str(number + 1) for number in range(count)]
+
+
+def stand_ins(cluster: Cluster) -> list[str]:
+    """What stands for the places of a copy, and its pods."""
+    kinds = "pods,persistentvolumes,persistentvolumeclaims"
+    return cluster.kubectl(
+        "get", kinds, "--all-namespaces", "-lpai-install/probe=storage-copy", "--output=name"
+    ).split()
+
+
+def copying(cluster: Cluster) -> bool:
+    """Whether a pod copies."""
+    return any(name.startswith("pod/") for name in stand_ins(cluster))
+
+
+MADE = """
+cd {folder} && rm -f lines && mkdir -p alice/run && echo secret >alice/run/key && chown -R 1234:2345 alice &&
+chmod 700 alice && chmod 640 alice/run/key && ln -f alice/run/key same && ln -sfn alice/run to &&
+truncate -s 8M holes && head -c 64M /dev/urandom >big
+"""
+SEEN = """
+cd {folder} && stat -c '%n %a %u:%g %h %Y' alice alice/run alice/run/key same && readlink to && sha256sum big holes &&
+[ $(stat -c %b holes) -lt 100 ] && [ alice/run/key -ef same ] && echo linked
+"""
+
+
+def test_a_copy_brings_the_data_along_while_a_job_writes_and_a_kill_stops_it(moving: Cluster) -> None:
+    claim, generation = newest(moving)
+    old, new = here(moving), f"shelf-g{generation + 1}"
+    moving.on(EXISTING, MADE.format(folder=old))
+    assert start(moving, "copied", claim, WRITES).returncode == 0
+    within(60, lambda: phase(moving, "copied") == "Running")
+    killed(moving, lambda it: it is not None and it.older and copying(moving), "--path", COPY, "--copy")
+    assert read_rotations(moving.site)["shelf"].older[-1].copying == "first"
+    assert claims(moving).keys() == {claim, "pai-from-shelf", "pai-to-shelf"}, "no job hears of the new place yet"
+    done = rotate(moving)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert start(moving, "sees", new, 'busybox cat "$0/alice/run/key" "$0/lines"; echo new >"$0/mine"').returncode == 0
+    within(60, lambda: phase(moving, "sees") == "Succeeded")
+    seen = moving.kubectl("logs", "sees", f"--namespace={SPACE}").split()
+    assert seen == ["secret", *numbers(len(seen) - 1)]
+    assert len(seen) > 1
+    moving.on(EXISTING, f"touch {old}/stop")
+    within(60, lambda: phase(moving, "copied") == "Succeeded")
+    done = rotate(moving, "--finish")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{EXISTING}: both places have the same data" in done.stderr
+    written = lines(moving, old)
+    assert lines(moving, COPY) == written == numbers(len(written))
+    assert len(written) > len(seen), "the last copy brought what came after the first"
+    assert moving.on(EXISTING, f"cat {COPY}/mine") == "new\n"
+    assert moving.on(EXISTING, SEEN.format(folder=COPY)) == moving.on(EXISTING, SEEN.format(folder=old))
+    moving.kubectl("delete", "pod", "copied", "sees", f"--namespace={SPACE}")
+    within(60, lambda: claims(moving) == {new: f"{SPACE}-shelf-g{generation + 1}"})
+    assert stand_ins(moving) == []
+    assert moving.to_change() == []
+
+
+@pytest.mark.soak
+def test_a_copy_with_the_same_name_is_exact_whenever_it_is_killed(moving: Cluster) -> None:
+    claim, generation = newest(moving)
+    old = here(moving)
+    moving.on(EXISTING, MADE.format(folder=old))
+    moving.on(EXISTING, f"echo once >{old}/passing")
+    words = ("--path", EXACT, "--copy", "--same-name", "--timeout", "120")
+    killed(moving, lambda it: it is not None and it.older and it.older[-1].copying == "last", *words)
+    assert moving.on(EXISTING, f"cat {EXACT}/passing") == "once\n"
+    moving.on(EXISTING, f"rm {old}/passing; echo later >{old}/word")
+    killed(moving, lambda it: not it.older[-1].claimed and copying(moving))
+    assert "is being replaced" in early(moving, claim)
+    done = rotate(moving)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert claims(moving) == {claim: f"{SPACE}-shelf-g{generation + 1}"}
+    assert moving.on(EXISTING, f"cat {EXACT}/word") == "later\n"
+    kept = f"{EXACT}/.pai-install-copy/replaced-g{generation + 1}"
+    assert moving.on(EXISTING, f"cat {kept}/passing") == "once\n"
+    assert "passing" not in moving.on(EXISTING, f"ls {EXACT}").split()
+    assert moving.on(EXISTING, SEEN.format(folder=EXACT)) == moving.on(EXISTING, SEEN.format(folder=old))
+    assert stand_ins(moving) == []
+    assert moving.to_change() == []
+
+
+@pytest.mark.soak
+def test_an_emergency_ends_the_pods_of_the_old_generation_and_new_jobs_run(moving: Cluster) -> None:
+    claim, generation = newest(moving)
+    assert start(moving, "leaking", claim, WRITES).returncode == 0
+    within(60, lambda: phase(moving, "leaking") == "Running")
+    done = rotate(moving, "--path", SAFE, "--emergency")
+    assert done.returncode == 0, done.stdout + done.stderr
+    new = f"shelf-g{generation + 1}"
+    assert phase(moving, "leaking") == ""
+    within(60, lambda: claims(moving) == {new: f"{SPACE}-shelf-g{generation + 1}"})
+    assert start(moving, "late", claim, "exit 0").returncode == 0, "the API takes it, and it waits for a claim"
+    assert start(moving, "safe", new, 'echo here >"$0/word"').returncode == 0
+    within(60, lambda: phase(moving, "safe") == "Succeeded")
+    assert moving.on(EXISTING, f"cat {SAFE}/word") == "here\n"
+    assert phase(moving, "late") == "Pending"
+    moving.kubectl("delete", "pod", "late", "safe", f"--namespace={SPACE}", "--grace-period=0", "--force")
+    assert moving.to_change() == []
+
+
 @pytest.mark.soak
 def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> None:
     claim, generation = newest(moving)
-    here, there = (NEW, OLD) if NEW in services_of(moving).read_text() else (OLD, NEW)
+    place = here(moving)
+    there = OLD if place == NEW else NEW
     moving.on(EXISTING, f"echo moved >{there}/word")
     assert start(moving, "last", claim, 'busybox sleep 45; echo done >"$0/last"').returncode == 0
     within(60, lambda: phase(moving, "last") == "Running")
@@ -223,7 +338,7 @@ def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> No
         within(120, lambda: policy in objects(moving))
         within(30, lambda: "is being replaced" in early(moving, claim))
         assert process.wait(timeout=300) == 0
-    assert moving.on(EXISTING, f"cat {here}/last") == "done\n"
+    assert moving.on(EXISTING, f"cat {place}/last") == "done\n"
     assert claims(moving) == {claim: f"{SPACE}-shelf-g{generation + 1}"}
     assert start(moving, "first", claim, 'busybox cat "$0/word"').returncode == 0
     within(60, lambda: phase(moving, "first") == "Succeeded")

@@ -18,8 +18,8 @@ from pai_install.cli._shared.storage_edit import (
 )
 from pai_install.cli._shared.storage_entry import Entry, change_options, entry_options
 from pai_install.cli._shared.storage_rotate import rotate_storage, wish_options
-from pai_install.cli._shared.storage_stages import Wish
 from pai_install.cli._shared.storage_test import test
+from pai_install.cli._shared.storage_wish import Wish
 from pai_install.cli.options import format_option, names, site_option, yes_option
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.cluster.read import Mounts, mounts
@@ -156,6 +156,11 @@ def rotate(*, site_dir: Path, wish: Wish, check: bool, yes: bool, environment: E
     Every worker mounts the new place first: where one cannot, nothing is changed. Then a next generation stands beside
     the old one: new jobs use its claim, NAME-gNUMBER, which `storage list` shows, and jobs that run keep the old one.
     That goes, with its PV, PVC and Secret and never with its data, when no pod uses it: at once, or by --finish.
+
+    --copy brings the data along: all of it before a job hears of the new place, what changed since when no pod uses the
+    old one any longer. Nothing of the old generation goes before every byte was compared. With --emergency pods are
+    ended after the first copy, so the old key has to be valid until the command ends; where it must go at once, rotate
+    without --copy.
 
     An interrupted rotation goes on where it was when the command is run again.
     """

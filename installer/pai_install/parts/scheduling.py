@@ -14,7 +14,7 @@ PODS_READY_TIMEOUT = "5m"
 
 def has_kueue(site: Site) -> bool:
     """Whether Kueue is the site's scheduler of jobs."""
-    return _type(site) == "kueue"
+    return site.services.scheduler is not None and site.services.scheduler.type == "kueue"
 
 
 def controller_values(context: Context) -> dict[str, Any]:
@@ -25,8 +25,3 @@ def controller_values(context: Context) -> dict[str, Any]:
 def kueue_values(context: Context) -> dict[str, Any]:
     """Those of its controller, and pods_ready_timeout as Kubernetes writes durations."""
     return {**controller_values(context), "pods_ready_timeout": PODS_READY_TIMEOUT}
-
-
-def _type(site: Site) -> str:
-    scheduler = site.services.scheduler
-    return scheduler.type if scheduler is not None else ""

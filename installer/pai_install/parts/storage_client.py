@@ -77,6 +77,10 @@ class StorageClient(Part):
         places = {f"{one.server}:{one.path}": site.places.get(f"storages.{one.number}.server", "") for one in exports}
         return StorageClientVariables(packages=packages, exports=exports, places=places) if packages else None
 
+    def components(self, site: Site) -> frozenset[str]:
+        """What copies a storage to another place."""
+        return frozenset({"rsync"}) if site.services.storages else frozenset()
+
     def alike(self, site: Site, machine: Machine) -> Hashable:
         """The same everywhere."""
         return everywhere(site, machine)

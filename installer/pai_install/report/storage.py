@@ -20,6 +20,7 @@ from pai_install.site.model import Site
 from pai_install.site.services.storages import StorageEntry
 from pai_install.storage.compile import grants_of
 from pai_install.storage.model import Grant
+from pai_install.storage.objects import PROBE
 from pai_install.storage.place import place
 from pai_install.storage.rotation import left_to_do
 from pai_install.system.words import plural
@@ -167,10 +168,12 @@ def _reasons(claim: VolumeClaim, volume: Volume) -> Iterator[str]:
 
 
 def _other(grants: tuple[Grant, ...], name: str, seen: Mounts) -> Iterator[GrantShown]:
-    """Pairs of the storage in the cluster that no grant of the site is."""
+    """Pairs of the storage in the cluster that no grant of the site is; not those that stand in for a trial or copy."""
     ours = {(grant.namespace, grant.claim) for grant in grants}
     for claim in seen.claims:
-        if claim.labels.get(STORAGE_LABEL) == name and (claim.namespace, claim.name) not in ours:
+        if PROBE in claim.labels or claim.labels.get(STORAGE_LABEL) != name:
+            continue
+        if (claim.namespace, claim.name) not in ours:
             number = claim.labels.get(_GENERATION_LABEL, "")
             generation = int(number) if number.isdecimal() else 0
             why = "no group is granted it by the site: pai-install apply takes the access away"

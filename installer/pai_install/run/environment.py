@@ -43,6 +43,10 @@ class Environment(ABC):
         """Whether `inventory` would find all components on the dev box."""
 
     @abstractmethod
+    def image(self, site: Site, state: StateFolder, name: str, say: Say) -> str:
+        """How pods name an image of the site's components, its digest included; raises as `inventory`."""
+
+    @abstractmethod
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> AbstractContextManager[Engine]:
         """An engine that holds its connections; accept_new: whether to record host keys that are not known yet."""
 
@@ -91,6 +95,12 @@ class ProductEnvironment(Environment):
         from pai_install.components.fetch import cached  # noqa: PLC0415
 
         return all(cached(*_choice(site)).values())
+
+    def image(self, site: Site, state: StateFolder, name: str, say: Say) -> str:
+        """As the component store serves it."""
+        from pai_install.parts.registry import make_context  # noqa: PLC0415
+
+        return make_context(site, site_components(site, say), state.path).image(name)
 
     @contextmanager
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:

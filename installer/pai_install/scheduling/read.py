@@ -20,14 +20,16 @@ def scheduling_of(site: Site) -> Scheduling | None:
     """What the site says, by its own sections or by HiveD's block; None where it says nothing of virtual clusters.
 
     A guarantee may be more than the present machines have, where some are absent. An absent machine is pinned to no
-    one. What HiveD's block says that has no counterpart here is left out: `remarks_of` names it.
+    one. Without the section virtual-clusters there is one, `default`, that has everything. What HiveD's block says that
+    has no counterpart here is left out: `remarks_of` names it.
     """
     scheduler, entries, config = site.services.scheduler, site.services.virtual_clusters, hived_of(site)
     workers = workers_of(site)
-    if scheduler is not None and entries is not None:
+    if scheduler is not None:
         levels = tuple(Level(level.name, level.label) for level in scheduler.topology)
-        clusters = tuple(_of_entry(site, entry, workers) for entry in entries)
-        return Scheduling(scheduler.type, _supply(workers), clusters, levels)
+        supply = _supply(workers)
+        given = tuple(_of_entry(site, entry, workers) for entry in entries or ())
+        return Scheduling(scheduler.type, supply, given or (_whole(site, supply),), levels)
     if config is None:
         return None
     clusters = tuple(
@@ -39,8 +41,7 @@ def scheduling_of(site: Site) -> Scheduling | None:
 
 def is_scheduled(site: Site) -> bool:
     """Whether `scheduling_of` says something of the site; quicker."""
-    ours = site.services.scheduler is not None and site.services.virtual_clusters is not None
-    return ours or hived_of(site) is not None
+    return site.services.scheduler is not None or hived_of(site) is not None
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:
@@ -54,6 +55,13 @@ def _supply(workers: Mapping[str, Workers]) -> dict[str, Supply]:
         sku: Supply(sku, one.present, one.resource, one.units, one.cpu_millis, one.memory_bytes)
         for sku, one in workers.items()
     }
+
+
+def _whole(site: Site, supply: Mapping[str, Supply]) -> VirtualCluster:
+    """The one that has everything, for all groups."""
+    shares = (Share(it.sku, it.total, it.total * it.memory_bytes, it.total, None) for it in supply.values())
+    groups, namespaces = _submitters(site, DEFAULT, ())
+    return VirtualCluster(DEFAULT, tuple(shares), groups=groups, namespaces=namespaces)
 
 
 def _of_entry(site: Site, entry: VirtualClusterEntry, workers: Mapping[str, Workers]) -> VirtualCluster:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, SecretStr, ValidationError
 
@@ -29,6 +29,10 @@ class OldGeneration(_Kept):
 
     claim: its PVC's name. definition: keys as in the site's files, values of secrets included. groups: those that are
     granted it. claimed: whether it has a PVC. volumes: namespace -> PV, where that was made by hand.
+    copying: which copy of its data to the next generation is to come: the first, or the last, of what changed since;
+    done after that, "" where none was asked for.
+    filled: whether the next generation's place had something in it before the first. closed: whether new pods with its
+    claim are refused, as the last copy is made.
     """
 
     generation: int = Field(ge=1)
@@ -37,6 +41,14 @@ class OldGeneration(_Kept):
     groups: tuple[str, ...]
     claimed: bool = True
     volumes: Mapping[str, str] = Field(default_factory=dict)
+    copying: Literal["", "first", "last", "done"] = ""
+    filled: bool = False
+    closed: bool = False
+
+    @property
+    def due(self) -> bool:
+        """Whether a copy of its data is still to come."""
+        return self.copying in ("first", "last")
 
     @property
     def entry(self) -> StorageEntry:

@@ -53,11 +53,16 @@ def _older(old: OldGeneration, group: PlacedGroup, *, current: bool) -> Grant:
 
 
 def closed_claims(site: Site) -> dict[str, tuple[str, ...]]:
-    """Claim -> namespaces in which no new pod may use it, as a rotation replaces it."""
+    """Claim -> namespaces in which no new pod may use it, as a rotation replaces it, or makes the last copy of it."""
     closed: dict[str, tuple[str, ...]] = {}
     for grant in grants_of(site):
         rotation = site.rotations.get(grant.storage.name)
-        if rotation is not None and rotation.closed:
-            known = closed.get(rotation.claim, ())
-            closed[rotation.claim] = tuple(dict.fromkeys((*known, grant.namespace)))
+        for claim in _closed(rotation) if rotation is not None else ():
+            closed[claim] = tuple(dict.fromkeys((*closed.get(claim, ()), grant.namespace)))
     return closed
+
+
+def _closed(rotation: StorageRotation) -> Iterator[str]:
+    if rotation.closed:
+        yield rotation.claim
+    yield from (old.claim for old in rotation.older if old.closed)

@@ -18,8 +18,8 @@ Object = dict[str, Any]
 
 _HOSTNAME = "kubernetes.io/hostname"
 _ADMISSION = "admissionregistration.k8s.io/v1"
-# the label of the pods that try storages
-_PROBE = "pai-install/probe"
+# the label of what tries storages and copies them
+PROBE = "pai-install/probe"
 
 
 def volumes(grants: Iterable[Grant]) -> Iterator[Object]:
@@ -41,7 +41,7 @@ def _policy(claim: str) -> Object:
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     # a name of a storage has no quote
     expression = (
-        f"(has(object.metadata.labels) && '{_PROBE}' in object.metadata.labels) || !has(object.spec.volumes) || "
+        f"(has(object.metadata.labels) && '{PROBE}' in object.metadata.labels) || !has(object.spec.volumes) || "
         "object.spec.volumes.all(v, !has(v.persistentVolumeClaim) || "
         f"v.persistentVolumeClaim.claimName != '{claim}')"
     )

@@ -6,13 +6,15 @@ jobs can use. Old PVs, PVCs and Secrets go with the last one; data never does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal
 
 from pai_install.site.rotations import OldGeneration, StorageRotation, Value, definition_of
 from pai_install.site.services.storages import StorageEntry
 
-Stage = Literal["take back", "write", "close", "empty", "claim", "prove", "open", "retire", "none"]
+Stage = Literal[
+    "take back", "copy", "write", "close", "empty", "copy the rest", "claim", "prove", "open", "retire", "none"
+]
 
 
 def stage_of(rotation: StorageRotation) -> Stage:
@@ -20,7 +22,7 @@ def stage_of(rotation: StorageRotation) -> Stage:
     if rotation.undoing:
         return "take back"
     if rotation.changes is not None:
-        return "write"
+        return "copy" if rotation.older[-1].copying == "first" else "write"
     if not rotation.proven:
         return _unproven(rotation)
     if rotation.closed:
@@ -36,7 +38,8 @@ def left_to_do(name: str, rotation: StorageRotation) -> str:
             return ""
         case "retire":
             old = ", ".join(str(one.generation) for one in rotation.older)
-            then = f"{command} then removes its PV, PVC and Secret, never data"
+            rest = "copies what changed since the first copy, and " if any(old.due for old in rotation.older) else ""
+            then = f"{command} then {rest}removes its PV, PVC and Secret, never data"
             return f"generation {old} stands until no pod uses it: {then}"
         case _:
             return f"a rotation to generation {rotation.generation} was interrupted: {command} goes on with it"
@@ -48,7 +51,9 @@ def _unproven(rotation: StorageRotation) -> Stage:
         return "prove"
     if not rotation.closed:
         return "close"
-    return "empty" if rotation.older[-1].claimed else "claim"
+    if rotation.older[-1].claimed:
+        return "empty"
+    return "copy the rest" if rotation.older[-1].due else "claim"
 
 
 def begun(
@@ -59,10 +64,11 @@ def begun(
     taken: Collection[str],
     *,
     same_name: bool = False,
+    copied: bool = False,
 ) -> StorageRotation:
     """With a next generation that the site's file does not define yet. taken: names that no claim may have.
 
-    same_name: it takes over the claim of the one before.
+    same_name: it takes over the claim of the one before. copied: the data is to come over.
     """
     now = rotation or settled(storage.name)
     number = next(it for it in range(now.last + 1, now.last + len(taken) + 2) if _claim(storage, it) not in taken)
@@ -72,6 +78,7 @@ def begun(
         definition=definition_of(storage),
         groups=tuple(groups),
         volumes=now.volumes,
+        copying="first" if copied else "",
     )
     return StorageRotation(
         generation=number,
@@ -97,6 +104,27 @@ def settled(name: str) -> StorageRotation:
 def edited(rotation: StorageRotation, before: str, after: str) -> StorageRotation:
     """With the texts that the site's file had and is to have."""
     return _changed(rotation, before=before, after=after)
+
+
+def measured(rotation: StorageRotation, *, filled: bool) -> StorageRotation:
+    """It is known whether the new place had something in it."""
+    return _with_last(rotation, filled=filled)
+
+
+def copied(rotation: StorageRotation, generation: int) -> StorageRotation:
+    """The copy of an older generation's data that was due is made."""
+    return _with(rotation, generation, lambda old: {"copying": "last" if old.copying == "first" else "done"})
+
+
+def uncopied(rotation: StorageRotation) -> StorageRotation:
+    """Nothing more is copied: what pods wrote since the first copy stays at the old place alone."""
+    older = (old.model_copy(update={"copying": ""}) if old.due else old for old in rotation.older)
+    return _changed(rotation, older=tuple(older))
+
+
+def shut(rotation: StorageRotation, generation: int) -> StorageRotation:
+    """No new pod may use the claim of an older generation, of which the last copy is made."""
+    return _with(rotation, generation, lambda _old: {"closed": True})
 
 
 def written(rotation: StorageRotation) -> StorageRotation:
@@ -130,8 +158,9 @@ def opened(rotation: StorageRotation) -> StorageRotation:
 
 
 def retired(rotation: StorageRotation, generations: Collection[int]) -> StorageRotation:
-    """Without those older ones."""
-    return _changed(rotation, older=tuple(old for old in rotation.older if old.generation not in generations))
+    """Without those older ones; one that is not copied to the end stays."""
+    older = (old for old in rotation.older if old.generation not in generations or old.due)
+    return _changed(rotation, older=tuple(older))
 
 
 def taken_back(rotation: StorageRotation) -> StorageRotation:
@@ -156,9 +185,16 @@ def undone(rotation: StorageRotation) -> StorageRotation:
     )
 
 
-def _with_last(rotation: StorageRotation, *, claimed: bool) -> StorageRotation:
-    *older, old = rotation.older
-    return _changed(rotation, older=(*older, old.model_copy(update={"claimed": claimed})))
+def _with_last(rotation: StorageRotation, **fields: bool) -> StorageRotation:
+    return _with(rotation, rotation.older[-1].generation, lambda _old: fields)
+
+
+def _with(
+    rotation: StorageRotation, generation: int, fields: Callable[[OldGeneration], Mapping[str, object]]
+) -> StorageRotation:
+    """With fields of an older generation changed."""
+    older = (old.model_copy(update=fields(old)) if old.generation == generation else old for old in rotation.older)
+    return _changed(rotation, older=tuple(older))
 
 
 def _changed(rotation: StorageRotation, **fields: Any) -> StorageRotation:  # noqa: ANN401 - each is checked by the model

@@ -40,7 +40,8 @@ class Machines(ScriptedEngine):
     """Applies what the site and its rotations say, as module pai_addons does: what exists keeps its immutable spec.
 
     folders: places that can be mounted. dies_at: at how many doors from now the process is killed. refuses: what the
-    API says of a new object.
+    API says of a new object. data: place -> name of a file -> its text, which pods that copy bring over, unless
+    `answers` has something to say instead: mode -> what each pod says.
     """
 
     script: Mapping[str, Sequence[Event | BaseException]] = field(default_factory=dict)
@@ -49,6 +50,39 @@ class Machines(ScriptedEngine):
     folders: set[str] = field(default_factory=set)
     dies_at: int = -1
     refuses: str = ""
+    data: dict[str, dict[str, str]] = field(default_factory=dict)
+    answers: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    copies: list[tuple[str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.api.makes = self.made
+
+    def made(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """What a new object becomes: a pod that copies ends at once."""
+        if item["metadata"].get("labels", {}).get("pai-install/probe") != "storage-copy" or item["kind"] != "Pod":
+            return [item]
+        self.door()
+        mode = item["metadata"]["labels"]["pai-install/copy-mode"]
+        old, new = (self.place(item["metadata"]["namespace"], it) for it in _claims(item))
+        said = self.answers[mode].pop(0) if self.answers.get(mode) else self.carried(mode, old, new, _words(item))
+        self.copies.append((mode, item["spec"]["nodeName"]))
+        text = "\n".join(f"{key}={value}" for key, value in said.items())
+        state = {"state": {"terminated": {"message": text}}}
+        phase = "Failed" if "error" in said or "lost" in said else "Succeeded"
+        return [{**item, "status": {"phase": phase, "containerStatuses": [state]}}]
+
+    def carried(self, mode: str, old: str, new: str, words: Mapping[str, str]) -> dict[str, str]:
+        """What rsync would do."""
+        source, target = self.data.setdefault(old, {}), self.data.setdefault(new, {})
+        if mode == "measure":
+            empty = {} if target else {"empty": "yes"}
+            return {"files": str(len(source)), "bytes": "10", "free_kib": "99", **empty, "step": "done"}
+        if mode.startswith("copy"):
+            if "--delete" in words["HOW"]:
+                target.clear()
+            target.update({name: text for name, text in source.items() if name not in target or words["LATE"] == "no"})
+            return {"files": str(len(source)), "bytes": "10", "step": "done"}
+        return {"differ": str(sum(target.get(name) is None for name in source)), "step": "done"}
 
     def door(self) -> None:
         """Something that a kill may come before or after."""
@@ -108,7 +142,7 @@ class Machines(ScriptedEngine):
         """The folder behind a claim; empty where there is none."""
         found = self.api.objects.get(Ref(CLAIM, claim, namespace))
         volume = self.api.objects.get(Ref("persistentvolume", found["spec"]["volumeName"])) if found else None
-        return str(volume["spec"]["nfs"]["path"]) if volume else ""
+        return str(volume["spec"].get("nfs", volume["spec"].get("hostPath", {}))["path"]) if volume else ""
 
     def tried(self, words: Mapping[str, Any]) -> list[Event]:
         """A finding per grant."""
@@ -124,6 +158,15 @@ class Machines(ScriptedEngine):
         """Stands in for the planner."""
         step = Step("addons", "Apply the add-ons", (HostStep("master", ("changed",)),), Playbook("addons.yml"))
         return Plan(() if self.settled() else (step,), World().settings(), {}, "master")
+
+
+def _claims(item: Mapping[str, Any]) -> list[str]:
+    return [volume["persistentVolumeClaim"]["claimName"] for volume in item["spec"]["volumes"]]
+
+
+def _words(item: Mapping[str, Any]) -> dict[str, str]:
+    (container,) = item["spec"]["containers"]
+    return {it["name"]: it["value"] for it in container["env"]}
 
 
 def _ours(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pai_install.errors import ExitCode
 from pai_install.site.load import SERVICES, load_site
 from pai_install.site.rotations import read_rotations, rotations_file
 from pai_install.storage.compile import current_grants
+from pai_install.storage.rotation import stage_of
 from tests.unit.cli.storage_cluster import Killed, Machines, pod
 from tests.unit.cli.stub_environment import World, run, write_site
 
@@ -53,6 +54,25 @@ def machines(site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch) -> Mach
     for name in ("save_rotations", "write_services"):
         monkeypatch.setattr(storage_stages, name, behind_a_door(made, getattr(storage_stages, name)))
     return made
+
+
+def ready(*names: str) -> list[dict[str, Any]]:
+    """Nodes."""
+    status = {"conditions": [{"type": "Ready", "status": "True"}]}
+    return [{"kind": "Node", "metadata": {"name": name}, "spec": {}, "status": status} for name in names]
+
+
+@pytest.fixture
+def holding(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> Machines:
+    """Workers that copy, and something to copy."""
+    machines.api.objects.update({Ref("node", it["metadata"]["name"]): it for it in ready("one", "two")})
+    machines.data = {"/old": {"a": "1", "b": "2"}}
+    monkeypatch.setattr("pai_install.cli._shared.storage_copy.time.sleep", lambda _seconds: None)
+    return machines
+
+
+def stand_ins(machines: Machines) -> list[str]:
+    return [ref.name for ref in machines.api.objects if "pai-from" in ref.name or "pai-to" in ref.name]
 
 
 def behind_a_door(machines: Machines, work: Any) -> Any:
@@ -324,3 +344,178 @@ def test_what_a_rotation_has_begun_is_not_removed_and_its_claim_is_no_name_of_an
     words = ["--type", "nfs", "--server", "nas", "--path", "/x", "--site", str(site)]
     assert run(["storage", "add", "data-g2", *words]) == ExitCode.USAGE
     assert "data-g2 is the claim of data now" in capsys.readouterr().err
+
+
+def test_the_data_comes_over_before_a_job_hears_of_the_new_place(site: Path, holding: Machines, capsys: Any) -> None:
+    holding.api.objects[TRAIN] = pod("train", "data")
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.OK
+    err = capsys.readouterr().err
+    assert "one: to copy: 2 files, 10 B; free in the new place: 99 KiB\n" in err
+    assert holding.data["/new"] == {"a": "1", "b": "2"}
+    assert [mode for mode, _node in holding.copies] == ["measure", "copy"], "its last pod still writes"
+    holding.data["/old"]["c"] = "3"
+    holding.data["/new"]["a"] = "by a new job"
+    assert run(["storage", "show", "data", "--site", str(site)]) == ExitCode.OK
+    assert "--finish then copies what changed since the first copy, and removes" in capsys.readouterr().out
+    assert rotate(site, "--finish") == ExitCode.OK
+    assert holding.copies[2:] == [], "as a pod uses it"
+    assert rotate(site, "--path", "/third", "--copy") == ExitCode.PREFLIGHT_FAILED
+    assert "generation 1 is not copied to the end yet" in capsys.readouterr().err
+    del holding.api.objects[TRAIN]
+    assert rotate(site, "--finish") == ExitCode.OK
+    assert holding.copies[2:] == [("copy-last", "one"), ("verify-last", "two")], "another worker reads than wrote"
+    assert holding.data["/new"] == {"a": "by a new job", "b": "2", "c": "3"}
+    assert claims(holding) == {"vision/data-g2", "speech/data-g2"}
+    assert holding.settled()
+    assert stand_ins(holding) == []
+
+
+def test_no_new_pod_may_use_the_old_claim_while_the_last_copy_is_made(
+    site: Path, holding: Machines, monkeypatch: Any
+) -> None:
+    seen: list[bool] = []
+    carried = holding.carried
+
+    def watched(mode: str, *more: Any) -> dict[str, str]:
+        seen.append(Ref("validatingadmissionpolicy", "pai-storage-data") in holding.api.objects)
+        return carried(mode, *more)
+
+    monkeypatch.setattr(holding, "carried", watched)
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.OK
+    assert seen == [False, False, True, True]
+    assert holding.settled()
+
+
+def test_with_the_same_name_the_last_copy_is_made_before_the_claim_is_given_back(site: Path, holding: Machines) -> None:
+    assert rotate(site, "--path", "/new", "--copy", "--same-name") == ExitCode.OK
+    assert [mode for mode, _node in holding.copies] == ["measure", "copy", "copy-last", "verify-last"]
+    assert holding.data["/new"] == holding.data["/old"]
+    assert claims(holding) == {"vision/data", "speech/data"}
+    assert holding.place("vision", "data") == "/new"
+    assert holding.settled()
+
+
+@pytest.mark.parametrize("words", [(), ("--same-name",)])
+@pytest.mark.parametrize("number", range(3, 60, 4))
+def test_a_kill_at_any_door_loses_no_data(site: Path, holding: Machines, number: int, words: tuple[str, ...]) -> None:
+    argv = ("--path", "/new", "--copy", *words)
+    holding.dies_at = number
+    try:
+        rotate(site, *argv)
+    except Killed:
+        holding.dies_at = -1
+        rotate(site, *argv)
+    holding.dies_at = -1
+    holding.apply()
+    assert rotate(site, "--finish") == ExitCode.OK
+    assert holding.data["/new"] == {"a": "1", "b": "2"}
+    assert holding.place("vision", read_rotations(site)["data"].claim) == "/new"
+    assert holding.settled()
+    assert stand_ins(holding) == []
+    assert not [ref for ref in holding.api.objects if ref.kind == "pod"]
+
+
+NO_ROOM = {"files": "9", "bytes": "4096", "held_kib": "4", "free_kib": "2", "empty": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        (NO_ROOM, "nas:/new has 2 KiB free on one, and 4 KiB come"),
+        ({"same": "yes"}, "nas:/old and nas:/new are one folder"),
+        ({"error": "Permission denied", "step": "count"}, "measure on one failed at count: Permission denied"),
+    ],
+)
+def test_what_cannot_be_copied_changes_nothing(
+    site: Path, holding: Machines, answer: dict[str, str], word: str, capsys: Any
+) -> None:
+    before = dict(holding.api.objects)
+    holding.answers["measure"] = [answer]
+    assert rotate(site, "--path", "/new", "--copy") in (ExitCode.PREFLIGHT_FAILED, ExitCode.STEP_FAILED)
+    assert word in capsys.readouterr().err
+    assert (text(site), holding.api.objects) == (SITE, before)
+    assert not rotations_file(site).exists()
+
+
+@pytest.mark.parametrize("changes", [("--path", "/old/below"), ("--mount-options", "nfsvers=4.1")])
+def test_a_place_that_is_not_another_is_not_copied_to(site: Path, holding: Machines, changes: tuple[str, ...]) -> None:
+    assert rotate(site, *changes, "--copy") == ExitCode.PREFLIGHT_FAILED
+    assert (text(site), holding.copies) == (SITE, [])
+
+
+def test_a_first_copy_that_fails_is_taken_back_and_one_whose_pod_is_lost_goes_on(
+    site: Path, holding: Machines, capsys: Any
+) -> None:
+    holding.answers["copy"] = [{"lost": "evicted"}, {"error": "No space left on device (28)", "step": "copy"}]
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.STEP_FAILED
+    err = capsys.readouterr().err
+    assert "one: its pod is lost" in err
+    assert "copy on one failed at copy: No space left on device (28)" in err
+    assert "data is nas:/old again" in err
+    assert text(site) == SITE
+    assert claims(holding) == {"vision/data", "speech/data"}
+    assert stand_ins(holding) == []
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.OK
+    assert holding.data["/new"] == holding.data["/old"]
+
+
+def test_pods_that_are_lost_again_and_again_end_the_command_and_not_the_rotation(site: Path, holding: Machines) -> None:
+    holding.answers["copy"] = [{"lost": "evicted"}] * 6
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.UNREACHABLE
+    assert stage_of(read_rotations(site)["data"]) == "copy"
+    holding.answers.clear()
+    assert rotate(site, "--finish") == ExitCode.OK
+    assert holding.data["/new"] == holding.data["/old"]
+
+
+@pytest.mark.parametrize("words", [(), ("--same-name",)])
+def test_what_differs_in_the_end_retires_nothing(
+    site: Path, holding: Machines, words: tuple[str, ...], capsys: Any
+) -> None:
+    holding.answers["verify-last"] = [{"differ": "2", "example": ">fc a", "step": "done"}] * 3
+    assert rotate(site, "--path", "/new", "--copy", *words) == ExitCode.VERIFICATION_FAILED
+    assert "2 entries differ on two after 3 copies" in capsys.readouterr().err
+    if words:
+        assert (text(site), claims(holding)) == (SITE, {"vision/data", "speech/data"})
+        assert holding.place("vision", "data") == "/old"
+        return
+    assert claims(holding) == {"vision/data", "speech/data", "vision/data-g2", "speech/data-g2"}
+    assert rotate(site, "--finish", "--no-copy") == ExitCode.OK
+    assert claims(holding) == {"vision/data-g2", "speech/data-g2"}
+
+
+def test_an_emergency_ends_pods_after_the_first_copy(site: Path, holding: Machines) -> None:
+    holding.api.objects[TRAIN] = pod("train", "data")
+    assert rotate(site, "--path", "/new", "--emergency", "--copy") == ExitCode.OK
+    assert [mode for mode, _node in holding.copies] == ["measure", "copy", "copy-last", "verify-last"]
+    assert TRAIN not in holding.api.objects
+    assert claims(holding) == {"vision/data-g2", "speech/data-g2"}
+    assert holding.settled()
+
+
+def test_each_machine_copies_its_own_folder_one_after_the_other(site: Path, holding: Machines) -> None:
+    (site / SERVICES).write_text(
+        SITE.replace("type: nfs\n    server: nas\n    path: /old", "type: hostPath\n    path: /old")
+    )
+    holding.api.objects = {ref: it for ref, it in holding.api.objects.items() if ref.kind == "node"}
+    holding.apply()
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.OK
+    modes = ("measure", "copy", "copy-last", "verify-last")
+    assert holding.copies == [(mode, node) for mode in modes for node in ("one", "two")]
+
+
+def test_what_was_begun_without_a_copy_goes_on_without(site: Path, holding: Machines, capsys: Any) -> None:
+    holding.dies_at = 12
+    with pytest.raises(Killed):
+        rotate(site, "--path", "/new")
+    holding.dies_at = -1
+    assert rotate(site, "--path", "/new", "--copy") == ExitCode.PREFLIGHT_FAILED
+    assert "was begun without --copy" in capsys.readouterr().err
+    assert rotate(site, "--finish") == ExitCode.OK
+
+
+def test_check_says_what_would_be_copied(site: Path, holding: Machines, capsys: Any) -> None:
+    assert run(["storage", "rotate", "data", "--site", str(site), "--path", "/new", "--copy", "--check"]) == ExitCode.OK
+    err = capsys.readouterr().err
+    assert "2. rsync copies all of it from nas:/old to nas:/new" in err
+    assert holding.copies == []

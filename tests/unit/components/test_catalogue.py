@@ -61,6 +61,7 @@ IMAGES = {
     "haproxy",
     "python",
     "hivedscheduler",
+    "rsync",
     "smbplugin",
     "azurefile-csi",
     "blob-csi",
@@ -103,7 +104,7 @@ def test_every_component_says_what_it_is(name: str) -> None:
     component = CATALOGUE.components[name]
     assert component.summary
     assert component.home.startswith("https://")
-    assert re.fullmatch(r"MIT|[A-Z][A-Za-z]*-[\d.]+(-only)?", component.licence)
+    assert re.fullmatch(r"MIT|[A-Z][A-Za-z]*-[\d.]+(-only|-or-later)?", component.licence)
     assert component.files or component.images
 
 

@@ -397,5 +397,5 @@ def test_a_definition_without_any_state_yet_is_asked_for_again(
     if served:
         assert machine.run(addon("a", definition))["changed"] is True
     else:
-        with pytest.raises(ModuleFailedError, match="does not serve customresourcedefinition/q.x.io: timed out"):
+        with pytest.raises(ModuleFailedError, match=r"does not serve customresourcedefinition/q\.x\.io: timed out"):
             machine.run(addon("a", definition))

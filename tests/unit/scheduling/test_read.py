@@ -82,6 +82,17 @@ def test_the_sections_are_read(tmp_path: Path) -> None:
     assert remarks(tmp_path, VALID + GROUPS) == ()
 
 
+def test_a_scheduler_alone_divides_nothing(tmp_path: Path) -> None:
+    """Who names no virtual cluster gets the one that OpenPAI's users know, and no job waits for a quota in vain."""
+    found = read(tmp_path, "scheduler: {type: kueue}\n" + GROUPS)
+    (default,) = found.clusters
+    assert (default.name, default.pinned) == ("default", ())
+    assert {it.sku: (it.units, it.lend, it.borrow) for it in default.shares} == {
+        sku: (supply.total, supply.total, None) for sku, supply in found.supply.items()
+    }
+    assert default.groups == read(tmp_path / "b", VALID + GROUPS).cluster("default").groups
+
+
 def test_whether_a_site_has_any_is_known_without_reading_it(tmp_path: Path) -> None:
     for number, text in enumerate((VALID + GROUPS, BLOCK)):
         assert is_scheduled(load_site(write_site(tmp_path / str(number), layout=LAYOUT, services=text)).site)

@@ -52,6 +52,18 @@ def test_what_is_wrong_does_not_fit(old: str, new: str) -> None:
         jsonschema.validate(yaml(LAYOUT.replace(old, new)), schema("layout"))
 
 
+SCHEDULED = """\
+scheduler: {type: kueue, topology: [{name: rack, label: rack}]}
+virtual-clusters:
+  - name: a
+    groups: [b]
+    quota: [{sku: c, machines: 1, lend: 4, borrow: none}, {sku: d, cores: '8', memory: 4Gi, lend: all}]
+    pinned: [e]
+    priorities: {usual: test}
+  - {name: f, quota: }
+"""
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -59,6 +71,7 @@ def test_what_is_wrong_does_not_fit(old: str, new: str) -> None:
         "pylon:\n",
         "docker-cache: {enabled: yes, service_nodeport: '30500'}",
         "storages: []\nhealth: {}",
+        SCHEDULED,
         "x: 1",
     ],
 )
@@ -74,6 +87,8 @@ def test_services_fit_as_leniently_as_they_are_read(text: str) -> None:
         "authentication: {group-manager: {grouplist: x}}",
         "prometheus: {port: {}}",
         "storages: text",
+        "scheduler: {type: slurm}",
+        "virtual-clusters: [{name: a, quota: [{sku: b, lend: some}]}]",
     ],
 )
 def test_services_of_the_wrong_shape_do_not_fit(text: str) -> None:

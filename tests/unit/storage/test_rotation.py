@@ -18,14 +18,18 @@ from pai_install.storage.rotation import (
     begun,
     claimed,
     closed,
+    copied,
+    measured,
     opened,
     proved,
     reclaimed,
     released,
     retired,
     settled,
+    shut,
     stage_of,
     taken_back,
+    uncopied,
     undone,
     written,
 )
@@ -49,25 +53,36 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return load_site(write_site(folder, services=SERVICES)).site
 
 
-def begin(site: Site, now: StorageRotation | None, *, same_name: bool) -> StorageRotation:
+def begin(site: Site, now: StorageRotation | None, *, same_name: bool = False, moves: bool = False) -> StorageRotation:
     storage = (site.services.storages or ())[0]
-    return begun(now, storage, ["vision", "speech"], {"path": "/new"}, ["data", "data-g2"], same_name=same_name)
+    names, changes = ["data", "data-g2"], {"path": "/new"}
+    return begun(now, storage, ["vision", "speech"], changes, names, same_name=same_name, copied=moves)
 
 
 def forward(rotation: StorageRotation) -> StorageRotation:
     """After the next stage."""
     steps: dict[Stage, Callable[[StorageRotation], StorageRotation]] = {
         "take back": lambda it: undone(reclaimed(it) if it.same_name else it),
+        "copy": lambda it: copied(measured(it, filled=True), it.older[-1].generation),
         "write": written,
         "close": closed,
         "empty": released,
+        "copy the rest": lambda it: copied(it, it.older[-1].generation),
         "claim": claimed,
         "prove": proved,
         "open": opened,
-        "retire": lambda it: retired(it, [old.generation for old in it.older]),
+        "retire": lambda it: retired(moved(it), [old.generation for old in it.older]),
         "none": lambda it: it,
     }
     return steps[stage_of(rotation)](rotation)
+
+
+def moved(rotation: StorageRotation) -> StorageRotation:
+    """After the last copies."""
+    for old in rotation.older:
+        if old.due:
+            rotation = copied(shut(rotation, old.generation), old.generation)
+    return rotation
 
 
 def at(site: Site, rotation: StorageRotation) -> Site:
@@ -88,29 +103,35 @@ def check(site: Site, rotation: StorageRotation) -> None:
         assert claim["spec"]["volumeName"] in volume_names
     withheld = [it for it in grants_of(placed) if it.current and not it.claimed]
     assert not withheld or rotation.same_name
+    stay = {old.generation for old in retired(rotation, [old.generation for old in rotation.older]).older}
+    assert stay == {old.generation for old in rotation.older if old.due}, "what is not copied to the end is not retired"
+    if rotation.used:
+        assert all(old.copying != "first" for old in rotation.older), "no job hears of a place before the first copy"
+        assert not rotation.same_name or rotation.older[-1:] == () or not rotation.older[-1].due
 
 
-@given(choices=st.lists(st.tuples(st.booleans(), st.integers(0, 8), st.booleans()), max_size=5))
-def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant(
-    site: Site, choices: list[tuple[bool, int, bool]]
+@given(choices=st.lists(st.tuples(st.booleans(), st.integers(0, 10), st.booleans(), st.booleans()), max_size=5))
+def test_no_row_of_rotations_broken_off_anywhere_loses_a_grant_or_data(
+    site: Site, choices: list[tuple[bool, int, bool, bool]]
 ) -> None:
     now: StorageRotation | None = None
     numbers: set[int] = {1}
-    for same_name, stages, fails in choices:
-        rotation = begin(site, now, same_name=same_name)
+    for same_name, stages, fails, moves in choices:
+        rotation = begin(site, None if now is None else moved(now), same_name=same_name, moves=moves)
         assert rotation.generation not in numbers, "a number is given once"
         numbers.add(rotation.generation)
         assert rotation.claim != "data-g2"
         for _stage in range(stages):
             check(site, rotation)
             rotation = forward(rotation)
-        if fails and not rotation.proven and rotation.changes is None and not rotation.undoing:
+        copying = stage_of(rotation) in ("copy", "copy the rest")
+        if fails and (copying or (not rotation.proven and rotation.changes is None and not rotation.undoing)):
             rotation = taken_back(rotation)
         while stage_of(rotation) not in ("retire", "none"):
             check(site, rotation)
             rotation = forward(rotation)
         check(site, rotation)
-        assert closed_claims(at(site, rotation)) == {}
+        assert not rotation.closed
         now = rotation
 
 
@@ -135,3 +156,18 @@ def test_what_is_closed_is_one_claim_in_the_namespaces_of_its_groups(site: Site)
 
 def test_a_storage_that_was_never_rotated_has_the_claim_of_its_name() -> None:
     assert (settled("data").claim, stage_of(settled("data"))) == ("data", "none")
+
+
+def test_the_old_claim_is_closed_while_its_last_copy_is_made(site: Site) -> None:
+    rotation = begin(site, None, moves=True)
+    while stage_of(rotation) != "retire":
+        rotation = forward(rotation)
+    assert closed_claims(at(site, rotation)) == {}
+    assert closed_claims(at(site, shut(rotation, 1))) == {"data": ("vision", "speech")}
+    done = retired(copied(shut(rotation, 1), 1), [1])
+    assert (stage_of(done), closed_claims(at(site, done))) == ("none", {})
+
+
+def test_without_further_copies_the_old_generation_may_go(site: Site) -> None:
+    rotation = written(uncopied(begin(site, None, moves=True)))
+    assert stage_of(retired(proved(rotation), [1])) == "none"

@@ -5,58 +5,49 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 
 import click
 
-from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.act import How
 from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.site_edit import Editing, checked_site, write_services
+from pai_install.cli._shared.storage_copy import Copier, CopyError
+from pai_install.cli._shared.storage_wish import (
+    BIND_S,
+    KINDS,
+    VERB,
+    Wish,
+    entry_of,
+    good,
+    refusal,
+    tell_users,
+    wait_bound,
+)
 from pai_install.cli._shared.tell import say
 from pai_install.cluster.client import ClusterClient, Patch, Select
 from pai_install.cluster.model import Ref
 from pai_install.cluster.read import mounts
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
-from pai_install.report.model import Outcome
-from pai_install.report.storage import STORAGE_LABEL, Consumer, consumers_of, consumers_text
+from pai_install.report.storage import STORAGE_LABEL, Consumer, consumers_of
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from pai_install.site.edit.spans import EditError
 from pai_install.site.edit.storages import changed
 from pai_install.site.load import SERVICES, load_site
 from pai_install.site.model import Site
-from pai_install.site.rotations import StorageRotation, Value, read_rotations, save_rotations
-from pai_install.site.services.storages import StorageEntry
+from pai_install.site.rotations import OldGeneration, StorageRotation, Value, read_rotations, save_rotations
 from pai_install.storage import rotation as transitions
 from pai_install.storage.compile import grants_of
+from pai_install.storage.copying import Way, way
 from pai_install.storage.model import Grant
 from pai_install.storage.place import place
 from pai_install.storage.rotation import Stage, stage_of
 from pai_install.system.words import plural
 
-VERB = "storage rotate"
-KINDS = ("persistentvolumeclaims", "persistentvolumes", "secrets")
-BIND_S = 60.0
 _POLL_S = 3.0
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked for. changes: keys of the definition; finish: only go on with what was begun.
-
-    same_name: the claim keeps its name. emergency: pods that use the old generation are ended. timeout_s: how long to
-    wait for pods.
-    """
-
-    name: str
-    changes: Mapping[str, Value]
-    finish: bool = False
-    same_name: bool = False
-    emergency: bool = False
-    timeout_s: float = 600
 
 
 class Stages:
@@ -69,9 +60,11 @@ class Stages:
         self.runs = Runs(editing.site_dir, editing.environment, How(yes=True), VERB)
         self._stages: Mapping[Stage, Callable[[], int]] = {
             "take back": self._take_back,
+            "copy": self._copy,
             "write": self._write,
             "close": self._close,
             "empty": self._empty,
+            "copy the rest": self._copy_rest,
             "claim": self._claim,
             "prove": self._prove,
             "open": self._open,
@@ -88,6 +81,45 @@ class Stages:
             if code:
                 return code
         return self._retire()
+
+    def _copy(self) -> int:
+        """The first copy, before a job hears of the new place."""
+        say("\nThe first copy, while jobs go on")
+        old = self.rotation().older[-1]
+        return self._carry(old) or self._save(transitions.copied(self.rotation(), old.generation))
+
+    def _copy_rest(self) -> int:
+        """What changed since the first copy; no pod uses either place."""
+        say("\nThe last copy")
+        old = self.rotation().older[-1]
+        return self._carry(old, last=True) or self._save(transitions.copied(self.rotation(), old.generation))
+
+    def _carry(self, old: OldGeneration, *, last: bool = False, beside: bool = False) -> int:
+        """Copies the data of an older generation. What an answer says no to is taken back while it can be."""
+        try:
+            self.copier().carry(replace(self.way(old), filled=old.filled, last=last, beside=beside))
+        except CopyError as error:
+            say(f"{error.message}\n{error.remedy}")
+            return error.exit_code if self.rotation().proven else self._give_up(error.exit_code)
+        return ExitCode.OK
+
+    def copier(self) -> Copier:
+        """What copies, on the workers of the site."""
+        site, state = self.site(), open_state(self.editing.site_dir)
+        image = self.editing.environment.image(site, state, "rsync", say)
+        return Copier(self.cluster, tuple(it.hostname for it in site.workers), image, f"{VERB} {self.name}")
+
+    def way(self, old: OldGeneration) -> Way:
+        """From an older generation to the newest, also where the site's file has yet to define that."""
+        rotation, site = self.rotation(), self.site()
+        if rotation.changes is not None:
+            text = self.edited(self.editing.file.read_bytes().decode(), rotation.changes)
+            site = checked_site(self.editing, load_site(self.editing.site_dir), text)
+        group = next((grant for grant in self._mine() if grant.current), None)
+        if group is None:
+            raise refusal(f"{self.name} is granted to no group", "grant it, or give --finish --no-copy")
+        grant = replace(group, storage=old.entry, generation=old.generation)
+        return way(grant, entry_of(site, self.name), rotation.generation)
 
     def _write(self) -> int:
         """The site's file gets the changes; whatever else was edited meanwhile stays."""
@@ -184,20 +216,40 @@ class Stages:
 
     def _retire(self) -> int:
         """What no pod uses goes, and what one does stays; in an emergency no pod does."""
-        rotation = self.rotation()
         if self.wish.emergency:
             self._end_all()
+        copied = self._last_copies()
         users = self.users()
-        used = {one.claim for one in users}
-        idle = [old.generation for old in rotation.older if old.claim not in used or not old.claimed]
-        if idle:
-            self._save(transitions.retired(rotation, idle))
-        code = self.bring(final=True)
+        rotation = self.rotation()
+        if idle := _idle(rotation, users):
+            self._save(transitions.retired(rotation, [old.generation for old in idle]))
+        code = self.bring(final=True) or copied
         say(f"new jobs use the claim {rotation.claim}")
         if users:
             tell_users(users)
             say(f"what they use stays until they end; then: pai-install {VERB} {self.name} --finish")
         return code
+
+    def _last_copies(self) -> int:
+        """What changed at old places that no pod uses any longer; from then on no new pod may, either."""
+        for old in _idle(self.rotation(), self.users() if self._due() else ()):
+            if not old.due:
+                continue
+            say(f"\nThe last copy of generation {old.generation}")
+            if code := self._shut(old):
+                return code
+            if not any(one.claim == old.claim for one in self.users()):  # none has come meanwhile
+                if code := self._carry(old, last=True, beside=True):
+                    return code
+                self._save(transitions.copied(self.rotation(), old.generation))
+        return ExitCode.OK
+
+    def _due(self) -> bool:
+        return any(old.due for old in self.rotation().older)
+
+    def _shut(self, old: OldGeneration) -> int:
+        self._save(transitions.shut(self.rotation(), old.generation))
+        return self.bring()
 
     # pods
 
@@ -217,9 +269,13 @@ class Stages:
             return
         if not self.agreed(f"end {plural(len(users), 'pod')} that use what is old"):
             return
-        with self.cluster() as cluster:
-            for namespace, name in {(one.namespace, one.claim) for one in users}:
-                cluster.delete([Ref("persistentvolumeclaim", name, namespace)])
+        if self._due():  # their claims stay until the last copy is made
+            for old in self.rotation().older:
+                self._shut(old)
+        else:
+            with self.cluster() as cluster:
+                for namespace, name in {(one.namespace, one.claim) for one in users}:
+                    cluster.delete([Ref("persistentvolumeclaim", name, namespace)])
         self._end(users)
         if not _within(lambda: not any(one.node for one in self.users()), self.wish.timeout_s):
             raise refusal("pods do not end", "look at their nodes; then the same command with --finish")
@@ -306,6 +362,12 @@ class Stages:
             save_rotations(folder, {**read_rotations(folder), self.name: rotation})
 
 
+def _idle(rotation: StorageRotation, users: Collection[Consumer]) -> list[OldGeneration]:
+    """The older generations that none of the pods uses."""
+    used = {one.claim for one in users}
+    return [old for old in rotation.older if old.claim not in used or not old.claimed]
+
+
 def _within(done: Callable[[], bool], limit_s: float) -> bool:
     deadline = time.monotonic() + limit_s
     while not done():
@@ -313,31 +375,3 @@ def _within(done: Callable[[], bool], limit_s: float) -> bool:
             return False
         time.sleep(_POLL_S)
     return True
-
-
-def wait_bound(cluster: ClusterClient, grant: Grant) -> None:
-    """Waits a while; whether it came to it is for a trial to say."""
-    claim = Ref("persistentvolumeclaim", grant.claim, grant.namespace)
-    cluster.wait([claim], "jsonpath={.status.phase}=Bound", BIND_S)
-
-
-def tell_users(users: Collection[Consumer]) -> None:
-    """Says which pods they are, and on which nodes."""
-    nodes = sorted({one.node for one in users if one.node})
-    say(f"\n{consumers_text(users)}on {', '.join(nodes) or 'no node yet'}\n" if users else "\nno pod uses it now\n")
-
-
-def good(outcome: Outcome) -> bool:
-    """Whether every worker could."""
-    failed = any(found.verdict in (Verdict.FAIL, Verdict.UNKNOWN) for found in outcome.findings)
-    return outcome.exit_code == ExitCode.OK and not failed
-
-
-def entry_of(site: Site, name: str) -> StorageEntry:
-    """The definition in the site's files."""
-    return next(one for one in site.services.storages or () if one.name == name)
-
-
-def refusal(message: str, remedy: str) -> PaiError:
-    """What the user has to settle first."""
-    return PaiError(message, remedy=remedy, exit_code=ExitCode.PREFLIGHT_FAILED)

@@ -17,7 +17,7 @@ _REFUSED = "is written in a way that no command edits"
 
 
 def with_sections(text: str, sections: str) -> str:
-    """The text with sections, which it does not have, at its end. Raises EditError where that would change others."""
+    """The text with sections after all that it has. Raises EditError where that would change other sections."""
     bare = text.removeprefix(_MARK)
     rows = sections.splitlines()
     made = with_lines(bare, len(bare), ["", *rows] if bare.strip() else rows) if bare else "\n".join((*rows, ""))

@@ -28,9 +28,10 @@ def _of_site(site: Site) -> Iterator[Wrong]:
     services = site.services
     yield from _sections(site)
     yield from _hived_image(site)
-    if services.scheduler is not None and services.virtual_clusters is not None:
+    if services.scheduler is not None:
         yield from _labels(site, ("scheduler",))
         yield from of_topology(site, services.scheduler)
+    if services.scheduler is not None and services.virtual_clusters is not None:
         yield from of_clusters(site, services.scheduler, services.virtual_clusters)
         yield from of_quotas(site, services.scheduler, services.virtual_clusters)
 
@@ -49,11 +50,9 @@ def _sections(site: Site) -> Iterator[Wrong]:
     if services.virtual_clusters is not None and services.scheduler is None:
         remedy = "add scheduler: {type: kueue}, or volcano, hived or default"
         yield Wrong(("virtual-clusters",), "missing", "needs the section scheduler, which says what keeps them", remedy)
-    if services.scheduler is not None and not services.virtual_clusters:
-        remedy = "list them below virtual-clusters; pai-install vc migrate writes them from HiveD's block"
-        yield Wrong(
-            ("scheduler",), "missing", "needs the section virtual-clusters: no one is guaranteed anything", remedy
-        )
+    if services.scheduler is not None and services.virtual_clusters == ():
+        remedy = "list them; without the section there is one, default, that has everything"
+        yield Wrong(("virtual-clusters",), "missing", "is empty: no one is guaranteed anything", remedy)
     yield from _of_hived_switch(site)
     if services.hivedscheduler is None or services.hivedscheduler.config is None:
         return

@@ -123,7 +123,14 @@ class _Room:
         key = next((one for one in _AMOUNTS if getattr(quota, one) is not None), "sku")
         units, memory = units_of(quota, workers), memory_of(quota, workers)
         yield from self._short(
-            _Ask((*path, key), cluster, quota.sku, units, self.units, lambda count: f"{count} {workers.unit}"),
+            _Ask(
+                (*path, key),
+                cluster,
+                quota.sku,
+                units,
+                self.units,
+                self._in_machines if quota.machines else self._in_units,
+            ),
             workers.units,
         )
         if quota.memory is not None:
@@ -131,6 +138,12 @@ class _Room:
             yield from self._short(ask, workers.units * workers.memory_bytes)
         self.units += units
         self.memory += memory
+
+    def _in_units(self, count: int) -> str:
+        return plural(count, self.workers.unit.removesuffix("s"))
+
+    def _in_machines(self, count: int) -> str:
+        return plural(count // self.workers.units, "machine")
 
     def _short(self, ask: _Ask, per_machine: int) -> Iterator[Wrong]:
         """What is wrong where one ask crosses what there is; those after it are not told of."""
@@ -143,7 +156,7 @@ class _Room:
             left = ask.shown(room - ask.before)
             machines = plural(count, f"machine of {ask.sku}", f"machines of {ask.sku}")
             where = f"{machines} pinned to no one" if self.pinned.intersection(workers.names) else machines
-            message = f"{ask.cluster} is to have {ask.shown(ask.amount)}, and {left} are left of {where}"
+            message = f"{ask.cluster} is to have {ask.shown(ask.amount)}, and what is left of {where} is {left}"
             if absent:
                 message, remedy = f"{message} while others are absent", "leave it until they are back, or write less"
                 yield Wrong(ask.path, "over-quota", message, remedy, "warning")
