@@ -16,3 +16,9 @@ KUBELET_PORT: Final = 10250
 NFS_PORT: Final = 2049
 VXLAN_PORT: Final = 8472
 """UDP: flannel's packets between machines."""
+HIVED_PORT: Final = 9096
+"""HiveD, on the loopback of its pod; so is the next one."""
+HIVED_EXTENDER_PORT: Final = 9196
+"""The bridge before HiveD: calls of the kube-scheduler beside it."""
+HIVED_BRIDGE_PORT: Final = 9195
+"""The bridge: probes and metrics."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from ruamel.yaml import YAML
 
+from pai_install.ports import HIVED_EXTENDER_PORT
 from pai_install.scheduling import amounts
 from pai_install.scheduling.hived_cells import hived_config
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER, policies
@@ -24,7 +25,7 @@ ACCOUNT = "hived"
 CONFIG = "hivedscheduler"
 SCHEDULER_CONFIG = "kube-scheduler"
 # where kube-scheduler asks: the bridge, which asks HiveD
-BRIDGE = "http://127.0.0.1:9097/v1/extender"
+BRIDGE = f"http://127.0.0.1:{HIVED_EXTENDER_PORT}/v1/extender"
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 # OpenPAI's own classes, one per job, are this far apart, and lie below ours of the same priority
@@ -49,7 +50,8 @@ def kube_scheduler_config(scheduling: Scheduling) -> Object:
         "preemptVerb": "preempt",
         "bindVerb": "bind",
         "enableHTTPS": False,
-        "httpTimeout": "5s",
+        # the bridge's own waits for HiveD and the API server add up to less
+        "httpTimeout": "15s",
         "nodeCacheCapable": True,
         "ignorable": False,
         "managedResources": [{"name": MARKER, "ignoredByScheduler": True}],

@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pai_install.ports import HIVED_PORT
 from pai_install.scheduling import amounts
 from pai_install.scheduling.model import Scheduling, Supply, VirtualCluster
 
 Object = dict[str, Any]
 
 # HiveD has neither TLS nor logins, and whoever reaches it can bind pods: only its own pod does
-_ADDRESS = "127.0.0.1:9096"
+_ADDRESS = f"127.0.0.1:{HIVED_PORT}"
 # as OpenPAI has it: how long HiveD holds others back for a pod that has to wait
 _BLOCK_MILLISECONDS = 50
 _DEFAULT = "default"

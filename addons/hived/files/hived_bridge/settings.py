@@ -36,8 +36,8 @@ def parse(words: Sequence[str]) -> Settings:
     """Ends the process with status 2 and the usage for words that are wrong."""
     parser = argparse.ArgumentParser(prog="hived_bridge", description="Between kube-scheduler and HiveD")
     option = parser.add_argument
-    option("--extender-port", type=int, default=9097, help="kube-scheduler's calls, on loopback only")
-    option("--open-port", type=int, default=9095, help="/livez /healthz /readyz /metrics")
+    option("--extender-port", type=int, default=9196, help="kube-scheduler's calls, on loopback only")
+    option("--open-port", type=int, default=9195, help="/livez /healthz /readyz /metrics")
     option("--hived-port", type=int, default=9096, help="HiveD, on loopback")
     option("--api-host", default=os.environ.get("KUBERNETES_SERVICE_HOST", "127.0.0.1"))
     option("--api-port", type=int, default=int(os.environ.get("KUBERNETES_SERVICE_PORT", "443")))

@@ -27,6 +27,7 @@ def check_scheduling(source: Document, site: Site) -> None:
 def _of_site(site: Site) -> Iterator[Wrong]:
     services = site.services
     yield from _sections(site)
+    yield from _hived_image(site)
     if services.scheduler is not None:
         yield from _labels(site, ("scheduler",))
         yield from of_topology(site, services.scheduler)
@@ -73,6 +74,17 @@ def _of_hived_switch(site: Site) -> Iterator[Wrong]:
         message = f"{scheduler.type} counts, and not enable_hived_scheduler in config.yaml, which is {said}"
         remedy = "remove enable_hived_scheduler from config.yaml"
         yield Wrong(("scheduler", "type"), "overruled", message, remedy, "warning")
+
+
+def _hived_image(site: Site) -> Iterator[Wrong]:
+    """No source that builds has HiveD: its last version needs modules that are nowhere but in its repository."""
+    scheduler, settings = site.services.scheduler, site.settings
+    if (scheduler is not None and scheduler.type != "hived") or (scheduler is None and hived_of(site) is None):
+        return
+    if settings.component_source == "modules" and "hivedscheduler" not in settings.component_images:
+        message = "needs HiveD's image, and there is only its makers': component_source: modules lacks it"
+        remedy = "add component_images: {hivedscheduler: FILE} to config.yaml; or choose upstream, mirror or a bundle"
+        yield Wrong(("scheduler", "type") if scheduler is not None else HIVED, "no-image", message, remedy)
 
 
 def _labels(site: Site, path: YamlPath) -> Iterator[Wrong]:

@@ -1,0 +1,41 @@
+"""Values of the add-on hived: HiveD, a kube-scheduler of its own, and the bridge between them. Pure."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from pai_install.parts.context import Context
+from pai_install.ports import API_SERVER_PORT, HIVED_BRIDGE_PORT, HIVED_EXTENDER_PORT, HIVED_PORT
+from pai_install.scheduling.compile import objects_of
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site import Site
+
+
+def has_hived(site: Site) -> bool:
+    """Whether HiveD keeps the site's virtual clusters, be it by OpenPAI's own block."""
+    scheduling = scheduling_of(site)
+    return scheduling is not None and scheduling.backend == "hived"
+
+
+def hived_values(context: Context) -> dict[str, Any]:
+    """objects: what the virtual clusters compile to. configuration_digest: of the configurations among them.
+
+    api_port: the API server's, all that the pod reaches. The other ports are the pod's own.
+    """
+    scheduling = scheduling_of(context.site)
+    objects = [] if scheduling is None else list(objects_of(scheduling))
+    return {
+        "objects": objects,
+        "configuration_digest": _digest(objects),
+        "api_port": API_SERVER_PORT,
+        "open_port": HIVED_BRIDGE_PORT,
+        "extender_port": HIVED_EXTENDER_PORT,
+        "hived_port": HIVED_PORT,
+    }
+
+
+def _digest(objects: list[dict[str, Any]]) -> str:
+    """Of all ConfigMaps: each program reads its own when it starts."""
+    texts = [text for entry in objects if entry["kind"] == "ConfigMap" for text in entry["data"].values()]
+    return sha256("\0".join(texts).encode()).hexdigest()[:16]
