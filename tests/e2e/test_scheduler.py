@@ -64,6 +64,7 @@ def kueue(cluster: Cluster) -> Iterator[Cluster]:
         services.unlink()
         report = cluster.converge()
     assert report["ok"], report["stderr"]
+    cluster.ask("wait", "namespace/pai-kueue", "namespace/pai-jobset", "--for=delete", "--timeout=60s")
     left = cluster.kubectl(
         "get", "customresourcedefinitions,validatingwebhookconfigurations,namespaces", "--output=name"
     )
