@@ -317,7 +317,7 @@ def progress(line: str) -> tuple[int, int | None] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PodSeen:
+class CopierSeen:
     """A pod of ours. phase: the API's. started: both places are mounted. why: what keeps it from starting, or ended it.
 
     told: what it has said, by the log while it runs.
@@ -329,7 +329,7 @@ class PodSeen:
     told: Mapping[str, str]
 
 
-def pod_seen(pod: Mapping[str, Any], log: str = "") -> PodSeen:
+def pod_seen(pod: Mapping[str, Any], log: str = "") -> CopierSeen:
     """From the API's object and the end of its log."""
     status = pod.get("status") or {}
     states = [row.get("state") or {} for row in status.get("containerStatuses") or ()]
@@ -338,7 +338,7 @@ def pod_seen(pod: Mapping[str, Any], log: str = "") -> PodSeen:
     why = " ".join(str(row[key]) for row in (waiting, ended, status) for key in ("reason", "message") if row.get(key))
     last = str(ended.get("message") or "")
     started = any("running" in state or "terminated" in state for state in states)
-    return PodSeen(str(status.get("phase") or ""), started, why[:300], said(f"{log}\n{last}"))
+    return CopierSeen(str(status.get("phase") or ""), started, why[:300], said(f"{log}\n{last}"))
 
 
 def said(text: str) -> dict[str, str]:

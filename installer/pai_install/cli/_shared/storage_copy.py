@@ -22,9 +22,9 @@ from pai_install.storage.copying import (
     MODE,
     OURS,
     RUN,
+    CopierSeen,
     Measured,
     Mode,
-    PodSeen,
     Way,
     copy_pod,
     each_machine,
@@ -209,7 +209,7 @@ class _Following:
         self._work = ""
         self._since = time.monotonic()
 
-    def to_the_end(self) -> PodSeen:
+    def to_the_end(self) -> CopierSeen:
         """How it ended; with no phase where it is gone. Raises PaiError for one that does nothing."""
         while True:
             found, log = self._asked()
@@ -233,7 +233,7 @@ class _Following:
         except (NoClusterError, ApiError):
             return None, ""
 
-    def _require_work(self, seen: PodSeen | None, log: str) -> None:
+    def _require_work(self, seen: CopierSeen | None, log: str) -> None:
         now = time.monotonic()
         if log and log != self._work:
             self._work, self._since = log, now

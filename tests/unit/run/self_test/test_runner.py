@@ -65,7 +65,7 @@ def test_a_scheduler_that_keeps_its_promises_passes_all() -> None:
         (Behaviour(replaces=False, requeue_s=0), {"restart", "requeue"}),
         (Behaviour(down=False), {"down"}),
     ],
-    ids=str,
+    ids=lambda it: "+".join(sorted(it)) if isinstance(it, set) else "",
 )
 def test_a_scheduler_that_breaks_a_promise_fails_there(behaviour: Behaviour, broken: set[str]) -> None:
     cluster = SimulatedCluster(behaviour)
