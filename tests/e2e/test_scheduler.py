@@ -10,8 +10,7 @@ import pytest
 
 from .conftest import EXISTING, Cluster, equip, pai_install
 
-# Kueue is built for it
-pytestmark = pytest.mark.soak
+pytestmark = pytest.mark.lab
 
 SERVICES = """\
 scheduler: {type: kueue}
