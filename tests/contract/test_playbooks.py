@@ -39,6 +39,15 @@ def test_phase_has_its_playbook_with_its_roles(phase: object) -> None:
     assert list(dict.fromkeys(roles)) == list(phase.roles)
 
 
+@pytest.mark.parametrize("phase", PHASES, ids=lambda phase: phase.name)
+def test_a_role_that_is_no_longer_wanted_still_runs(phase: object) -> None:
+    """Else its record stays, and so does the plan to do away with it, at every run."""
+    assert isinstance(phase, type(VERIFY))
+    plays = yaml.safe_load((ROOT / "playbooks" / phase.playbook).read_text())
+    conditions = [entry["when"] for play in plays for entry in play["roles"] if "when" in entry]
+    assert [it for it in conditions if "pai_roles" not in it and "ansible_facts.pai.roles" not in it] == []
+
+
 @pytest.mark.parametrize("phase", [*PHASES, VERIFY], ids=lambda phase: phase.name)
 def test_a_play_is_called_as_its_phase(phase: object) -> None:
     """A plan and Ansible's own output say the same; a phase of several plays has a title of its own."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pai_install.site import load_site
-from pai_install.site.rotations import read_rotations
+from pai_install.site.rotations import StorageRotation, read_rotations
 
 from .conftest import EXISTING, ROOT, Cluster, pai_install, user_environment
 
@@ -232,6 +232,11 @@ def stand_ins(cluster: Cluster) -> list[str]:
     ).split()
 
 
+def due(rotation: StorageRotation | None, which: str) -> bool:
+    """Whether that copy is the next."""
+    return rotation is not None and bool(rotation.older) and rotation.older[-1].copying == which
+
+
 def copying(cluster: Cluster) -> bool:
     """Whether a pod copies."""
     return any(name.startswith("pod/") for name in stand_ins(cluster))
@@ -254,8 +259,8 @@ def test_a_copy_brings_the_data_along_while_a_job_writes_and_a_kill_stops_it(mov
     moving.on(EXISTING, MADE.format(folder=old))
     assert start(moving, "copied", claim, WRITES).returncode == 0
     within(60, lambda: phase(moving, "copied") == "Running")
-    killed(moving, lambda it: it is not None and it.older and copying(moving), "--path", COPY, "--copy")
-    assert read_rotations(moving.site)["shelf"].older[-1].copying == "first"
+    killed(moving, lambda it: due(it, "first") and copying(moving), "--path", COPY, "--copy")
+    assert due(read_rotations(moving.site)["shelf"], "first")
     assert claims(moving).keys() == {claim, "pai-from-shelf", "pai-to-shelf"}, "no job hears of the new place yet"
     done = rotate(moving)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -287,7 +292,7 @@ def test_a_copy_with_the_same_name_is_exact_whenever_it_is_killed(moving: Cluste
     moving.on(EXISTING, MADE.format(folder=old))
     moving.on(EXISTING, f"echo once >{old}/passing")
     words = ("--path", EXACT, "--copy", "--same-name", "--timeout", "120")
-    killed(moving, lambda it: it is not None and it.older and it.older[-1].copying == "last", *words)
+    killed(moving, lambda it: due(it, "last"), *words)
     assert moving.on(EXISTING, f"cat {EXACT}/passing") == "once\n"
     moving.on(EXISTING, f"rm {old}/passing; echo later >{old}/word")
     killed(moving, lambda it: not it.older[-1].claimed and copying(moving))

@@ -78,6 +78,7 @@ def served(cluster: Cluster) -> Iterator[Cluster]:
             cluster.on(worker, "rm -rf /srv/pai-scratch /srv/pai-disk")
     assert report["ok"], report["stderr"]
     assert cluster.kubectl("get", "persistentvolumes", "-o", "name") == ""
+    assert cluster.to_change() == []
 
 
 def put_stand_in(cluster: Cluster, worker: str) -> None:

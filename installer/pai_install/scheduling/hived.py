@@ -135,7 +135,7 @@ def hived_remarks(scheduling: Scheduling) -> Iterator[str]:
         yield f"jobs are not placed by {' or '.join(level.name for level in scheduling.levels)}"
     for sku in scheduling.supply:
         if not any(amounts.owned(scheduling, cluster, sku).units for cluster in scheduling.clusters):
-            yield f"{sku}: no virtual cluster is guaranteed any of it, so HiveD leaves it out and no job can use it"
+            yield f"{sku}: no virtual cluster is guaranteed any of it: only jobs of priority oppo can use it"
     for cluster in scheduling.clusters:
         yield from _of_cluster(scheduling, cluster)
 
@@ -149,4 +149,5 @@ def _of_cluster(scheduling: Scheduling, cluster: VirtualCluster) -> Iterator[str
         if single := share.units % scheduling.supply[share.sku].units:
             yield f"{cluster.name}: {single} {share.sku} are no whole machine: a pod there has one"
     if cluster.pinned:
-        yield f"{cluster.name}: its own machines are lent to jobs of priority oppo, and no job spans them and others"
+        yield f"{cluster.name}: only a job that names the machine as pinnedCellId uses {', '.join(cluster.pinned)}"
+        yield f"{cluster.name}: machines of its own are lent to jobs of priority oppo, and no job spans two of them"

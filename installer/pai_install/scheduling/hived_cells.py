@@ -1,163 +1,141 @@
-"""HiveD's configuration: cells, and what of them is whose. Pure.
+"""Virtual clusters as HiveD's configuration: cells, and whose they are. Pure.
 
-Names are made of the SKU and the level, as OpenPAI's own generator made them: HiveD takes jobs for lost whose cell type
-has another name. No name has a number in it, so that one machine more renames nothing.
+Types are named by the SKU and the level alone, as OpenPAI's own generator names them: HiveD lets jobs be evicted whose
+cell type is gone, so a count in a name would cost jobs whenever a machine comes.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.ports import HIVED_PORT
 from pai_install.scheduling import amounts
-from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.scheduling.model import Scheduling, Supply, VirtualCluster
 
 Object = dict[str, Any]
 
-_MEBIBYTE = 2**20
+# HiveD has neither TLS nor logins, and whoever reaches it can bind pods: only its own pod does
+_ADDRESS = f"127.0.0.1:{HIVED_PORT}"
 # as OpenPAI has it: how long HiveD holds others back for a pod that has to wait
 _BLOCK_MILLISECONDS = 50
-
-
-def node_type(sku: str) -> str:
-    """The cell type of a machine."""
-    return f"{sku}-NODE"
-
-
-def pool_type(sku: str, owner: str | None = None) -> str:
-    """The cell type of all shared machines of an SKU, or of those that are a virtual cluster's own."""
-    return f"{sku}-NODE-POOL" + (f"-{owner}" if owner is not None else "")
+_DEFAULT = "default"
+_MEBIBYTE = 2**20
 
 
 def hived_config(scheduling: Scheduling) -> Object:
-    """What HiveD reads. Each pool is in some virtual cluster: HiveD does not start with one that is in none."""
-    pools = tuple(_pools(scheduling))
+    """What HiveD reads."""
+    own = {"webServerAddress": _ADDRESS, "waitingPodSchedulingBlockMilliSec": _BLOCK_MILLISECONDS}
+    return {**own, **hived_block(scheduling)}
+
+
+def hived_block(scheduling: Scheduling) -> Object:
+    """Cells and virtual clusters, which an admin of OpenPAI writes.
+
+    HiveD does not start with a chain that is in no virtual cluster: one of which nothing is guaranteed is attached to
+    the virtual cluster default with 0 cells, or to the first.
+    """
+    names = _leaf_types(scheduling.supply)
+    present = [supply for supply in scheduling.supply.values() if supply.machines]
+    holder = _holder(scheduling)
     return {
-        "webServerAddress": f"127.0.0.1:{HIVED_PORT}",
-        "waitingPodSchedulingBlockMilliSec": _BLOCK_MILLISECONDS,
         "physicalCluster": {
-            "skuTypes": {sku: _unit(scheduling, sku) for sku in dict.fromkeys(sku for sku, _, _ in pools)},
-            "cellTypes": _cell_types(scheduling, pools),
+            "skuTypes": {names[supply.sku]: _unit(supply) for supply in present},
+            "cellTypes": {
+                kind: it for supply in present for kind, it in _cell_types(scheduling, supply, names[supply.sku])
+            },
             "physicalCells": [
-                {"cellType": pool_type(sku, owner), "cellChildren": [{"cellAddress": machine} for machine in machines]}
-                for sku, owner, machines in pools
+                {"cellType": _pool_type(names[supply.sku]), "cellChildren": list(_machines(scheduling, supply))}
+                for supply in present
             ],
         },
         "virtualClusters": {
-            cluster.name: {"virtualCells": list(_virtual_cells(scheduling, cluster))} for cluster in scheduling.clusters
+            cluster.name: _virtual_cluster(scheduling, cluster, names, attached=cluster.name == holder)
+            for cluster in scheduling.clusters
         },
     }
 
 
-def _pools(scheduling: Scheduling) -> Iterator[tuple[str, str | None, tuple[str, ...]]]:
-    """SKU, owner and machines of each pool. Machines of one are cells of a kind, and a job is within one."""
-    for sku, supply in scheduling.supply.items():
-        shared = tuple(machine for machine in supply.machines if machine not in scheduling.pinned)
-        if shared and any(amounts.guaranteed(scheduling, cluster, sku).units for cluster in scheduling.clusters):
-            yield sku, None, shared
-        for cluster in scheduling.clusters:
-            if own := amounts.pinned_machines(scheduling, cluster, sku):
-                yield sku, cluster.name, own
+def _leaf_types(supply: Mapping[str, Supply]) -> dict[str, str]:
+    """SKU -> its leaf type: the SKU's name without what divides types in a way down."""
+    found: dict[str, str] = {}
+    for sku in supply:
+        name = re.sub(r"[./]", "-", sku)
+        while name in found.values():
+            name += "-"
+        found[sku] = name
+    return found
 
 
-def _unit(scheduling: Scheduling, sku: str) -> Object:
+def _node_type(leaf: str) -> str:
+    return f"{leaf}-NODE"
+
+
+def _pool_type(leaf: str) -> str:
+    return f"{leaf}-NODE-POOL"
+
+
+def _holder(scheduling: Scheduling) -> str:
+    names = [cluster.name for cluster in scheduling.clusters]
+    return _DEFAULT if _DEFAULT in names else next(iter(names), "")
+
+
+def _unit(supply: Supply) -> Object:
     """What goes with one cell, as OpenPAI's rest-server reads it; HiveD does not."""
-    supply = scheduling.supply[sku]
-    return {
-        "gpu": int(bool(supply.resource)),
-        "cpu": max(1, supply.cpu_millis // 1000),
-        "memory": f"{supply.memory_bytes // _MEBIBYTE}Mi",
-    }
+    device = {"gpu": 1} if supply.resource else {}
+    memory = max(1, supply.memory_bytes // _MEBIBYTE)
+    return {**device, "cpu": max(1, supply.cpu_millis // 1000), "memory": f"{memory}Mi"}
 
 
-def _cell_types(scheduling: Scheduling, pools: tuple[tuple[str, str | None, tuple[str, ...]], ...]) -> Object:
-    found: Object = {}
-    for sku, owner, machines in pools:
-        units = scheduling.supply[sku].units
-        found[node_type(sku)] = {"childCellType": sku, "childCellNumber": units, "isNodeLevel": True}
-        found[pool_type(sku, owner)] = {"childCellType": node_type(sku), "childCellNumber": len(machines)}
-    return found
+def _cell_types(scheduling: Scheduling, supply: Supply, leaf: str) -> Iterator[tuple[str, Object]]:
+    yield _node_type(leaf), {"childCellType": leaf, "childCellNumber": supply.units, "isNodeLevel": True}
+    number = len(supply.machines) + _missing(scheduling, supply)
+    yield _pool_type(leaf), {"childCellType": _node_type(leaf), "childCellNumber": number}
 
 
-def _virtual_cells(scheduling: Scheduling, cluster: VirtualCluster) -> Iterator[Object]:
-    """Machines of its own, whole ones of all, and single devices where that leaves a rest."""
-    for sku, supply in scheduling.supply.items():
-        if own := amounts.pinned_machines(scheduling, cluster, sku):
-            yield _virtual_cell((pool_type(sku, cluster.name), node_type(sku)), len(own))
-        whole, single = divmod(amounts.guaranteed(scheduling, cluster, sku).units, supply.units)
+def _machines(scheduling: Scheduling, supply: Supply) -> Iterator[Object]:
+    """All machines of an SKU. One that is pinned is a cell with its own name."""
+    for machine in supply.machines:
+        yield {"cellAddress": machine, **({"pinnedCellId": machine} if machine in scheduling.pinned else {})}
+    for number in range(_missing(scheduling, supply)):
+        yield {"cellAddress": f"absent-{number + 1}"}
+
+
+def _missing(scheduling: Scheduling, supply: Supply) -> int:
+    """Machines that are guaranteed and absent: HiveD does not start without them, and takes unknown ones for broken."""
+    shares = [amounts.guaranteed(scheduling, cluster, supply.sku).units for cluster in scheduling.clusters]
+    whole, single = sum(it // supply.units for it in shares), sum(it % supply.units for it in shares)
+    there = scheduling.free(supply.sku) // supply.units
+    return max(0, whole + -(-single // supply.units) - there)
+
+
+def _virtual_cluster(
+    scheduling: Scheduling, cluster: VirtualCluster, names: Mapping[str, str], *, attached: bool
+) -> Object:
+    idle = list(_idle(scheduling)) if attached else []
+    cells = [*_virtual_cells(scheduling, cluster, names), *(_virtual_cell(names[sku], 0) for sku in idle)]
+    pins = [{"pinnedCellId": machine} for machine in cluster.pinned]
+    return {"virtualCells": cells, **({"pinnedCells": pins} if pins else {})}
+
+
+def _virtual_cells(scheduling: Scheduling, cluster: VirtualCluster, names: Mapping[str, str]) -> Iterator[Object]:
+    """Whole machines, and single units where that leaves a rest: a pod with several needs a cell that has them."""
+    for share in cluster.shares:
+        whole, single = divmod(share.units, scheduling.supply[share.sku].units)
         if whole:
-            yield _virtual_cell((pool_type(sku), node_type(sku)), whole)
+            yield _virtual_cell(names[share.sku], whole)
         if single:
-            yield _virtual_cell((pool_type(sku), node_type(sku), sku), single)
+            yield _virtual_cell(names[share.sku], single, names[share.sku])
 
 
-def _virtual_cell(path: tuple[str, ...], number: int) -> Object:
-    return {"cellType": ".".join(path), "cellNumber": number}
+def _virtual_cell(leaf: str, number: int, *below: str) -> Object:
+    return {"cellType": ".".join((_pool_type(leaf), _node_type(leaf), *below)), "cellNumber": number}
 
 
-def shortages(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where virtual clusters are given more cells than there are, a sentence each; empty where all fit.
-
-    HiveD looks at the sum of each level only: cells that are pinned on different machines, so that no whole machine is
-    left, pass there and crash it later. config: one whose types and names are right.
-    """
-    types: Mapping[str, Any] = config["physicalCluster"].get("cellTypes") or {}
-    cells = config["physicalCluster"].get("physicalCells") or []
-    tops = dict.fromkeys(str(cell["cellType"]) for cell in cells)
-    found = (_shortage(top, types, cells, config.get("virtualClusters") or {}) for top in tops)
-    return tuple(words for it in found for words in it)
-
-
-def _shortage(
-    top: str, types: Mapping[str, Any], cells: list[Mapping[str, Any]], clusters: Mapping[str, Any]
-) -> Iterator[str]:
-    free: dict[str, int] = {}
-    for cell in cells:
-        if cell["cellType"] == top:
-            _count_free(top, cell, types, free)
-    need = _needed(top, clusters)
-    carry = 0
-    for kind, children in _levels(top, types):
-        available = free.get(kind, 0) + carry
-        if need.get(kind, 0) > available:
-            yield f"{top}: {need[kind]} cells of the type {kind} are given away, and {available} are there"
-        carry = max(0, available - need.get(kind, 0)) * children
-
-
-def _levels(top: str, types: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Cell types from the top to the leaf, and how many children a cell of each has."""
-    kind = top
-    while kind in types:
-        yield kind, int(types[kind]["childCellNumber"])
-        kind = types[kind]["childCellType"]
-    yield kind, 0
-
-
-def _count_free(kind: str, cell: Mapping[str, Any], types: Mapping[str, Any], free: dict[str, int]) -> None:
-    """Adds the largest cells that have nothing pinned in them."""
-    if cell.get("pinnedCellId"):
-        return
-    if not _has_pins(cell):
-        free[kind] = free.get(kind, 0) + 1
-        return
-    children = cell.get("cellChildren") or []
-    below = types[kind]["childCellType"]
-    free[below] = free.get(below, 0) + int(types[kind]["childCellNumber"]) - len(children)
-    for child in children:
-        _count_free(below, child, types, free)
-
-
-def _has_pins(cell: Mapping[str, Any]) -> bool:
-    return any(child.get("pinnedCellId") or _has_pins(child) for child in cell.get("cellChildren") or [])
-
-
-def _needed(top: str, clusters: Mapping[str, Any]) -> Mapping[str, int]:
-    """Cells that virtual clusters are given below a top cell, by type."""
-    found: dict[str, int] = {}
-    for cluster in clusters.values():
-        for cell in cluster.get("virtualCells") or []:
-            path = str(cell["cellType"]).split(".")
-            if path[0] == top:
-                found[path[-1]] = found.get(path[-1], 0) + int(cell["cellNumber"])
-    return found
+def _idle(scheduling: Scheduling) -> Iterator[str]:
+    """SKUs of whose shared machines no virtual cluster is guaranteed anything."""
+    for sku, supply in scheduling.supply.items():
+        shares = (amounts.guaranteed(scheduling, cluster, sku).units for cluster in scheduling.clusters)
+        if supply.machines and not any(shares):
+            yield sku

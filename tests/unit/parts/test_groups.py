@@ -101,3 +101,6 @@ def test_workers_get_what_mounts_and_the_kernel_what_it_needs(site: Site, compon
     assert given.variables()["storage_client_packages"] == ["nfs-common"]
     assert {"nfs", "cifs"} <= set(kernel_modules(site))
     assert not part_named("storage_client").applies(site, site.control_planes[0])
+    assert part_named("storage_client").components(site) == {"rsync"}
+    services = site.services.model_copy(update={"storages": ()})
+    assert not part_named("storage_client").components(site.model_copy(update={"services": services}))

@@ -140,6 +140,11 @@ def test_a_pair_that_the_site_no_longer_grants_is_named(site: Site) -> None:
     assert [one.name for one in shown.consumers] == ["a"], "it still uses it"
 
 
+def test_what_stands_in_for_a_copy_is_no_grant(site: Site) -> None:
+    labels = {"pai-install/storage": "disk", "pai-install/generation": "2", "pai-install/probe": "storage-copy"}
+    assert storage_shown(site, "disk", seen(pvc(name="pai-to-disk", labels=labels))).grants == ()
+
+
 def test_no_secret_is_shown_and_both_forms_hold_their_schema(site: Site) -> None:
     for name in ("data", "homes", "files"):
         shown = storage_shown(site, name, None, "no control plane answers")

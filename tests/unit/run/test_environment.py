@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.components.model import ComponentSet
+from pai_install.components.model import ComponentSet, ImageArtifact
 from pai_install.engine.runner import RunnerEngine
 from pai_install.errors import PaiError
 from pai_install.registry.identity import Identity, at_port
@@ -105,3 +105,10 @@ def test_a_site_keeps_its_identity_from_run_to_run_with_a_cache_and_without(
     assert given[0].ports == ()
     assert at_port(given[0], 30500) == given[1] == given[2], "the cache brings its port, and nothing else changes"
     assert state.registry.stat().st_mode & 0o777 == 0o600
+
+
+def test_pods_name_an_image_of_the_site_with_its_digest(site: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    held = ComponentSet((), (ImageArtifact("rsync", "stable", "sha256:00", tmp_path),), "1.36.3")
+    monkeypatch.setattr(environment, "site_components", lambda _site, _say: held)
+    name = ProductEnvironment().image(site, state_of(tmp_path), "rsync", print)
+    assert name == "registry.pai.internal/rsync:stable@sha256:00"

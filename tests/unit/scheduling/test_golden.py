@@ -12,6 +12,7 @@ from pai_install.scheduling.model import BACKENDS, Backend
 from tests import virtual_clusters
 from tests.virtual_clusters import CASES, GOLDEN, compiled, expected, told, with_backend
 
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 ALL = list(product(CASES, BACKENDS))
 
 
@@ -43,5 +44,5 @@ def test_no_two_objects_have_one_name(case: str, backend: Backend) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_the_files_are_what_yaml_reads_back(case: str) -> None:
     for backend in BACKENDS:
-        objects = list(yaml.safe_load_all(expected(case, backend).read_text()))
+        objects = list(yaml.load_all(expected(case, backend).read_text(), LOADER))
         assert objects == list(objects_of(with_backend(virtual_clusters.CASES[case](), backend)))

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from pai_install.scheduling.compile import objects_of, remarks
 from pai_install.scheduling.hived import as_yaml, kube_scheduler_config
-from pai_install.scheduling.hived_cells import hived_config, shortages
+from pai_install.scheduling.hived_cells import hived_config
 from pai_install.scheduling.model import Scheduling, Supply
 from tests.unit.scheduling.sites import divided_sites
 from tests.virtual_clusters import (
@@ -49,16 +49,18 @@ def test_whole_machines_come_before_single_devices() -> None:
     assert "product: 4 a100 are no whole machine: a pod there has one" in told
 
 
-def test_machines_of_ones_own_are_a_pool_of_their_own() -> None:
+def test_machines_of_ones_own_are_pinned_cells_with_their_names() -> None:
     config = hived_config(pinned())
-    pools = {it["cellType"]: [c["cellAddress"] for c in it["cellChildren"]] for it in physical(config)}
-    assert pools == {
-        "a100-NODE-POOL": ["a100-1", "a100-2"],
-        "a100-NODE-POOL-research": ["a100-4"],
-        "a100-NODE-POOL-lab": ["a100-3"],
-        "v100-NODE-POOL": ["v100-2"],
-        "v100-NODE-POOL-research": ["v100-1"],
-    }
+    cells = {it["cellType"]: it["cellChildren"] for it in physical(config)}
+    assert cells["a100-NODE-POOL"] == [
+        {"cellAddress": "a100-1"},
+        {"cellAddress": "a100-2"},
+        {"cellAddress": "a100-3", "pinnedCellId": "a100-3"},
+        {"cellAddress": "a100-4", "pinnedCellId": "a100-4"},
+    ]
+    assert config["virtualClusters"]["lab"] == {"virtualCells": [], "pinnedCells": [{"pinnedCellId": "a100-3"}]}
+    told = remarks(with_backend(pinned(), "hived"))
+    assert "lab: only a job that names the machine as pinnedCellId uses a100-3" in told
 
 
 def physical(config: dict[str, Any]) -> list[dict[str, Any]]:
@@ -73,11 +75,34 @@ def test_one_machine_more_renames_nothing() -> None:
     assert old["virtualClusters"] == new["virtualClusters"]
 
 
-def test_a_pool_that_no_one_has_is_left_out() -> None:
-    """HiveD does not start with one."""
-    config = hived_config(mixed())
-    assert not any("cpu" in it["cellType"] for it in physical(config))
+def test_a_chain_that_no_one_has_is_attached_to_someone() -> None:
+    """HiveD does not start with one that is in no virtual cluster."""
+    cells = hived_config(mixed())["virtualClusters"]["default"]["virtualCells"]
+    assert cells[-1] == {"cellType": "cpu-NODE-POOL.cpu-NODE", "cellNumber": 0}
     assert "cpu: no virtual cluster is guaranteed any of it" in "\n".join(remarks(with_backend(mixed(), "hived")))
+
+
+def test_a_chain_of_pinned_machines_only_is_attached_too() -> None:
+    supply = gpus("a100", 1)
+    config = hived_config(site(supply, clusters=(cluster("team"), cluster("lab", pinned=("a100-1",)))))
+    (cell,) = config["virtualClusters"]["team"]["virtualCells"]
+    assert cell["cellNumber"] == 0
+
+
+def test_guaranteed_machines_that_are_absent_are_cells_without_a_node() -> None:
+    """HiveD does not start when more is guaranteed than there is; cells of nodes that it does not know are broken."""
+    supply = gpus("a100", 1)
+    config = hived_config(site(supply, clusters=(cluster("a", share(supply, 20)), cluster("b", share(supply, 4)))))
+    (pool,) = physical(config)
+    assert [it["cellAddress"] for it in pool["cellChildren"]] == ["a100-1", "absent-1", "absent-2"]
+    assert config["physicalCluster"]["cellTypes"]["a100-NODE-POOL"]["childCellNumber"] == 3
+
+
+def test_a_dot_in_a_name_does_not_divide_types() -> None:
+    supply, other = gpus("a.100", 1), gpus("a-100", 1)
+    config = hived_config(site(supply, other, clusters=(cluster("a", share(supply, 8), share(other, 8)),)))
+    paths = [it["cellType"] for it in config["virtualClusters"]["a"]["virtualCells"]]
+    assert paths == ["a-100-NODE-POOL.a-100-NODE", "a-100--NODE-POOL.a-100--NODE"]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -90,7 +115,6 @@ def test_the_written_text_reads_back(case: str) -> None:
 @settings(max_examples=80, deadline=None)
 def test_what_crashes_hived_is_never_made(scheduling: Scheduling) -> None:
     config = hived_config(scheduling)
-    assert shortages(config) == ()
     types = config["physicalCluster"]["cellTypes"]
     pools = [it["cellType"] for it in physical(config)]
     used = {cell["cellType"].split(".")[0] for it in config["virtualClusters"].values() for cell in it["virtualCells"]}
@@ -98,13 +122,29 @@ def test_what_crashes_hived_is_never_made(scheduling: Scheduling) -> None:
     assert len(set(pools)) == len(pools)
     machines = [child["cellAddress"] for it in physical(config) for child in it["cellChildren"]]
     assert len(set(machines)) == len(machines)
+    pins = [pin["pinnedCellId"] for it in config["virtualClusters"].values() for pin in it.get("pinnedCells", [])]
+    assert sorted(pins) == sorted(scheduling.pinned)
+    assert all(fits(config, it) for it in physical(config))
     for it in physical(config):
         assert types[it["cellType"]]["childCellNumber"] == len(it["cellChildren"])
     for it in config["virtualClusters"].values():
         for cell in it["virtualCells"]:
             steps = cell["cellType"].split(".")
             assert all(types[parent]["childCellType"] == child for parent, child in pairwise(steps))
-            assert cell["cellNumber"] > 0
+            assert cell["cellNumber"] >= 0
+
+
+def fits(config: dict[str, Any], pool: dict[str, Any]) -> bool:
+    """Whether the whole machines and single devices that are given away are there beside what is pinned."""
+    units = config["physicalCluster"]["cellTypes"][f"{pool['cellType'].removesuffix('-POOL')}"]["childCellNumber"]
+    given_away = {2: 0, 3: 0}
+    for it in config["virtualClusters"].values():
+        for cell in it["virtualCells"]:
+            steps = cell["cellType"].split(".")
+            if steps[0] == pool["cellType"]:
+                given_away[len(steps)] += cell["cellNumber"]
+    free = sum("pinnedCellId" not in machine for machine in pool["cellChildren"])
+    return bool(given_away[3] <= (free - given_away[2]) * units and given_away[2] <= free)
 
 
 @given(divided_sites(backend="hived"))
@@ -113,7 +153,6 @@ def test_the_cells_of_a_virtual_cluster_are_the_devices_it_is_guaranteed(schedul
     config = hived_config(scheduling)
     for it in scheduling.clusters:
         wanted = sum(part.units for part in it.shares)
-        wanted += sum(scheduling.supply[scheduling.sku_of(machine)].units for machine in it.pinned)
         cells = config["virtualClusters"][it.name]["virtualCells"]
         assert sum(leaves(config, cell["cellType"].split(".")[-1]) * cell["cellNumber"] for cell in cells) == wanted
 
@@ -123,54 +162,6 @@ def leaves(config: dict[str, Any], kind: str) -> int:
     if kind not in types:
         return 1
     return int(types[kind]["childCellNumber"]) * leaves(config, types[kind]["childCellType"])
-
-
-CELL_TYPES = {
-    "N": {"childCellType": "g", "childCellNumber": 4, "isNodeLevel": True},
-    "P": {"childCellType": "N", "childCellNumber": 2},
-}
-
-
-def config_of(cells: list[dict[str, Any]], **clusters: dict[str, int]) -> dict[str, Any]:
-    virtual = {
-        name: {"virtualCells": [{"cellType": path, "cellNumber": number} for path, number in quota.items()]}
-        for name, quota in clusters.items()
-    }
-    return {"physicalCluster": {"cellTypes": CELL_TYPES, "physicalCells": cells}, "virtualClusters": virtual}
-
-
-POOL = {"cellType": "P", "cellChildren": [{"cellAddress": "a"}, {"cellAddress": "b"}]}
-
-
-def test_what_fits_is_no_shortage() -> None:
-    assert shortages(config_of([POOL], one={"P.N": 1, "P.N.g": 1}, two={"P.N.g": 3})) == ()
-
-
-def test_more_cells_than_there_are_is_one() -> None:
-    (found,) = shortages(config_of([POOL], one={"P.N": 1}, two={"P.N.g": 5}))
-    assert found == "P: 5 cells of the type g are given away, and 4 are there"
-
-
-def test_whole_machines_that_pinned_devices_fragment_are_one() -> None:
-    """HiveD compares sums only: it starts, and crashes later."""
-    pins = [
-        {"cellAddress": name, "cellChildren": [{"cellAddress": "0", "pinnedCellId": f"pin-{name}"}]} for name in "ab"
-    ]
-    pool = {"cellType": "P", "cellChildren": pins}
-    assert shortages(config_of([pool], one={"P.N.g": 6})) == ()
-    (found,) = shortages(config_of([pool], one={"P.N": 1}))
-    assert found == "P: 1 cells of the type N are given away, and 0 are there"
-
-
-def test_a_pinned_machine_is_not_given_again() -> None:
-    pool = {"cellType": "P", "cellChildren": [{"cellAddress": "a", "pinnedCellId": "mine"}, {"cellAddress": "b"}]}
-    assert shortages(config_of([pool], one={"P.N": 1})) == ()
-    assert len(shortages(config_of([pool], one={"P.N": 2}))) == 1
-
-
-def test_a_pool_that_is_given_whole_leaves_nothing_below() -> None:
-    assert shortages(config_of([POOL], one={"P": 1})) == ()
-    assert len(shortages(config_of([POOL], one={"P": 1}, two={"P.N.g": 1}))) == 1
 
 
 def test_each_virtual_cluster_has_a_profile_and_pods_ask_hived_over_the_bridge() -> None:
@@ -194,6 +185,13 @@ def test_no_right_is_more_than_was_seen_to_be_used() -> None:
     }
     bound = {it["roleRef"]["name"] for it in objects if it["kind"] == "ClusterRoleBinding"}
     assert bound == {"pai-hived", "system:kube-scheduler", "system:volume-scheduler"}
+
+
+def test_both_configurations_are_what_the_pod_mounts() -> None:
+    objects = objects_of(with_backend(two_teams(), "hived"))
+    maps = {it["metadata"]["name"]: it["data"] for it in objects if it["kind"] == "ConfigMap"}
+    assert yaml.safe_load(maps["hivedscheduler"]["hivedscheduler.yaml"]) == hived_config(two_teams())
+    assert yaml.safe_load(maps["kube-scheduler"]["config.yaml"]) == kube_scheduler_config(two_teams())
 
 
 def test_priorities_are_in_hiveds_order_and_fit_between_openpais_own() -> None:

@@ -99,7 +99,7 @@ def test_sections_that_hived_can_keep_are_the_same_as_a_block(tmp_path: Path) ->
         "scheduler: {type: hived}\n"
         "virtual-clusters:\n"
         "  - {name: default, quota: [{sku: a100, machines: 1}, {sku: epyc, cores: 7}]}\n"
-        "  - {name: team, quota: [{sku: a100, devices: 8}], pinned: [g2, t1]}\n"
+        "  - {name: team, quota: [{sku: a100, devices: 6}], pinned: [g2, t1]}\n"
     )
     before = read(tmp_path / "before", text)
     assert lost_in_hived(before) == ()

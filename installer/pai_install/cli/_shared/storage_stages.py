@@ -270,8 +270,8 @@ class Stages:
         if not self.agreed(f"end {plural(len(users), 'pod')} that use what is old"):
             return
         if self._due():  # their claims stay until the last copy is made
-            for old in self.rotation().older:
-                self._shut(old)
+            if any(self._shut(old) for old in self.rotation().older):
+                raise refusal("the old claim cannot be closed", "the same command with --finish")
         else:
             with self.cluster() as cluster:
                 for namespace, name in {(one.namespace, one.claim) for one in users}:
