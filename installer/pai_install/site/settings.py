@@ -113,7 +113,7 @@ _DAEMON_JSON = WithoutEffect("/etc/docker/daemon.json is the one file; what is i
 # what this version does not set up
 _IPTABLES = NotYet("docker_iptables_enabled is left alone: Docker keeps its own setting")
 _HIVED = NotYet(
-    "HiveD and OpenPAI's services are not set up by this version: the cluster has Kubernetes' own scheduler",
+    "OpenPAI's own services are not set up; HiveD is where services-configuration.yaml says what it divides",
     when=lambda settings: settings.docker_image_tag is not None and settings.enable_hived_scheduler,
 )
 

@@ -83,7 +83,10 @@ def _hived_image(site: Site) -> Iterator[Wrong]:
         return
     if settings.component_source == "modules" and "hivedscheduler" not in settings.component_images:
         message = "needs HiveD's image, and there is only its makers': component_source: modules lacks it"
-        remedy = "add component_images: {hivedscheduler: FILE} to config.yaml; or choose upstream, mirror or a bundle"
+        remedy = (
+            "add component_images: {hivedscheduler: FILE} to config.yaml, or enable_hived_scheduler: false; or choose "
+            "upstream, mirror or a bundle"
+        )
         yield Wrong(("scheduler", "type") if scheduler is not None else HIVED, "no-image", message, remedy)
 
 

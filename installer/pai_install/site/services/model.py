@@ -45,7 +45,6 @@ _MONITORING = NotYet("monitoring is not set up by this version")
 _LOGINS = NotYet(
     "groups have namespaces, storages and pull secrets; accounts and logins of people are not set up by this version"
 )
-_HIVED = NotYet("HiveD is not set up by this version")
 _HEALTH = NotYet("health takes its limits from health.yml")
 
 
@@ -63,8 +62,8 @@ class Services(KebabSection):
     """What all services of OpenPAI's share, and the registry of their images."""
     docker_cache: DockerCache | None = None
     """A pull-through cache of a registry, in the cluster."""
-    hivedscheduler: Annotated[Hivedscheduler | None, _HIVED] = None
-    """OpenPAI's scheduler and its virtual clusters."""
+    hivedscheduler: Hivedscheduler | None = None
+    """OpenPAI's scheduler and its virtual clusters; without a section scheduler it is set up."""
     authentication: Annotated[Authentication | None, _LOGINS] = None
     """Groups, what they may use, and where people log in."""
     storage_manager: StorageManager | None = None
