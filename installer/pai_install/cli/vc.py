@@ -15,6 +15,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
 from pai_install.report.virtual_clusters import NONE, virtual_clusters_data, virtual_clusters_text
 from pai_install.run.environment import Environment
+from pai_install.scheduling.compile import remarks as not_kept
 from pai_install.scheduling.model import BACKENDS, Backend, Scheduling
 from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site
@@ -35,11 +36,12 @@ def list_command(*, site_dir: Path, output_format: str) -> int:
     A guarantee of which machines are absent is shown as missing.
     """
     site = load_site(site_dir).site
-    scheduling, remarks = scheduling_of(site), remarks_of(site)
+    scheduling = scheduling_of(site)
+    said = remarks_of(site), not_kept(scheduling) if scheduling is not None else ()
     if output_format == "json":
-        click.echo(json.dumps(virtual_clusters_data(scheduling, remarks), indent=2))
+        click.echo(json.dumps(virtual_clusters_data(scheduling, *said), indent=2))
     else:
-        click.echo(virtual_clusters_text(scheduling, remarks), nl=False)
+        click.echo(virtual_clusters_text(scheduling, *said), nl=False)
     return ExitCode.OK
 
 

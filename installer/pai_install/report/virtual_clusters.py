@@ -20,8 +20,10 @@ _LIVE: dict[str, Any] = {"type": ["integer", "null"], "minimum": 0, "description
 _RESOURCE: dict[str, Any] = {**_TEXT, "description": "of the devices; empty: a unit is a core"}
 
 
-def virtual_clusters_data(scheduling: Scheduling | None, remarks: Sequence[str] = ()) -> dict[str, Any]:
-    """The published form. remarks: what HiveD's block says beside."""
+def virtual_clusters_data(
+    scheduling: Scheduling | None, remarks: Sequence[str] = (), not_kept: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The published form. remarks: what HiveD's block says beside. not_kept: what the scheduler does not keep."""
     return {
         "schema_version": VIRTUAL_CLUSTERS_SCHEMA_VERSION,
         "scheduler": scheduling.backend if scheduling else None,
@@ -29,6 +31,7 @@ def virtual_clusters_data(scheduling: Scheduling | None, remarks: Sequence[str] 
         "supply": [supply_row(scheduling, one) for one in scheduling.supply.values()] if scheduling else [],
         "virtual_clusters": [cluster_row(scheduling, one) for one in scheduling.clusters] if scheduling else [],
         "remarks": list(remarks),
+        "not_kept": list(not_kept),
     }
 
 
@@ -76,14 +79,17 @@ def _quota(supply: Supply, share: Share) -> dict[str, Any]:
     }
 
 
-def virtual_clusters_text(scheduling: Scheduling | None, remarks: Sequence[str] = ()) -> str:
+def virtual_clusters_text(
+    scheduling: Scheduling | None, remarks: Sequence[str] = (), not_kept: Sequence[str] = ()
+) -> str:
     """A table of the virtual clusters and one of what there is."""
     data = virtual_clusters_data(scheduling, remarks)
     if scheduling is None:
         return NONE
     rows = [cells for row in data["virtual_clusters"] for cells in _cells(row)]
     text = f"kept by {data['scheduler']}\n\n{table([_HEAD, *rows])}\n{supply_text(data['supply'])}"
-    return text + remarks_text(remarks)
+    kept = _listed(f"{data['scheduler']} does not keep or count:", not_kept)
+    return text + remarks_text(remarks) + kept
 
 
 def _cells(row: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -128,7 +134,11 @@ def _supply_cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def remarks_text(remarks: Sequence[str]) -> str:
     """What has no counterpart here."""
-    lines = ("", "of HiveD's block, otherwise here:", *(f"  {one}" for one in remarks)) if remarks else ()
+    return _listed("of HiveD's block, otherwise here:", remarks)
+
+
+def _listed(head: str, sentences: Sequence[str]) -> str:
+    lines = ("", head, *(f"  {one}" for one in sentences)) if sentences else ()
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -145,6 +155,7 @@ def schema() -> dict[str, Any]:
             supply={"type": "array", "items": supply_schema()},
             virtual_clusters={"type": "array", "items": cluster_schema()},
             remarks={"type": "array", "items": _TEXT, "description": "what HiveD's block says that is otherwise here"},
+            not_kept={"type": "array", "items": _TEXT, "description": "what the scheduler does not keep, in words"},
         ),
     }
 

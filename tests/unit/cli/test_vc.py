@@ -48,6 +48,12 @@ def test_list(tmp_path: Path, capsys: Any) -> None:
         "a100  3         24 devices  8       16          0\n"
         "t4    1         4 devices   0       0           4\n"
         "epyc  1         36 cores    0       36          0\n"
+        "\n"
+        "kueue does not keep or count:\n"
+        "  Kueue counts what jobs of its queues ask for: other pods use cores and memory uncounted\n"
+        "  t4: no virtual cluster has a share of it, so no job can use it\n"
+        "  a job that names no priority has 0, between test and oppo: "
+        "jobs of pai-install name the usual one (research test, default test)\n"
     )
 
 
@@ -80,6 +86,7 @@ def test_hiveds_block_is_listed_with_its_remarks(tmp_path: Path, capsys: Any) ->
     report = json.loads(capsys.readouterr().out)
     jsonschema.validate(report, SCHEMAS["virtual-clusters"]())
     assert len(report["remarks"]) == 1
+    assert report["not_kept"]
 
 
 def test_a_site_without_virtual_clusters(tmp_path: Path, capsys: Any, world: World) -> None:
