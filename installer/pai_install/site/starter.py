@@ -47,6 +47,37 @@ machine-list:
     #   password-from: {env: WORKER1_PASSWORD}
 """
 
+STARTER_SERVICES = """\
+# Who uses the cluster, and how they share it. Every section may be left out.
+
+# What keeps virtual clusters: kueue (with JobSet), volcano, hived, or default: Kubernetes' own, which lends nothing.
+scheduler:
+  type: kueue
+
+# Who is guaranteed what; what is idle, others may use. Without this section one, `default`, has everything.
+# virtual-clusters:
+#   - name: research
+#     groups: [vision]         # groups below that may submit; without it all
+#     quota:
+#       - sku: gpu-machine     # a machine type of layout.yaml
+#         devices: 4           # or machines: 2; where a type has no devices, cores: 16
+#   - name: default
+#     quota:
+#       - {sku: gpu-machine, devices: 4}
+
+# Groups get a namespace each, and the storages that they are granted.
+# authentication:
+#   group-manager:
+#     admin-group: {groupname: admins}
+#     default-group: {groupname: default}
+#     grouplist:
+#       - groupname: vision
+#         extension: {acls: {storageConfigs: [data]}}
+
+# storages:
+#   - {name: data, type: nfs, server: nas.example.com, path: /export/data}
+"""
+
 _HEAD = """\
 # Settings of the whole cluster. Everything after a '#' shows the default.
 # Secrets may be written as !vault text, {file: PATH} or {env: NAME} instead of plain text.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pai_install.cli.main import run
 from pai_install.site import load_site
 from pai_install.site.schema import NAMES, schema
 from pai_install.site.settings import NO_EFFECT, Settings
-from pai_install.site.starter import starter_config
+from pai_install.site.starter import STARTER_LAYOUT, STARTER_SERVICES, starter_config
 from tests.unit.site.sites import LAYOUT
 from tests.unit.site.test_services import GENERATED
 
@@ -137,3 +138,18 @@ def test_the_defaults_in_the_starter_are_the_defaults() -> None:
     for key, value in Settings.model_validate(given).model_dump(by_alias=True).items():
         if key not in {"user", "ssh_key_file_path"}:
             assert value == plain.model_dump(by_alias=True)[key]
+
+
+def test_the_starter_is_a_valid_site_also_with_all_that_it_proposes(tmp_path: Path) -> None:
+    proposed = [re.sub(r"^# (?=[a-z ])", "", line) for line in STARTER_SERVICES.splitlines()]
+    for number, services in enumerate((STARTER_SERVICES, "\n".join(proposed))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (folder / "layout.yaml").write_text(STARTER_LAYOUT)
+        (folder / "config.yaml").write_text(starter_config())
+        (folder / "services-configuration.yaml").write_text(services)
+        read = load_site(folder)
+        assert read.site.services.scheduler is not None
+        assert read.site.services.scheduler.type == "kueue"
+        assert [str(problem) for problem in read.problems] == []
+    assert read.site.services.given == ("authentication", "storages", "scheduler", "virtual-clusters")
