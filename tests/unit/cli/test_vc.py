@@ -11,12 +11,16 @@ import pytest
 import yaml
 
 from pai_install.cli.schema import SCHEMAS
+from pai_install.cluster.client import NoClusterError
 from pai_install.errors import ExitCode
+from pai_install.scheduling.kueue import flavor_name
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import SERVICES, load_site
 from tests.unit.cli.stub_environment import World, run
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.scheduling.test_migrate import QUICK_START
 from tests.unit.scheduling.test_read import VALID
+from tests.unit.scheduling.usage.objects import cluster_queue, workload
 from tests.unit.site.scheduling.blocks import BLOCK
 from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT
 from tests.unit.site.sites import write_site
@@ -181,3 +185,52 @@ def test_migrate_writes_nothing_that_would_say_something_else(tmp_path: Path, ca
     assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.PREFLIGHT_FAILED
     assert "nothing was written" in capsys.readouterr().err
     assert (folder / SERVICES).read_text() == VALID + GROUPS
+
+
+def cluster_of(*more: dict[str, Any]) -> FakeCluster:
+    """The site's workers as nodes, of which g2 is cordoned."""
+    offers = {"a100": "8", "t4": "4"}
+    nodes = [
+        {
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"unschedulable": True} if name == "g2" else {},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": offers.get(sku, "0"), "cpu": "40"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        for name, sku in (("g1", "a100"), ("g2", "a100"), ("g3", "a100"), ("t1", "t4"), ("c1", "epyc"))
+    ]
+    return FakeCluster.of(*nodes, *more)
+
+
+def test_usage(tmp_path: Path, capsys: Any, in_world: Any) -> None:
+    folder = str(site(tmp_path, VALID + GROUPS))
+    scheduling = scheduling_of(load_site(Path(folder)).site)
+    assert scheduling is not None
+    flavors = [flavor_name(scheduling, "a100", owner) for owner in (None, scheduling.cluster("research"))]
+    queue = cluster_queue("research", **{name: {"nvidia.com/gpu": "8"} for name in flavors})
+    in_world(World(api=cluster_of(queue, workload("research", "waits", 2, admitted=False))))
+    assert run(["vc", "usage", "--site", folder]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "research  a100  16          16    0     0         1 job for 16 nvidia.com/gpu\n" in shown
+    assert "  research and default lack, together, 8 a100: g2 is cordoned\n" in shown
+    assert run(["vc", "usage", "default", "--site", folder, "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters-usage"]())
+    assert [one["name"] for one in report["virtual_clusters"]] == ["default"]
+
+
+def test_usage_without_virtual_clusters_or_a_cluster(tmp_path: Path, capsys: Any, world: World) -> None:
+    def refuse(*_: object) -> None:
+        raise NoClusterError({"m1": "connection refused"})
+
+    world.api.list = refuse  # type: ignore[method-assign,assignment]
+    folder = str(site(tmp_path, VALID + GROUPS))
+    assert run(["vc", "usage", "--site", folder]) == ExitCode.UNREACHABLE
+    assert "no control plane answers" in capsys.readouterr().err
+    assert run(["vc", "usage", "reserch", "--site", folder]) == ExitCode.USAGE
+    assert "did you mean research?" in capsys.readouterr().err
+    assert run(["vc", "usage", "--site", str(site(tmp_path, GROUPS))]) == ExitCode.USAGE
+    assert "services-configuration.yaml" in capsys.readouterr().err
