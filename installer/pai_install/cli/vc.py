@@ -11,6 +11,7 @@ from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.site_edit import Editing
 from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli._shared.vc_migrate import migrate_clusters
+from pai_install.cli._shared.vc_plan import plan
 from pai_install.cli._shared.vc_usage import usage
 from pai_install.cli.options import format_option, site_option
 from pai_install.errors import ExitCode
@@ -83,3 +84,4 @@ def migrate(*, site_dir: Path, target: Backend, write: bool, environment: Enviro
 
 
 command.add_command(usage)
+command.add_command(plan)

@@ -13,6 +13,7 @@ import yaml
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import NoClusterError
 from pai_install.errors import ExitCode
+from pai_install.scheduling.kept import kept_object
 from pai_install.scheduling.kueue import flavor_name
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import SERVICES, load_site
@@ -234,3 +235,36 @@ def test_usage_without_virtual_clusters_or_a_cluster(tmp_path: Path, capsys: Any
     assert "did you mean research?" in capsys.readouterr().err
     assert run(["vc", "usage", "--site", str(site(tmp_path, GROUPS))]) == ExitCode.USAGE
     assert "services-configuration.yaml" in capsys.readouterr().err
+
+
+def test_plan(tmp_path: Path, capsys: Any, in_world: Any) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    before = scheduling_of(load_site(folder).site)
+    assert before is not None
+    flavor = flavor_name(before, "a100")
+    queue = cluster_queue("research", **{flavor: {"nvidia.com/gpu": "8"}})
+    api = cluster_of(kept_object(before), queue, workload("research", "train", 1, admitted=True))
+    in_world(World(api=api))
+    words = ["vc", "plan", "--site", str(folder)]
+    assert run(words) == ExitCode.OK
+    assert capsys.readouterr().out == "the cluster has these virtual clusters already\n"
+
+    text = "scheduler: {type: kueue}\nvirtual-clusters: [{name: default, quota: [{sku: a100, machines: 3}]}]\n"
+    (folder / SERVICES).write_text(text + GROUPS)
+    assert run(words) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "research: a100 goes with 16\n" in shown
+    assert "default: a100 grows from 8 to 24\n" in shown
+    assert "  research is to go: vision/train runs\n" in shown
+    assert run([*words, "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters-plan"]())
+    assert report["orphans"] == [{"virtual_cluster": "research", "job": "vision/train", "waits": False}]
+    assert {method for method, _ in api.calls} == {"get", "list"}
+
+
+def test_plan_of_the_first_virtual_clusters(tmp_path: Path, capsys: Any, world: World) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    assert run(["vc", "plan", "--site", str(folder)]) == ExitCode.OK
+    assert "research: a100 appears with 16\n" in capsys.readouterr().out
+    assert [method for method, _ in world.api.calls] == ["get"]
