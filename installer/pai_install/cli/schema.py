@@ -18,6 +18,8 @@ from pai_install.report.storage import schema as storage_schema
 from pai_install.report.storages import schema as storages_schema
 from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
 from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
+from pai_install.report.virtual_clusters_plan import schema as virtual_clusters_plan_schema
+from pai_install.report.virtual_clusters_usage import schema as virtual_clusters_usage_schema
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
 from pai_install.system.content import content_dir
@@ -43,6 +45,8 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "storage": storage_schema,
     "virtual-clusters": virtual_clusters_schema,
     "virtual-cluster": virtual_cluster_schema,
+    "virtual-clusters-usage": virtual_clusters_usage_schema,
+    "virtual-clusters-plan": virtual_clusters_plan_schema,
     "error": failure.schema,
 }
 

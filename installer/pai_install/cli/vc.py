@@ -9,17 +9,19 @@ import click
 
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.site_edit import Editing
+from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli._shared.vc_migrate import migrate_clusters
+from pai_install.cli._shared.vc_plan import plan
+from pai_install.cli._shared.vc_usage import usage
 from pai_install.cli.options import format_option, site_option
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
-from pai_install.report.virtual_clusters import NONE, virtual_clusters_data, virtual_clusters_text
+from pai_install.report.virtual_clusters import virtual_clusters_data, virtual_clusters_text
 from pai_install.run.environment import Environment
 from pai_install.scheduling.compile import remarks as not_kept
 from pai_install.scheduling.model import BACKENDS, Backend, Scheduling
 from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site
-from pai_install.site.validate import did_you_mean
 
 
 @click.group
@@ -51,11 +53,8 @@ def list_command(*, site_dir: Path, output_format: str) -> int:
 @format_option
 def show(*, site_dir: Path, name: str, output_format: str) -> int:
     """Show a virtual cluster: its guarantees, pinned machines, groups and priorities; asks no machine."""
-    scheduling = scheduling_of(load_site(site_dir).site)
-    known = [cluster.name for cluster in scheduling.clusters] if scheduling is not None else []
-    if scheduling is None or name not in known:
-        remedy = did_you_mean(name, known) if known else NONE.strip()
-        raise PaiError(f"{name} is no virtual cluster of this site", remedy=remedy, exit_code=ExitCode.USAGE)
+    scheduling = scheduling_at(load_site(site_dir).site)
+    known_cluster(scheduling, name)
     click.echo(_shown(scheduling, name, as_json=output_format == "json"), nl=False)
     return ExitCode.OK
 
@@ -84,3 +83,7 @@ def migrate(*, site_dir: Path, target: Backend, write: bool, environment: Enviro
     sections, without effect, until you remove it. What cannot be said the other way is named. No machine is asked.
     """
     return migrate_clusters(Editing(site_dir, environment), target, write=write)
+
+
+command.add_command(usage)
+command.add_command(plan)

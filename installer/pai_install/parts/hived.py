@@ -8,6 +8,7 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT, HIVED_BRIDGE_PORT, HIVED_EXTENDER_PORT, HIVED_PORT
 from pai_install.scheduling.compile import objects_of
+from pai_install.scheduling.hived import NAMESPACE
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Site
 
@@ -36,6 +37,7 @@ def hived_values(context: Context) -> dict[str, Any]:
 
 
 def _digest(objects: list[dict[str, Any]]) -> str:
-    """Of all ConfigMaps: each program reads its own when it starts."""
-    texts = [text for entry in objects if entry["kind"] == "ConfigMap" for text in entry["data"].values()]
+    """Of all ConfigMaps beside the pod: each program reads its own when it starts."""
+    read = [entry for entry in objects if entry["kind"] == "ConfigMap" and entry["metadata"]["namespace"] == NAMESPACE]
+    texts = [text for entry in read for text in entry["data"].values()]
     return sha256("\0".join(texts).encode()).hexdigest()[:16]

@@ -8,6 +8,7 @@ from typing import Any
 
 from pai_install.scheduling.default import default_objects, default_remarks
 from pai_install.scheduling.hived import hived_objects, hived_remarks
+from pai_install.scheduling.kept import kept_object
 from pai_install.scheduling.kueue import kueue_labels, kueue_objects, kueue_remarks
 from pai_install.scheduling.model import SKU_LABEL, Backend, Scheduling
 from pai_install.scheduling.volcano import volcano_labels, volcano_objects, volcano_remarks
@@ -33,8 +34,8 @@ _COMPILERS: Mapping[Backend, _Compiler] = {
 
 
 def objects_of(scheduling: Scheduling) -> tuple[Object, ...]:
-    """All objects of a site's virtual clusters, those that others name before them."""
-    return tuple(_COMPILERS[scheduling.backend].objects(scheduling))
+    """All objects of a site's virtual clusters, those that others name before them; at last what they come from."""
+    return (*_COMPILERS[scheduling.backend].objects(scheduling), kept_object(scheduling))
 
 
 def remarks(scheduling: Scheduling) -> tuple[str, ...]:

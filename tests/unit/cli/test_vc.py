@@ -11,12 +11,17 @@ import pytest
 import yaml
 
 from pai_install.cli.schema import SCHEMAS
+from pai_install.cluster.client import NoClusterError
 from pai_install.errors import ExitCode
+from pai_install.scheduling.kept import kept_object
+from pai_install.scheduling.kueue import flavor_name
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import SERVICES, load_site
 from tests.unit.cli.stub_environment import World, run
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.scheduling.test_migrate import QUICK_START
 from tests.unit.scheduling.test_read import VALID
+from tests.unit.scheduling.usage.objects import cluster_queue, workload
 from tests.unit.site.scheduling.blocks import BLOCK
 from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT
 from tests.unit.site.sites import write_site
@@ -188,3 +193,85 @@ def test_migrate_writes_nothing_that_would_say_something_else(tmp_path: Path, ca
     assert run(["vc", "migrate", "--site", str(folder), "--to", "hived", "--write"]) == ExitCode.PREFLIGHT_FAILED
     assert "nothing was written" in capsys.readouterr().err
     assert (folder / SERVICES).read_text() == VALID + GROUPS
+
+
+def cluster_of(*more: dict[str, Any]) -> FakeCluster:
+    """The site's workers as nodes, of which g2 is cordoned."""
+    offers = {"a100": "8", "t4": "4"}
+    nodes = [
+        {
+            "kind": "Node",
+            "metadata": {"name": name},
+            "spec": {"unschedulable": True} if name == "g2" else {},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": offers.get(sku, "0"), "cpu": "40"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+        for name, sku in (("g1", "a100"), ("g2", "a100"), ("g3", "a100"), ("t1", "t4"), ("c1", "epyc"))
+    ]
+    return FakeCluster.of(*nodes, *more)
+
+
+def test_usage(tmp_path: Path, capsys: Any, in_world: Any) -> None:
+    folder = str(site(tmp_path, VALID + GROUPS))
+    scheduling = scheduling_of(load_site(Path(folder)).site)
+    assert scheduling is not None
+    flavors = [flavor_name(scheduling, "a100", owner) for owner in (None, scheduling.cluster("research"))]
+    queue = cluster_queue("research", **{name: {"nvidia.com/gpu": "8"} for name in flavors})
+    in_world(World(api=cluster_of(queue, workload("research", "waits", 2, admitted=False))))
+    assert run(["vc", "usage", "--site", folder]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "research  a100  16          16    0     0         1 job for 16 nvidia.com/gpu\n" in shown
+    assert "  research and default lack, together, 8 a100: g2 is cordoned\n" in shown
+    assert run(["vc", "usage", "default", "--site", folder, "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters-usage"]())
+    assert [one["name"] for one in report["virtual_clusters"]] == ["default"]
+
+
+def test_usage_without_virtual_clusters_or_a_cluster(tmp_path: Path, capsys: Any, world: World) -> None:
+    def refuse(*_: object) -> None:
+        raise NoClusterError({"m1": "connection refused"})
+
+    world.api.list = refuse  # type: ignore[method-assign,assignment]
+    folder = str(site(tmp_path, VALID + GROUPS))
+    assert run(["vc", "usage", "--site", folder]) == ExitCode.UNREACHABLE
+    assert "no control plane answers" in capsys.readouterr().err
+    assert run(["vc", "usage", "reserch", "--site", folder]) == ExitCode.USAGE
+    assert "did you mean research?" in capsys.readouterr().err
+    assert run(["vc", "usage", "--site", str(site(tmp_path, GROUPS))]) == ExitCode.USAGE
+    assert "services-configuration.yaml" in capsys.readouterr().err
+
+
+def test_plan(tmp_path: Path, capsys: Any, in_world: Any) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    before = scheduling_of(load_site(folder).site)
+    assert before is not None
+    flavor = flavor_name(before, "a100")
+    queue = cluster_queue("research", **{flavor: {"nvidia.com/gpu": "8"}})
+    api = cluster_of(kept_object(before), queue, workload("research", "train", 1, admitted=True))
+    in_world(World(api=api))
+    words = ["vc", "plan", "--site", str(folder)]
+    assert run(words) == ExitCode.OK
+    assert capsys.readouterr().out == "the cluster has these virtual clusters already\n"
+
+    text = "scheduler: {type: kueue}\nvirtual-clusters: [{name: default, quota: [{sku: a100, machines: 3}]}]\n"
+    (folder / SERVICES).write_text(text + GROUPS)
+    assert run(words) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "research: a100 goes with 16\n" in shown
+    assert "default: a100 grows from 8 to 24\n" in shown
+    assert "  research is to go: vision/train runs\n" in shown
+    assert run([*words, "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters-plan"]())
+    assert report["orphans"] == [{"virtual_cluster": "research", "job": "vision/train", "waits": False}]
+    assert {method for method, _ in api.calls} == {"get", "list"}
+
+
+def test_plan_of_the_first_virtual_clusters(tmp_path: Path, capsys: Any, world: World) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    assert run(["vc", "plan", "--site", str(folder)]) == ExitCode.OK
+    assert "research: a100 appears with 16\n" in capsys.readouterr().out
+    assert [method for method, _ in world.api.calls] == ["get"]

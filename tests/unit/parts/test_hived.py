@@ -13,6 +13,8 @@ from hived_bridge.__main__ import CALL_LIMIT_S
 from hived_bridge.settings import parse
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, needed_components, part_named
+from pai_install.scheduling.kept import KEPT, kept_of
+from pai_install.scheduling.model import Scheduling
 from pai_install.site import Site
 from tests.addons import ROOT, addon_action
 from tests.unit.plan.conftest import CONFIG
@@ -53,6 +55,15 @@ def pod(found: dict[str, Any]) -> dict[str, Any]:
 def containers(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
     spec = pod(found)
     return {it["name"]: it for it in (*spec["initContainers"], *spec["containers"])}
+
+
+def test_what_only_pai_install_keeps_restarts_nothing(make_site: MakeSite, components: ComponentSet) -> None:
+    texts = (HIVED, HIVED.replace("machines: 1", "machines: 1, lend: none"))
+    one, other = (objects(make_site(config=CONFIG, services=text), components) for text in texts)
+    name = f"ConfigMap/{KEPT}"
+    assert one[name] != other[name]
+    assert [(kept_of(it[name]) or Scheduling("kueue", {}, ())).backend for it in (one, other)] == ["hived", "hived"]
+    assert one["Deployment/hived"] == other["Deployment/hived"]
 
 
 @pytest.mark.parametrize("services", ["", f"scheduler: {{type: kueue}}\n{CLUSTERS}"])

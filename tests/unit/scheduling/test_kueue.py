@@ -103,7 +103,8 @@ def test_other_levels_are_another_topology_and_other_flavors() -> None:
 
 def test_a_level_that_is_only_called_otherwise_changes_nothing() -> None:
     other = replace(racks(), levels=tuple(Level(f"{it.name}-2", it.label) for it in racks().levels))
-    assert objects_of(other) == objects_of(racks())
+    made, before = ([it for it in objects_of(at) if it["kind"] != "ConfigMap"] for at in (other, racks()))
+    assert made == before
 
 
 @pytest.mark.parametrize(("sku", "name"), [("a100", "a100"), ("a.b-1", "a.b-1")])

@@ -1,0 +1,42 @@
+"""What virtual clusters a cluster was given last, kept there: so that a change can be told before it is made. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pai_install.scheduling.model import BACKENDS, Level, Scheduling, Share, Supply, VirtualCluster
+
+KEPT, KEPT_IN = "pai-install-virtual-clusters", "kube-system"
+_KEY = "virtual-clusters.json"
+
+
+def kept_object(scheduling: Scheduling) -> dict[str, Any]:
+    """A ConfigMap with the whole value; nothing in it is secret."""
+    text = json.dumps({**asdict(scheduling), "supply": {k: asdict(v) for k, v in scheduling.supply.items()}})
+    metadata = {"name": KEPT, "namespace": KEPT_IN}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: text}}
+
+
+def kept_of(found: Mapping[str, Any] | None) -> Scheduling | None:
+    """What the ConfigMap says; None where there is none, or one that says nothing that is understood."""
+    try:
+        said = json.loads((found or {})["data"][_KEY])
+        return _scheduling(said)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _scheduling(said: Mapping[str, Any]) -> Scheduling:
+    if said["backend"] not in BACKENDS:
+        raise ValueError(said["backend"])
+    supply = {sku: Supply(**{**row, "machines": tuple(row["machines"])}) for sku, row in said["supply"].items()}
+    clusters = tuple(_cluster(row) for row in said["clusters"])
+    return Scheduling(said["backend"], supply, clusters, tuple(Level(**row) for row in said["levels"]))
+
+
+def _cluster(row: Mapping[str, Any]) -> VirtualCluster:
+    lists = {key: tuple(row[key]) for key in ("pinned", "groups", "namespaces")}
+    return VirtualCluster(**{**row, **lists, "shares": tuple(Share(**share) for share in row["shares"])})

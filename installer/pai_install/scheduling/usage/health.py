@@ -1,0 +1,81 @@
+"""Which guarantees cannot be met now, because of which machines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pai_install.cluster.objects import JsonObject, child, conditions, quantities, state_of, text
+from pai_install.scheduling.model import Scheduling, Supply
+from pai_install.scheduling.usage.amounts import resource_of
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A machine that does not offer all its units. why: in words."""
+
+    machine: str
+    units: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unmet:
+    """Units of an SKU that virtual clusters are guaranteed, together, and that machines do not have now."""
+
+    sku: str
+    clusters: tuple[str, ...]
+    units: int
+    machines: tuple[Lack, ...]
+
+    def __str__(self) -> str:
+        """In words."""
+        whose = " and ".join(filter(None, (", ".join(self.clusters[:-1]), self.clusters[-1])))
+        verb = "lacks" if len(self.clusters) == 1 else "lack, together,"
+        return f"{whose} {verb} {self.units} {self.sku}: " + "; ".join(f"{it.machine} {it.why}" for it in self.machines)
+
+
+def unmet(
+    scheduling: Scheduling, nodes: Iterable[JsonObject], absent: Mapping[str, tuple[str, ...]]
+) -> tuple[Unmet, ...]:
+    """nodes: as the API gives them. absent: SKU -> machines that the site says are not there."""
+    known = {text(child(node, "metadata").get("name")): node for node in nodes}
+    return tuple(
+        found
+        for sku, supply in scheduling.supply.items()
+        for found in _of_sku(scheduling, supply, known, absent.get(sku, ()))
+    )
+
+
+def _of_sku(
+    scheduling: Scheduling, supply: Supply, nodes: Mapping[str, JsonObject], absent: tuple[str, ...]
+) -> Iterator[Unmet]:
+    lacks = [lack for name in supply.machines if (lack := _lack(supply, name, nodes.get(name))) is not None]
+    for lack in lacks:
+        if (owner := scheduling.pinned.get(lack.machine)) is not None:
+            yield Unmet(supply.sku, (owner,), lack.units, (lack,))
+    shared = tuple(lack for lack in lacks if lack.machine not in scheduling.pinned)
+    shares = {it.name: share.units for it in scheduling.clusters if (share := it.share(supply.sku)) is not None}
+    short = sum(shares.values()) - scheduling.free(supply.sku) + sum(lack.units for lack in shared)
+    if short > 0 and any(shares.values()):
+        away = tuple(Lack(name, supply.units, "is absent") for name in absent)
+        yield Unmet(supply.sku, tuple(name for name, units in shares.items() if units), short, (*shared, *away))
+
+
+def _lack(supply: Supply, machine: str, node: JsonObject | None) -> Lack | None:
+    """None for a machine that offers all its units."""
+    if node is None:
+        return Lack(machine, supply.units, "is no node of the cluster")
+    if child(node, "spec").get("unschedulable"):
+        return Lack(machine, supply.units, "is cordoned")
+    if state_of(conditions(child(node, "status").get("conditions")), "Ready") is not True:
+        return Lack(machine, supply.units, "is not Ready")
+    offered = _offered(supply, node)
+    missing = supply.units - offered
+    return Lack(machine, missing, f"offers {offered} of {supply.units}") if missing > 0 else None
+
+
+def _offered(supply: Supply, node: JsonObject) -> int:
+    amount = quantities(child(node, "status").get("allocatable")).get(resource_of(supply), 0.0)
+    per_unit = 1.0 if supply.resource else max(supply.cpu_millis, 1) / 1000
+    return int(amount / per_unit)

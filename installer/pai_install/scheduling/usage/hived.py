@@ -1,0 +1,96 @@
+"""Use with HiveD: its pods, whose annotation says the virtual cluster and the devices. Pure.
+
+HiveD itself learns what it has given from these pods; so it need not be asked, and may be away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pai_install.cluster.objects import JsonObject, child, number, text
+from pai_install.scheduling.hived_policies import SCHEDULER
+from pai_install.scheduling.model import PRIORITIES, Scheduling
+from pai_install.scheduling.usage.model import Seen, SeenJob, Use
+from pai_install.scheduling.usage.pods import alive, full_name, node_of
+
+KINDS = ("pods",)
+_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+# the older one is what OpenPAI wrote before HiveD knew other devices
+_NUMBERS = ("leafCellNumber", "gpuNumber")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    cluster: str
+    units: int
+    borrows: bool
+    job: str
+    node: str
+
+
+def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+    """found: the objects of each of KINDS."""
+    asked = [_asked(pod) for pod in alive(found["pods"]) if text(_spec(pod).get("schedulerName")).startswith(SCHEDULER)]
+    return Seen(tuple(_uses(scheduling, asked)), tuple(_jobs(asked)))
+
+
+def _spec(pod: JsonObject) -> JsonObject:
+    return child(pod, "spec")
+
+
+def _asked(pod: JsonObject) -> _Asked:
+    """A pod whose annotation cannot be read uses nothing that HiveD knows of."""
+    said = _said(text(child(pod, "metadata", "annotations").get(_SPEC)))
+    units = next((count for name in _NUMBERS if (count := number(said.get(name))) is not None), 0)
+    namespace = text(child(pod, "metadata").get("namespace"))
+    gang = text(child(said, "affinityGroup").get("name"))
+    return _Asked(
+        cluster=text(_spec(pod).get("schedulerName")).removeprefix(SCHEDULER),
+        units=max(0, units),
+        borrows=number(said.get("priority")) == PRIORITIES["oppo"],
+        job=f"{namespace}/{gang.removeprefix(f'{namespace}/')}" if gang else full_name(pod),
+        node=node_of(pod),
+    )
+
+
+def _said(annotation: str) -> JsonObject:
+    try:
+        found = YAML(typ="safe", pure=True).load(annotation)
+    except YAMLError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _uses(scheduling: Scheduling, asked: Iterable[_Asked]) -> Iterator[Use]:
+    """A job of priority oppo has what others leave idle, even while its own guarantee is idle too."""
+    skus = {machine: sku for sku, supply in scheduling.supply.items() for machine in supply.machines}
+    total: Counter[tuple[str, str]] = Counter()
+    own: Counter[tuple[str, str]] = Counter()
+    borrowed: Counter[tuple[str, str]] = Counter()
+    for pod in asked:
+        if pod.node in skus:
+            key = pod.cluster, skus[pod.node]
+            total[key] += pod.units
+            if pod.borrows:
+                borrowed[key] += pod.units
+            elif scheduling.pinned.get(pod.node) == pod.cluster:
+                own[key] += pod.units
+    known = {cluster.name for cluster in scheduling.clusters}
+    yield from (Use(*key, units, own[key], borrowed[key]) for key, units in total.items() if key[0] in known and units)
+
+
+def _jobs(asked: Iterable[_Asked]) -> Iterator[SeenJob]:
+    """One for all pods of a gang; it waits while none of them has a machine."""
+    placed: dict[tuple[str, str], bool] = {}
+    units: Counter[tuple[str, str]] = Counter()
+    for pod in asked:
+        key = pod.cluster, pod.job
+        placed[key] = placed.get(key, False) or bool(pod.node)
+        units[key] += pod.units
+    for (cluster, name), runs in placed.items():
+        yield SeenJob(cluster, name, not runs, {"devices": units[cluster, name]} if units[cluster, name] else {})

@@ -1,0 +1,52 @@
+"""Whose idle guarantees those who borrow are using. Pure.
+
+No scheduler keeps accounts of it: so what is guaranteed to no one is taken to be borrowed first, then what is idle and
+lent, of each virtual cluster in proportion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.usage.model import Use
+
+
+def lent_of(scheduling: Scheduling, uses: Iterable[Use]) -> Mapping[tuple[str, str], int]:
+    """Virtual cluster and SKU -> units of its idle guarantee that others use; those that lend nothing are left out."""
+    told = tuple(uses)
+    found: dict[tuple[str, str], int] = {}
+    for sku in scheduling.supply:
+        offers = _offers(scheduling, sku, tuple(use for use in told if use.sku == sku))
+        wanted = sum(use.borrowed for use in told if use.sku == sku) - _unassigned(scheduling, sku)
+        parts = _divided(max(0, wanted), offers)
+        found |= {(name, sku): units for name, units in parts.items() if units}
+    return found
+
+
+def _unassigned(scheduling: Scheduling, sku: str) -> int:
+    given = sum(share.units for cluster in scheduling.clusters if (share := cluster.share(sku)) is not None)
+    return max(0, scheduling.free(sku) - given)
+
+
+def _offers(scheduling: Scheduling, sku: str, uses: tuple[Use, ...]) -> Mapping[str, int]:
+    """What each has idle and lends; HiveD knows no limit of it."""
+    kept = {use.cluster: use.kept for use in uses}
+    shares = {cluster.name: share for cluster in scheduling.clusters if (share := cluster.share(sku)) is not None}
+    idle = {name: max(0, share.units - kept.get(name, 0)) for name, share in shares.items()}
+    if scheduling.backend == "hived":
+        return idle
+    return {name: min(idle[name], share.lend) for name, share in shares.items()}
+
+
+def _divided(wanted: int, offers: Mapping[str, int]) -> Mapping[str, int]:
+    """At most what each offers, and no more than is wanted; what does not divide is the first ones'."""
+    total = sum(offers.values())
+    if not total:
+        return {}
+    wanted = min(wanted, total)
+    parts = {name: wanted * offer // total for name, offer in offers.items()}
+    for name, offer in offers.items():
+        if sum(parts.values()) < wanted and parts[name] < offer:
+            parts[name] += 1
+    return parts

@@ -1,0 +1,53 @@
+"""What placed pods use, machine by machine: for schedulers that count no SKUs themselves. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from pai_install.cluster.objects import JsonObject, child, rows, text
+from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.usage.amounts import asked_by_pod, resource_of, units_of, use_of
+from pai_install.scheduling.usage.model import Use
+
+_ENDED = ("Succeeded", "Failed")
+# whose a pod is: the name of a virtual cluster, or None
+Whose = Callable[[JsonObject], str | None]
+
+
+def alive(pods: Iterable[JsonObject]) -> list[JsonObject]:
+    """Those that have not ended."""
+    return [pod for pod in pods if child(pod, "status").get("phase") not in _ENDED]
+
+
+def node_of(pod: JsonObject) -> str:
+    """The machine that a pod was given, "" for one that waits."""
+    return text(child(pod, "spec").get("nodeName"))
+
+
+def full_name(item: JsonObject) -> str:
+    """An object's name with its namespace; of what a controller made, the controller's."""
+    metadata = child(item, "metadata")
+    owners = [text(row.get("name")) for row in rows(metadata.get("ownerReferences")) if row.get("controller")]
+    return f"{text(metadata.get('namespace'))}/{(owners or [text(metadata.get('name'))])[0]}"
+
+
+def uses_of(scheduling: Scheduling, pods: Iterable[JsonObject], whose: Whose) -> tuple[Use, ...]:
+    """What pods use, per virtual cluster and SKU; of cores the sum is rounded, not each pod."""
+    skus = {machine: sku for sku, supply in scheduling.supply.items() for machine in supply.machines}
+    found: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
+    for pod in alive(pods):
+        cluster, machine = whose(pod), node_of(pod)
+        if cluster is not None and machine in skus:
+            sku = skus[machine]
+            asked = asked_by_pod(child(pod, "spec")).get(resource_of(scheduling.supply[sku]), 0.0)
+            found[cluster, sku, scheduling.pinned.get(machine) == cluster] += asked
+    return tuple(_uses(scheduling, found))
+
+
+def _uses(scheduling: Scheduling, found: Mapping[tuple[str, str, bool], float]) -> Iterator[Use]:
+    for cluster in scheduling.clusters:
+        for sku, supply in scheduling.supply.items():
+            shared, own = (units_of(supply, found.get((cluster.name, sku, pinned), 0.0)) for pinned in (False, True))
+            if shared or own:
+                yield use_of(cluster, sku, shared, own)

@@ -1,0 +1,69 @@
+"""The usage of virtual clusters in words and as data."""
+
+from __future__ import annotations
+
+import jsonschema  # type: ignore[import-untyped]
+
+from pai_install.report.virtual_clusters_usage import schema, usage_data, usage_text
+from pai_install.scheduling.usage.health import Lack, Unmet
+from pai_install.scheduling.usage.model import SeenJob, Use
+from pai_install.scheduling.usage.read import Usage
+from tests.virtual_clusters import cluster, gpus, share, site
+
+SUPPLY = gpus("a100", 4)
+SITE = site(SUPPLY, clusters=(cluster("a", share(SUPPLY, 16)), cluster("b", share(SUPPLY, 8)), cluster("c")))
+USAGE = Usage(
+    uses={("a", "a100"): Use("a", "a100", 4), ("b", "a100"): Use("b", "a100", 18, borrowed=10)},
+    lent={("a", "a100"): 2},
+    jobs=(
+        SeenJob("a", "x/runs", waits=False, units={"nvidia.com/gpu": 4}),
+        SeenJob("a", "x/waits", waits=True, units={"nvidia.com/gpu": 8}),
+        SeenJob("a", "x/too", waits=True, units={"": 2}),
+    ),
+    unknown=frozenset(),
+    unmet=(Unmet("a100", ("a", "b"), 1, (Lack("a100-1", 8, "is cordoned"),)),),
+)
+
+
+def test_the_tables() -> None:
+    assert usage_text(SITE, USAGE) == (
+        "kept by kueue\n\n"
+        "NAME  SKU   GUARANTEED  USED  LENT  BORROWED  WAITING\n"
+        "a     a100  16          4     2     0         2 jobs for 8 nvidia.com/gpu, 2 cores\n"
+        "b     a100  8           18    0     10        none\n"
+        "c     none                                    none\n"
+        "\n"
+        "SKU   TOTAL  USED  UNASSIGNED\n"
+        "a100  32     22    8\n"
+        "\n"
+        "guaranteed, and not there now:\n"
+        "  a and b lack, together, 1 a100: a100-1 is cordoned\n"
+    )
+
+
+def test_one_of_them() -> None:
+    assert usage_text(SITE, USAGE, "c") == (
+        "kept by kueue\n\n"
+        "NAME  SKU   GUARANTEED  USED  LENT  BORROWED  WAITING\n"
+        "c     none                                    none\n"
+    )
+    assert [row["name"] for row in usage_data(SITE, USAGE, "b")["virtual_clusters"]] == ["b"]
+
+
+def test_the_data_fits_its_schema() -> None:
+    data = usage_data(SITE, USAGE)
+    jsonschema.validate(data, schema())
+    assert data["virtual_clusters"][0]["running"] == 1
+    assert data["unmet"][0]["machines"] == [{"machine": "a100-1", "units": 8, "why": "is cordoned"}]
+
+
+def test_what_cannot_be_told_is_not_made_up() -> None:
+    usage = Usage({}, {}, (), frozenset({"a", "b"}), ())
+    data = usage_data(SITE, usage)
+    jsonschema.validate(data, schema())
+    [quota] = data["virtual_clusters"][0]["quota"]
+    assert (quota["used"], quota["lent"], quota["borrowed"]) == (None, None, None)
+    assert data["supply"][0]["used"] is None
+    shown = usage_text(SITE, usage)
+    assert "a     a100  16          ?     ?     ?         ?\n" in shown
+    assert shown.endswith("not known for a, b: they share namespaces, and their pods name no virtual cluster\n")
