@@ -117,6 +117,22 @@ def test_a_job_waits_for_its_quota(kueue: Cluster) -> None:
     assert "insufficient quota" in kueue.kubectl("get", "workloads", f"--namespace={TEAM}", "--output=yaml")
 
 
+def test_what_is_used_and_what_would_change_is_said(kueue: Cluster) -> None:
+    usage = asked(kueue, "usage")
+    (default,) = usage["virtual_clusters"]
+    assert default["name"] == "default"
+    assert {row["sku"]: (row["guaranteed"], row["used"]) for row in default["quota"]} == {"lab-gpu": (8, 0)}
+    assert asked(kueue, "plan")["changes"] == []
+
+
+def asked(cluster: Cluster, verb: str) -> dict[str, Any]:
+    """What `pai-install vc VERB` says, as data."""
+    done = pai_install("vc", verb, "--site", str(cluster.site), "--format", "json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
 def test_what_needs_no_quota_needs_no_kueue(kueue: Cluster) -> None:
     """With its controllers down the system's own pods and jobs are made as ever; jobs of users wait for them."""
     scale(kueue, 0)
