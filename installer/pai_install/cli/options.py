@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 site_option = click.option(
     "--site",
@@ -23,6 +27,21 @@ format_option = click.option(
     show_default=True,
     help="Format of the report.",
 )
+
+
+def seconds_option(name: str, least: int, most: int, default: int, meaning: str) -> Callable[[Command], Command]:
+    """An option in whole seconds; the verb gets `--wait` as `wait_s`."""
+    return click.option(
+        name,
+        f"{name.removeprefix('--')}_s",
+        type=click.IntRange(least, most),
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        help=meaning,
+    )
+
+
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation; for scripts.")
 accept_new_option = click.option(
     "--accept-new",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from pai_install.cli._shared.act import How, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.look import checked, look
 from pai_install.cli._shared.rotation import rotate, subject_options
-from pai_install.cli._shared.tell import say
+from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli._shared.upstream import rotate_upstream
 from pai_install.cli.options import format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
@@ -47,8 +46,7 @@ def show(*, site_dir: Path, output_format: str, environment: Environment) -> int
     ):
         prepared = prepare(session, insist=False)
         shown = registries_shown(session.site, prepared.plan, session.state.registry)
-    text = f"{json.dumps(registries_data(shown), indent=2)}\n" if output_format == "json" else registries_text(shown)
-    click.echo(text, nl=False)
+    tell_result(output_format, registries_data(shown), registries_text(shown))
     return prepared.exit_code
 
 

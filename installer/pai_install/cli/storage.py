@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -20,6 +19,7 @@ from pai_install.cli._shared.storage_entry import Entry, change_options, entry_o
 from pai_install.cli._shared.storage_rotate import rotate_storage, wish_options
 from pai_install.cli._shared.storage_test import test
 from pai_install.cli._shared.storage_wish import Wish
+from pai_install.cli._shared.tell import tell_result
 from pai_install.cli.options import format_option, names, site_option, yes_option
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.cluster.read import Mounts, mounts
@@ -55,8 +55,7 @@ def command() -> None:
 def list_command(*, site_dir: Path, output_format: str) -> int:
     """List the site's storages and the groups that are granted them; asks no machine."""
     site = load_site(site_dir).site
-    as_json = output_format == "json"
-    click.echo(f"{json.dumps(storages_data(site), indent=2)}\n" if as_json else storages_text(site), nl=False)
+    tell_result(output_format, storages_data(site), storages_text(site))
     return ExitCode.OK
 
 
@@ -75,9 +74,7 @@ def show(*, site_dir: Path, name: str, output_format: str, environment: Environm
     known_storage(site, name)
     seen, error = _seen(site, site_dir, name, environment)
     shown = storage_shown(site, name, seen, _why(error))
-    click.echo(
-        f"{json.dumps(storage_data(shown), indent=2)}\n" if output_format == "json" else storage_text(shown), nl=False
-    )
+    tell_result(output_format, storage_data(shown), storage_text(shown))
     return ExitCode.OK if error is None else error.exit_code
 
 

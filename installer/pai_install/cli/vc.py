@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.site_edit import Editing
+from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli._shared.vc_migrate import migrate_clusters
 from pai_install.cli._shared.vc_plan import plan
@@ -19,7 +19,7 @@ from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_clu
 from pai_install.report.virtual_clusters import virtual_clusters_data, virtual_clusters_text
 from pai_install.run.environment import Environment
 from pai_install.scheduling.compile import remarks as not_kept
-from pai_install.scheduling.model import BACKENDS, Backend, Scheduling
+from pai_install.scheduling.model import BACKENDS, Backend
 from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site
 
@@ -40,10 +40,7 @@ def list_command(*, site_dir: Path, output_format: str) -> int:
     site = load_site(site_dir).site
     scheduling = scheduling_of(site)
     said = remarks_of(site), not_kept(scheduling) if scheduling is not None else ()
-    if output_format == "json":
-        click.echo(json.dumps(virtual_clusters_data(scheduling, *said), indent=2))
-    else:
-        click.echo(virtual_clusters_text(scheduling, *said), nl=False)
+    tell_result(output_format, virtual_clusters_data(scheduling, *said), virtual_clusters_text(scheduling, *said))
     return ExitCode.OK
 
 
@@ -55,13 +52,8 @@ def show(*, site_dir: Path, name: str, output_format: str) -> int:
     """Show a virtual cluster: its guarantees, pinned machines, groups and priorities; asks no machine."""
     scheduling = scheduling_at(load_site(site_dir).site)
     known_cluster(scheduling, name)
-    click.echo(_shown(scheduling, name, as_json=output_format == "json"), nl=False)
+    tell_result(output_format, virtual_cluster_data(scheduling, name), virtual_cluster_text(scheduling, name))
     return ExitCode.OK
-
-
-def _shown(scheduling: Scheduling, name: str, *, as_json: bool) -> str:
-    data = virtual_cluster_data(scheduling, name)
-    return f"{json.dumps(data, indent=2)}\n" if as_json else virtual_cluster_text(scheduling, name)
 
 
 @command.command()

@@ -15,11 +15,11 @@ from pai_install.plan.leader import leader_of
 from pai_install.plan.model import HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.scheduling.model import Backend
-from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
 from pai_install.scheduling.selftest.scenarios import Bounds
 from pai_install.scheduling.selftest.volcano import GROUP_LABEL
 from pai_install.site.model import Site
+from pai_install.site.schedulers import scheduler_of
 
 STEP = "scheduler-test"
 # more machines would show no more, and cost more
@@ -81,10 +81,7 @@ class SchedulerTest(Operation):
         return self_test(site, observation, backend, machines, bounds, disruptive=self.disruptive)
 
     def _backend(self, site: Site) -> Backend | None:
-        if self.backend:
-            return self.backend
-        chosen = scheduling_of(site)
-        return chosen.backend if chosen is not None else None
+        return self.backend or scheduler_of(site)
 
 
 def self_test(
@@ -101,7 +98,7 @@ def self_test(
     names = [node.name for node in machines]
     arguments = {
         "backend": backend,
-        "image": _image(inventory.shared_vars, inventory.host_vars.get(leader, {})),
+        "image": str(inventory.variables_of(leader).get("cluster_verify_image", "")),  # all machines hold it
         "machines": names,
         "groups": sorted({node.labels[GROUP_LABEL] for node in machines if GROUP_LABEL in node.labels}),
         "disruptive": disruptive,
@@ -112,11 +109,6 @@ def self_test(
     title = f"Test the scheduler ({backend})"
     step = Step(STEP, title, (host,), LocalWork(STEP, arguments), looks=True)
     return Plan((step,) if machines else (), inventory, observation.unreachable, leader)
-
-
-def _image(*variables: Mapping[str, Any]) -> str:
-    """The one that the pods of every test run, which all machines hold."""
-    return str({key: value for one in variables for key, value in one.items()}.get("cluster_verify_image", ""))
 
 
 def takers(site: Site, nodes: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:

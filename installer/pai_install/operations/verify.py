@@ -85,5 +85,4 @@ def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange,
 
 def wanted_of_cluster(site: Site, observation: Observation) -> Vars:
     """The variables of the first control plane: what is true of the cluster as a whole is said there."""
-    inventory = observation.inventory
-    return {**inventory.shared_vars, **inventory.host_vars[site.control_planes[0].hostname]}
+    return observation.inventory.variables_of(site.control_planes[0].hostname)

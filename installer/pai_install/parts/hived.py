@@ -9,14 +9,13 @@ from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT, HIVED_BRIDGE_PORT, HIVED_EXTENDER_PORT, HIVED_PORT
 from pai_install.scheduling.compile import objects_of
 from pai_install.scheduling.hived import NAMESPACE
-from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Site
+from pai_install.site.schedulers import scheduler_of
 
 
 def has_hived(site: Site) -> bool:
     """Whether HiveD keeps the site's virtual clusters, be it by OpenPAI's own block."""
-    scheduling = scheduling_of(site)
-    return scheduling is not None and scheduling.backend == "hived"
+    return scheduler_of(site) == "hived"
 
 
 def hived_values(context: Context) -> dict[str, Any]:
@@ -24,7 +23,7 @@ def hived_values(context: Context) -> dict[str, Any]:
 
     api_port: the API server's, all that the pod reaches. The other ports are the pod's own.
     """
-    scheduling = scheduling_of(context.site)
+    scheduling = context.scheduling
     objects = [] if scheduling is None else list(objects_of(scheduling))
     return {
         "objects": objects,

@@ -6,14 +6,13 @@ from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.read import is_scheduled
 from pai_install.site import Site
+from pai_install.site.schedulers import scheduler_of
 
 
 def has_virtual_clusters(site: Site) -> bool:
     """Whether the site's sections divide its workers; HiveD's objects go with its pod, in an add-on of their own."""
-    scheduler = site.services.scheduler
-    return is_scheduled(site) and scheduler is not None and scheduler.type != "hived"
+    return scheduler_of(site) not in (None, "hived")
 
 
 def virtual_cluster_values(context: Context) -> dict[str, Any]:

@@ -122,6 +122,10 @@ class Inventory:
             }
         }
 
+    def variables_of(self, host: str) -> dict[str, Any]:
+        """All variables of a host: those that all share, and its own over them."""
+        return {**self.shared_vars, **self.host_vars[host]}
+
     def settings_of(self, host: str) -> Mapping[str, Any]:
         """Role -> its settings on a host: its own, or those that all share."""
         own = self.host_vars[host].get("pai_settings")

@@ -112,7 +112,7 @@ def _planned(
         work = work_of(phase, wanted, observed[host])
         found = _reasons(work) or (("asked for",) if asked_for else ())
         if found:
-            variables = {**inventory.shared_vars, **inventory.host_vars[host]}
+            variables = inventory.variables_of(host)
             roles = phase.records(observed[host].roles)
             touched = effects(roles, wanted, observed[host])
             hit = impact(roles, touched, variables, observed[host])

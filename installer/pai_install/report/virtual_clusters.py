@@ -56,7 +56,7 @@ def cluster_row(scheduling: Scheduling, cluster: VirtualCluster) -> dict[str, An
     return {
         "name": cluster.name,
         "quota": [_quota(scheduling.supply[share.sku], share) for share in cluster.shares],
-        "pinned": [{"machine": name, "sku": scheduling.sku_of(name)} for name in cluster.pinned],
+        "pinned": [{"machine": name, "sku": scheduling.skus[name]} for name in cluster.pinned],
         "groups": list(cluster.groups),
         "namespaces": list(cluster.namespaces),
         "priorities": {"usual": cluster.usual, "highest": cluster.highest},

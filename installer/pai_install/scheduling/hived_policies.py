@@ -11,8 +11,8 @@ from pai_install.scheduling.policy import (
     RequestKind,
     Rule,
     asks,
-    binding,
     clusters_at,
+    in_force,
     literal,
     namespaces_of,
     policy,
@@ -48,13 +48,9 @@ _PLAIN = (
 
 def policies(scheduling: Scheduling) -> Iterator[Object]:
     """Those on pods of HiveD count everywhere: one anywhere could crash it. Those on devices, where groups submit."""
-    made = _pods(scheduling)
-    yield made
-    yield binding(made["metadata"]["name"], None)
+    yield from in_force(_pods(scheduling), None)
     if namespaces := namespaces_of(scheduling):
-        made = _devices(scheduling)
-        yield made
-        yield binding(made["metadata"]["name"], namespaces)
+        yield from in_force(_devices(scheduling), namespaces)
 
 
 def _pods(scheduling: Scheduling) -> Object:

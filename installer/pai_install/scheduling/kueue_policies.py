@@ -12,7 +12,7 @@ from pai_install.scheduling.policy import (
     Rule,
     allowed,
     asks,
-    binding,
+    in_force,
     literal,
     namespaces_of,
     policy,
@@ -41,8 +41,7 @@ def policies(scheduling: Scheduling) -> Iterator[Object]:
     if not namespaces:
         return
     for made in (_jobs(scheduling), _jobsets(scheduling), _pods(scheduling), _workloads(scheduling)):
-        yield made
-        yield binding(made["metadata"]["name"], namespaces)
+        yield from in_force(made, namespaces)
 
 
 def _jobs(scheduling: Scheduling) -> Object:

@@ -109,12 +109,10 @@ class Scheduling:
                 return cluster
         raise KeyError(name)
 
-    def sku_of(self, machine: str) -> str:
-        """The SKU of a worker. Raises KeyError."""
-        for supply in self.supply.values():
-            if machine in supply.machines:
-                return supply.sku
-        raise KeyError(machine)
+    @cached_property
+    def skus(self) -> Mapping[str, str]:
+        """Worker -> its SKU."""
+        return {machine: sku for sku, supply in self.supply.items() for machine in supply.machines}
 
     def free(self, sku: str) -> int:
         """Units of an SKU on machines that are pinned to no virtual cluster."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,12 @@ def binding(name: str, namespaces: Iterable[str] | None) -> Object:
         "metadata": {"name": name},
         "spec": spec,
     }
+
+
+def in_force(made: Object, namespaces: Iterable[str] | None) -> Iterator[Object]:
+    """A policy, and what makes it count in these namespaces; None: in all."""
+    yield made
+    yield binding(made["metadata"]["name"], namespaces)
 
 
 def namespaces_of(scheduling: Scheduling) -> tuple[str, ...]:

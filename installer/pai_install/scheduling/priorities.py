@@ -10,8 +10,8 @@ from pai_install.scheduling.policy import (
     RequestKind,
     Rule,
     allowed,
-    binding,
     clusters_at,
+    in_force,
     literal,
     policy,
 )
@@ -19,7 +19,6 @@ from pai_install.scheduling.policy import (
 Object = dict[str, Any]
 
 _POD = RequestKind("", "v1", "pods")
-_POLICY = "pai-priorities"
 
 
 def pod_priorities(*, preempts: bool) -> Iterator[Object]:
@@ -55,5 +54,4 @@ def priority_policy(scheduling: Scheduling) -> Iterator[Object]:
         "'the priority ' + string(variables.priority) + ' is above the highest of this namespace, ' + "
         "string(variables.highest[request.namespace])",
     )
-    yield policy(_POLICY, _POD, (rule,), variables)
-    yield binding(_POLICY, places)
+    yield from in_force(policy("pai-priorities", _POD, (rule,), variables), places)

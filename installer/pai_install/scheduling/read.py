@@ -13,7 +13,7 @@ from pai_install.site.scheduling.quotas import memory_of, units_of
 from pai_install.site.services.virtual_clusters import Portion, QuotaEntry, VirtualClusterEntry
 from pai_install.site.workers import OFFERED, Workers, workers_of
 
-__all__ = ["OFFERED", "is_scheduled", "remarks_of", "scheduling_of"]
+__all__ = ["OFFERED", "remarks_of", "scheduling_of"]
 
 
 def scheduling_of(site: Site) -> Scheduling | None:
@@ -37,11 +37,6 @@ def scheduling_of(site: Site) -> Scheduling | None:
         for found in guarantees(site, config)
     )
     return Scheduling("hived", _supply(workers), clusters)
-
-
-def is_scheduled(site: Site) -> bool:
-    """Whether `scheduling_of` says something of the site; quicker."""
-    return site.services.scheduler is not None or hived_of(site) is not None
 
 
 def remarks_of(site: Site) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def volcano_objects(scheduling: Scheduling) -> Iterator[Object]:
 def volcano_labels(scheduling: Scheduling, machine: str) -> Mapping[str, str]:
     """The label that says whose queues may use a machine: those with a share of its SKU, or only its owner's."""
     owner = scheduling.pinned.get(machine)
-    return {GROUP_LABEL: _own_group(owner) if owner is not None else scheduling.sku_of(machine)}
+    return {GROUP_LABEL: _own_group(owner) if owner is not None else scheduling.skus[machine]}
 
 
 def _own_group(cluster: str) -> str:

@@ -12,8 +12,8 @@ from pai_install.scheduling.policy import (
     Rule,
     allowed,
     asks,
-    binding,
     clusters_at,
+    in_force,
     literal,
     policy,
     vendors,
@@ -34,8 +34,7 @@ def policies(scheduling: Scheduling) -> Iterator[Object]:
         return
     queues = (_queues(scheduling, "pai-volcano-jobs", _JOB), _queues(scheduling, "pai-volcano-groups", _POD_GROUP))
     for made in (*queues, _pods(scheduling)):
-        yield made
-        yield binding(made["metadata"]["name"], places)
+        yield from in_force(made, places)
 
 
 def _queues(scheduling: Scheduling, name: str, kind: RequestKind) -> Object:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pai_install.site.model import Site
+from pai_install.site.scheduling.cells import hived_of
+from pai_install.site.services.virtual_clusters import SchedulerType
 
 
-def scheduler_of(site: Site) -> str:
-    """The type that the section `scheduler` names; empty where it names none."""
+def scheduler_of(site: Site) -> SchedulerType | None:
+    """What the section `scheduler` names, hived where OpenPAI's block counts; None where the site has chosen none."""
     section = site.services.scheduler
-    return section.type if section is not None else ""
+    if section is not None:
+        return section.type
+    return "hived" if hived_of(site) is not None else None

@@ -160,6 +160,6 @@ def test_all_quotas_of_a_flavor_are_the_devices_of_its_machines(scheduling: Sche
     for it in objects_of(scheduling):
         if it["kind"] == "ResourceFlavor" and it["metadata"]["name"] in found:
             machines = [name for name, has in labels.items() if it["spec"]["nodeLabels"].items() <= has.items()]
-            units = sum(scheduling.supply[scheduling.sku_of(name)].units for name in machines)
+            units = sum(scheduling.supply[scheduling.skus[name]].units for name in machines)
             devices = units if scheduling.supply[it["spec"]["nodeLabels"]["pai-install/sku"]].resource else 0
             assert found[it["metadata"]["name"]] == devices

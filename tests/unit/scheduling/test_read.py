@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend, Level, Priority, Scheduling, Share
-from pai_install.scheduling.read import is_scheduled, remarks_of, scheduling_of
+from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site, read_site
+from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.virtual_clusters import PRIORITY_NAMES, TYPES, PriorityName, SchedulerType
 from tests.unit.site.scheduling.blocks import BLOCK, edited
 from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT
@@ -61,7 +62,7 @@ def test_a_site_that_says_nothing_has_none(tmp_path: Path) -> None:
     for number, text in enumerate((None, GROUPS, "hivedscheduler: {config: ''}\n")):
         site = load_site(write_site(tmp_path / str(number), layout=LAYOUT, services=text)).site
         assert scheduling_of(site) is None
-        assert not is_scheduled(site)
+        assert scheduler_of(site) is None
         assert remarks_of(site) == ()
 
 
@@ -94,8 +95,9 @@ def test_a_scheduler_alone_divides_nothing(tmp_path: Path) -> None:
 
 
 def test_whether_a_site_has_any_is_known_without_reading_it(tmp_path: Path) -> None:
-    for number, text in enumerate((VALID + GROUPS, BLOCK)):
-        assert is_scheduled(load_site(write_site(tmp_path / str(number), layout=LAYOUT, services=text)).site)
+    for expected, text in (("kueue", VALID + GROUPS), ("hived", BLOCK)):
+        site = load_site(write_site(tmp_path / expected, layout=LAYOUT, services=text)).site
+        assert scheduler_of(site) == expected
 
 
 def test_what_machines_have_is_read(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import click
 from pai_install.cli._shared.act import How, outcome_of
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.look import checked
-from pai_install.cli.options import format_option, site_option
+from pai_install.cli.options import format_option, seconds_option, site_option
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.report.promises import promises_text
 from pai_install.run.environment import Environment
@@ -26,24 +26,8 @@ from pai_install.run.request import Request
     help="The scheduler to test.",
 )
 @click.option("--disruptive", is_flag=True, help="Also stop the scheduler of jobs for a moment: jobs that come wait.")
-@click.option(
-    "--back",
-    "back_s",
-    type=click.IntRange(5, 600),
-    default=30,
-    show_default=True,
-    metavar="SECONDS",
-    help="In which an owner must have back what it lent.",
-)
-@click.option(
-    "--wait",
-    "wait_s",
-    type=click.IntRange(30, 3600),
-    default=90,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long one thing is waited for.",
-)
+@seconds_option("--back", 5, 600, 30, "In which an owner must have back what it lent.")
+@seconds_option("--wait", 30, 3600, 90, "How long one thing is waited for.")
 @format_option
 @pass_environment
 def test(

@@ -27,6 +27,7 @@ from pai_install.cli._shared.storage_wish import (
     wait_bound,
 )
 from pai_install.cli._shared.tell import say
+from pai_install.cli.options import seconds_option
 from pai_install.cluster.client import ClusterClient, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.storage_rotate import StorageRotate, StorageTry
@@ -57,15 +58,7 @@ _OPTIONS = (
         "--no-copy with --finish copies no more.",
     ),
     click.option("--finish", is_flag=True, help="Only go on with a rotation that was begun."),
-    click.option(
-        "--timeout",
-        "timeout_s",
-        type=click.IntRange(1, 7 * 86400),
-        default=600,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for pods that must end.",
-    ),
+    seconds_option("--timeout", 1, 7 * 86400, 600, "How long to wait for pods that must end."),
 )
 
 

@@ -8,7 +8,7 @@ import click
 
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.look import checked, look
-from pai_install.cli.options import format_option, limit_option, site_option
+from pai_install.cli.options import format_option, limit_option, seconds_option, site_option
 from pai_install.operations.storage_test import StorageTest
 from pai_install.run.environment import Environment
 
@@ -27,15 +27,7 @@ from pai_install.run.environment import Environment
     metavar="MIB",
     help="What each worker writes and reads back.",
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.IntRange(30, 3600),
-    default=150,
-    show_default=True,
-    metavar="SECONDS",
-    help="For one storage on one worker.",
-)
+@seconds_option("--timeout", 30, 3600, 150, "For one storage on one worker.")
 @format_option
 @pass_environment
 def test(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from typing import Any
+
 import click
 
 from pai_install.preflight.report import last_line
@@ -16,6 +20,11 @@ from pai_install.storage.rotation import left_to_do
 def say(line: str) -> None:
     """Tells the user something while the verb runs; stdout is for its result."""
     click.echo(line, err=True)
+
+
+def tell_result(output_format: str, data: Mapping[str, Any], text: str) -> None:
+    """Prints what a verb found out, in the format that was asked for. text: with its last line's end."""
+    click.echo(f"{json.dumps(data, indent=2)}\n" if output_format == "json" else text, nl=False)
 
 
 def tell_beginning(session: Session) -> None:

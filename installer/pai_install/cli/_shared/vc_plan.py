@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.vc_usage import read_usage
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import ClusterClient
@@ -35,8 +35,7 @@ def plan(*, site_dir: Path, output_format: str, environment: Environment) -> int
     site = load_site(site_dir).site
     with environment.cluster(site, state_of(site_dir), accept_new=False) as cluster:
         found = read_change(cluster, site)
-    as_json = output_format == "json"
-    click.echo(f"{json.dumps(plan_data(found), indent=2)}\n" if as_json else plan_text(found), nl=False)
+    tell_result(output_format, plan_data(found), plan_text(found))
     return ExitCode.OK
 
 

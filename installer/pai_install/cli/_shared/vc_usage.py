@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
 from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import ClusterClient, Select
@@ -39,10 +39,7 @@ def usage(*, site_dir: Path, name: str, output_format: str, environment: Environ
         known_cluster(scheduling, name)
     with environment.cluster(site, state_of(site_dir), accept_new=False) as cluster:
         found = read_usage(cluster, site, scheduling)
-    if output_format == "json":
-        click.echo(json.dumps(usage_data(scheduling, found, name), indent=2))
-    else:
-        click.echo(usage_text(scheduling, found, name), nl=False)
+    tell_result(output_format, usage_data(scheduling, found, name), usage_text(scheduling, found, name))
     return ExitCode.OK
 
 

@@ -68,13 +68,12 @@ def _said(annotation: str) -> JsonObject:
 
 def _uses(scheduling: Scheduling, asked: Iterable[_Asked]) -> Iterator[Use]:
     """A job of priority oppo has what others leave idle, even while its own guarantee is idle too."""
-    skus = {machine: sku for sku, supply in scheduling.supply.items() for machine in supply.machines}
     total: Counter[tuple[str, str]] = Counter()
     own: Counter[tuple[str, str]] = Counter()
     borrowed: Counter[tuple[str, str]] = Counter()
     for pod in asked:
-        if pod.node in skus:
-            key = pod.cluster, skus[pod.node]
+        if pod.node in scheduling.skus:
+            key = pod.cluster, scheduling.skus[pod.node]
             total[key] += pod.units
             if pod.borrows:
                 borrowed[key] += pod.units

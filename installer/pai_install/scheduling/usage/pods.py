@@ -34,12 +34,11 @@ def full_name(item: JsonObject) -> str:
 
 def uses_of(scheduling: Scheduling, pods: Iterable[JsonObject], whose: Whose) -> tuple[Use, ...]:
     """What pods use, per virtual cluster and SKU; of cores the sum is rounded, not each pod."""
-    skus = {machine: sku for sku, supply in scheduling.supply.items() for machine in supply.machines}
     found: defaultdict[tuple[str, str, bool], float] = defaultdict(float)
     for pod in alive(pods):
         cluster, machine = whose(pod), node_of(pod)
-        if cluster is not None and machine in skus:
-            sku = skus[machine]
+        if cluster is not None and machine in scheduling.skus:
+            sku = scheduling.skus[machine]
             asked = asked_by_pod(child(pod, "spec")).get(resource_of(scheduling.supply[sku]), 0.0)
             found[cluster, sku, scheduling.pinned.get(machine) == cluster] += asked
     return tuple(_uses(scheduling, found))

@@ -9,6 +9,7 @@ from pai_install.site.model import Site
 from pai_install.site.names import read_label_value
 from pai_install.site.problem import YamlPath, dotted
 from pai_install.site.scalars import shown
+from pai_install.site.schedulers import scheduler_of
 from pai_install.site.scheduling.cells import HIVED, hived_of
 from pai_install.site.scheduling.clusters import of_clusters
 from pai_install.site.scheduling.hived import of_hived
@@ -79,7 +80,7 @@ def _of_hived_switch(site: Site) -> Iterator[Wrong]:
 def _hived_image(site: Site) -> Iterator[Wrong]:
     """No source that builds has HiveD: its last version needs modules that are nowhere but in its repository."""
     scheduler, settings = site.services.scheduler, site.settings
-    if (scheduler is not None and scheduler.type != "hived") or (scheduler is None and hived_of(site) is None):
+    if scheduler_of(site) != "hived":
         return
     if settings.component_source == "modules" and "hivedscheduler" not in settings.component_images:
         message = "needs HiveD's image, and there is only its makers': component_source: modules lacks it"

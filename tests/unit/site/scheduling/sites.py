@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pai_install.cli.main import run
+from pai_install.errors import ExitCode
 from pai_install.site.load import SERVICES, read_site
 from pai_install.site.problem import Problem
 from tests.unit.site.sites import CONFIG, write_site
@@ -52,6 +54,14 @@ def lines(problems: tuple[Problem, ...], severity: str) -> set[int]:
     """The lines of services-configuration.yaml that have problems of that severity."""
     assert all(Path(one.file).name == SERVICES for one in problems), problems
     return {one.line for one in problems if one.severity == severity}
+
+
+def assert_refused(folder: Path, services: str, code: str) -> None:
+    """The site has this error, errors at the marked lines alone, and `validate` ends with its exit code."""
+    problems = problems_of(folder, services)
+    assert lines(problems, "error") == marked(services), problems
+    assert f"site.{code}" in {one.code for one in problems if one.is_error}
+    assert run(["validate", "--site", str(folder)]) == ExitCode.SITE_INVALID
 
 
 def marked(text: str) -> set[int]:

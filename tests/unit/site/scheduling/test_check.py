@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.cli.main import run
-from pai_install.errors import ExitCode
 from pai_install.site.load import read_site
-from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT, lines, marked, problems_of
+from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT, assert_refused, lines, marked, problems_of
 from tests.unit.site.sites import CONFIG, write_site
 
 VALID = """\
@@ -114,10 +112,7 @@ INVALID = {
 
 @pytest.mark.parametrize(("code", "text"), INVALID.values(), ids=INVALID)
 def test_what_is_wrong_is_an_error_at_its_line(tmp_path: Path, code: str, text: str) -> None:
-    problems = problems_of(tmp_path, text + (GROUPS if "groups: [Vision_1" in text else ""))
-    assert lines(problems, "error") == marked(text), problems
-    assert f"site.{code}" in {one.code for one in problems if one.is_error}
-    assert run(["validate", "--site", str(tmp_path)]) == ExitCode.SITE_INVALID
+    assert_refused(tmp_path, text + (GROUPS if "groups: [Vision_1" in text else ""), code)
 
 
 def test_there_are_enough_of_them() -> None:

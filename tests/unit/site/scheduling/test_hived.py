@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.cli.main import run
-from pai_install.errors import ExitCode
 from tests.unit.site.scheduling.blocks import BLOCK, edited
-from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT, lines, marked, problems_of
+from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT, assert_refused, lines, marked, problems_of
 from tests.unit.site.sites import CONFIG
 
 # the rows of what HiveD does with a defect, then what is to hold beside
@@ -119,10 +117,7 @@ POOL_ALONE = edited("the pool !", "machines -", "g1 -", "g1 pin -", "g2 -", "g3 
     ids=[*INVALID, "no-virtual-clusters", "no-machines"],
 )
 def test_what_is_wrong_is_an_error_at_its_line(tmp_path: Path, code: str, text: str) -> None:
-    problems = problems_of(tmp_path, text)
-    assert lines(problems, "error") == marked(text), problems
-    assert f"site.{code}" in {one.code for one in problems if one.is_error}
-    assert run(["validate", "--site", str(tmp_path)]) == ExitCode.SITE_INVALID
+    assert_refused(tmp_path, text, code)
 
 
 def test_there_are_enough_of_them() -> None:
