@@ -1,0 +1,97 @@
+"""A job as its file asks for it, whatever protocol the file speaks and whatever scheduler will run it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pai_install.scheduling.model import Priority
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A storage that the job's group was granted, and where its containers see it."""
+
+    storage: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """Ports that every instance of a role listens on. begin: the first number; None where any will do."""
+
+    label: str
+    count: int
+    begin: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """What a registry asks of who pulls an image. The password is in no repr."""
+
+    registry: str
+    user: str
+    password: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What one instance asks for. sku: the machines it has to run on, by the site's name; None: any that fit."""
+
+    cpu: int
+    memory_mb: int
+    gpus: int
+    shm_mb: int = 64
+    sku: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Equal instances of one program.
+
+    name: as the user wrote it, which the names of PAI_* variables keep. command: a shell script, its parameters
+    filled in. confidential: the command holds a secret, so it may stand in no object but a Secret.
+    min_failed: instances that fail before the job has failed; None: none ends it.
+    min_succeeded: instances that succeed before the job has succeeded; None: all of the role's.
+    retries: of one instance, before it counts as failed.
+    """
+
+    name: str
+    instances: int
+    image: str
+    command: str = field(repr=False)
+    resources: Resources
+    ports: tuple[Port, ...] = ()
+    min_failed: int | None = 1
+    min_succeeded: int | None = None
+    retries: int = 0
+    environment: Mapping[str, str] = field(default_factory=dict)
+    login: Login | None = None
+    confidential: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A gang: all instances of all roles start, or none does (but where `gang` is False).
+
+    name: as the user wrote it. virtual_cluster: None where the file names none. retries: of the whole job; None:
+    without end. priority: None for the virtual cluster's usual one.
+    """
+
+    name: str
+    roles: tuple[Role, ...]
+    virtual_cluster: str | None = None
+    priority: Priority | None = None
+    retries: int | None = 0
+    gang: bool = True
+    mounts: tuple[Mount, ...] = ()
+
+    @property
+    def instances(self) -> int:
+        """Of all roles."""
+        return sum(role.instances for role in self.roles)
+
+    @property
+    def gpus(self) -> int:
+        """Of all instances."""
+        return sum(role.instances * role.resources.gpus for role in self.roles)
