@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pai_install.components.store import default_cache
 from tests.ansible_path import module_util
+from tests.ends_with_us import ends_with_us
 
 HERE = Path(__file__).parent / "azurite"
 MAIN = Path("node_modules/azurite/dist/src/blob/main.js")
@@ -42,7 +43,8 @@ class BlobStore:
         program = azurite()
         self.folder.mkdir(parents=True, exist_ok=True)
         place = ("--blobHost", self.address, "--blobPort", str(self.port), "--location", str(self.folder))
-        words = [str(node()), str(program), *place, "--silent", "--disableTelemetry", "--skipApiVersionCheck"]
+        quiet = ("--silent", "--disableTelemetry", "--skipApiVersionCheck")
+        words = ends_with_us(str(node()), str(program), *place, *quiet)
         accounts = {**os.environ, "AZURITE_ACCOUNTS": f"{self.account}:{self.key}"}
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(words, env=accounts, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

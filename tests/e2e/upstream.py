@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 import yaml
 
+from tests.ends_with_us import ends_with_us
+
 
 @dataclass
 class Upstream:
@@ -39,7 +41,7 @@ class Upstream:
         """Returns once it answers."""
         config = self._configure()
         with (self.folder / "log").open("ab") as log:
-            words = [str(self.program), "serve", str(config)]
+            words = ends_with_us(str(self.program), "serve", str(config))
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         deadline = time.monotonic() + 30
         while not self._answers():
