@@ -34,7 +34,7 @@ def pool_of(scheduling: Scheduling, cluster: str, machine: str) -> str:
     return sku if scheduling.backend == "hived" else ""
 
 
-def running(  # noqa: PLR0913 - what a job is
+def running(
     scheduling: Scheduling,
     cluster: str,
     name: str,
@@ -112,12 +112,18 @@ def questions(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, Snapshot, 
 def contested(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, Snapshot, Gang]:
     """Every device is in use, and one who is guaranteed some asks for one or two of them, with a high priority."""
     scheduling, found, asked = draw(questions(backend))
-    names = [it.name for it in scheduling.clusters]
-    jobs = list(found.jobs)
-    for machine in found.machines:
+    guests = VirtualCluster("guests", (), groups=("guests",), namespaces=("guests",))
+    scheduling = replace(scheduling, clusters=(*scheduling.clusters, guests))
+    others = [it for it in scheduling.clusters if it.name != asked.cluster]
+    jobs = list(found.jobs) if draw(st.booleans()) else []
+    owed = {(it.name, share.sku): share.units for it in others for share in it.shares}
+    for machine in snapshot(scheduling, *jobs).machines:
         unit, owner = unit_of(scheduling, machine.name), scheduling.pinned.get(machine.name)
         if units := int(machine.free[unit]):
-            user = owner or draw(st.sampled_from([it for it in names if it != asked.cluster] or names))
+            # whoever is guaranteed as much first: of these nothing may be taken
+            keeps = next((it.name for it in others if owed.get((it.name, machine.sku), 0) >= units), None)
+            user = owner or keeps or draw(st.sampled_from(others)).name
+            owed[user, machine.sku] = owed.get((user, machine.sku), 0) - units
             fill = running(scheduling, user, f"on-{machine.name}", {machine.name: units}, -1, borrows=not owner)
             jobs.append(fill)
     cluster = scheduling.cluster(asked.cluster)

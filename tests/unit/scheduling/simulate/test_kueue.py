@@ -85,6 +85,13 @@ def test_a_small_job_is_spared_when_a_later_one_gives_enough() -> None:
     assert [it.job for it in found.victims] == ["b/large"]
 
 
+def test_who_keeps_to_the_guarantee_is_spared_whatever_the_priority() -> None:
+    lowest = running(SITE, "c", "modest", {"a100-1": 8}, priority=-1)
+    highest = running(SITE, "b", "greedy", {"a100-2": 8, "a100-3": 8, "a100-4": 8}, priority=120)
+    found = verdict(gang("a", 1, 8, priority="oppo"), lowest, highest)
+    assert [it.job for it in found.victims] == ["b/greedy"]
+
+
 def test_who_would_borrow_takes_from_no_other() -> None:
     theirs = running(SITE, "b", "borrows", {"a100-1": 8, "a100-2": 8, "a100-3": 8})
     found = verdict(gang("c", 3, 4, priority="crit"), theirs)
