@@ -19,6 +19,7 @@ from pai_install.report.storages import schema as storages_schema
 from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
 from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
 from pai_install.report.virtual_clusters_plan import schema as virtual_clusters_plan_schema
+from pai_install.report.virtual_clusters_simulation import schema as virtual_clusters_simulation_schema
 from pai_install.report.virtual_clusters_usage import schema as virtual_clusters_usage_schema
 from pai_install.site.schema import NAMES as SITE
 from pai_install.site.schema import schema as site_schema
@@ -47,6 +48,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "virtual-cluster": virtual_cluster_schema,
     "virtual-clusters-usage": virtual_clusters_usage_schema,
     "virtual-clusters-plan": virtual_clusters_plan_schema,
+    "virtual-clusters-simulation": virtual_clusters_simulation_schema,
     "error": failure.schema,
 }
 

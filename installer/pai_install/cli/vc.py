@@ -12,6 +12,7 @@ from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli._shared.vc_migrate import migrate_clusters
 from pai_install.cli._shared.vc_plan import plan
+from pai_install.cli._shared.vc_simulate import simulate
 from pai_install.cli._shared.vc_usage import usage
 from pai_install.cli.options import format_option, site_option
 from pai_install.errors import ExitCode
@@ -79,3 +80,4 @@ def migrate(*, site_dir: Path, target: Backend, write: bool, environment: Enviro
 
 command.add_command(usage)
 command.add_command(plan)
+command.add_command(simulate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -275,3 +276,42 @@ def test_plan_of_the_first_virtual_clusters(tmp_path: Path, capsys: Any, world: 
     assert run(["vc", "plan", "--site", str(folder)]) == ExitCode.OK
     assert "research: a100 appears with 16\n" in capsys.readouterr().out
     assert [method for method, _ in world.api.calls] == ["get"]
+
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: admins, labels: {kueue.x-k8s.io/queue-name: research}}
+spec: {template: {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}
+"""
+
+
+def test_simulate(tmp_path: Path, capsys: Any, in_world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(site(tmp_path, VALID + GROUPS))
+    in_world(World(api=cluster_of()))
+    job = tmp_path / "job.yaml"
+    job.write_text(JOB)
+    assert run(["vc", "simulate", str(job), "--site", folder]) == ExitCode.OK
+    assert capsys.readouterr().out == (
+        "admins/train (research): 1 pod, together 8 nvidia.com/gpu\n"
+        "would start now\n"
+        "  pods: 1 pod with 8 nvidia.com/gpu, on g3\n"
+        "note: it names no priority: that counts as 0, between test and oppo\n"
+    )
+    monkeypatch.setattr("sys.stdin", io.StringIO(JOB))
+    words = ["vc", "simulate", "-", "--vc", "default", "--priority", "crit", "--site", folder, "--format", "json"]
+    assert run(words) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters-simulation"]())
+    assert (report["job"]["virtual_cluster"], report["job"]["priority"]) == ("default", "crit")
+    assert (report["outcome"], report["placed"]) == ("starts", [{"role": "pods", "machine": "g1", "pods": 1}])
+
+
+def test_simulate_refuses_what_is_no_job(tmp_path: Path, capsys: Any, world: World) -> None:
+    del world
+    folder, job = str(site(tmp_path, VALID + GROUPS)), tmp_path / "job.yaml"
+    job.write_text("{apiVersion: apps/v1, kind: Deployment}")
+    assert run(["vc", "simulate", str(job), "--site", folder]) == ExitCode.USAGE
+    assert "job.yaml: Deployment is no job that is known here" in capsys.readouterr().err
+    assert run(["vc", "simulate", str(job), "--vc", "reserch", "--site", folder]) == ExitCode.USAGE
+    assert "did you mean research?" in capsys.readouterr().err

@@ -20,15 +20,20 @@ KINDS = ("pods",)
 
 def default_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
     """found: the objects of each of KINDS."""
-    at = clusters_at(scheduling)
-    owners = {namespace: clusters[0].name for namespace, clusters in at.items() if len(clusters) == 1}
-    unknown = frozenset(it.name for clusters in at.values() if len(clusters) > 1 for it in clusters)
+    owners = owners_of(scheduling)
+    unknown = frozenset(it.name for those in clusters_at(scheduling).values() if len(those) > 1 for it in those)
     pods = alive(found["pods"])
     return Seen(
         uses_of(scheduling, pods, lambda pod: owners.get(_namespace(pod))),
         tuple(_jobs(scheduling, pods, owners)),
         unknown,
     )
+
+
+def owners_of(scheduling: Scheduling) -> Mapping[str, str]:
+    """Namespace -> the one virtual cluster that may be used from it."""
+    at = clusters_at(scheduling)
+    return {namespace: clusters[0].name for namespace, clusters in at.items() if len(clusters) == 1}
 
 
 def _namespace(pod: JsonObject) -> str:

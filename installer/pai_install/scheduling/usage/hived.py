@@ -25,48 +25,58 @@ _NUMBERS = ("leafCellNumber", "gpuNumber")
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class HivedPod:
+    """What a pod of HiveD has or asks for. borrows: by priority oppo. node: "" while it waits."""
+
     cluster: str
     units: int
     borrows: bool
     job: str
     node: str
+    priority: int = 0
 
 
 def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
     """found: the objects of each of KINDS."""
-    asked = [_asked(pod) for pod in alive(found["pods"]) if text(_spec(pod).get("schedulerName")).startswith(SCHEDULER)]
+    asked = hived_pods(found["pods"])
     return Seen(tuple(_uses(scheduling, asked)), tuple(_jobs(asked)))
+
+
+def hived_pods(pods: Iterable[JsonObject]) -> list[HivedPod]:
+    """Those of HiveD that have not ended."""
+    return [_asked(pod) for pod in alive(pods) if text(_spec(pod).get("schedulerName")).startswith(SCHEDULER)]
 
 
 def _spec(pod: JsonObject) -> JsonObject:
     return child(pod, "spec")
 
 
-def _asked(pod: JsonObject) -> _Asked:
+def _asked(pod: JsonObject) -> HivedPod:
     """A pod whose annotation cannot be read uses nothing that HiveD knows of."""
-    said = _said(text(child(pod, "metadata", "annotations").get(_SPEC)))
+    said = said_by(pod)
     units = next((count for name in _NUMBERS if (count := number(said.get(name))) is not None), 0)
     namespace = text(child(pod, "metadata").get("namespace"))
     gang = text(child(said, "affinityGroup").get("name"))
-    return _Asked(
+    return HivedPod(
         cluster=text(_spec(pod).get("schedulerName")).removeprefix(SCHEDULER),
         units=max(0, units),
         borrows=number(said.get("priority")) == PRIORITIES["oppo"],
         job=f"{namespace}/{gang.removeprefix(f'{namespace}/')}" if gang else full_name(pod),
         node=node_of(pod),
+        priority=number(said.get("priority")) or 0,
     )
 
 
-def _said(annotation: str) -> JsonObject:
+def said_by(pod: JsonObject) -> JsonObject:
+    """What a pod's annotation says to HiveD; empty where it has none that can be read."""
     try:
-        found = YAML(typ="safe", pure=True).load(annotation)
+        found = YAML(typ="safe", pure=True).load(text(child(pod, "metadata", "annotations").get(_SPEC)))
     except YAMLError:
         return {}
     return found if isinstance(found, Mapping) else {}
 
 
-def _uses(scheduling: Scheduling, asked: Iterable[_Asked]) -> Iterator[Use]:
+def _uses(scheduling: Scheduling, asked: Iterable[HivedPod]) -> Iterator[Use]:
     """A job of priority oppo has what others leave idle, even while its own guarantee is idle too."""
     total: Counter[tuple[str, str]] = Counter()
     own: Counter[tuple[str, str]] = Counter()
@@ -83,7 +93,7 @@ def _uses(scheduling: Scheduling, asked: Iterable[_Asked]) -> Iterator[Use]:
     yield from (Use(*key, units, own[key], borrowed[key]) for key, units in total.items() if key[0] in known and units)
 
 
-def _jobs(asked: Iterable[_Asked]) -> Iterator[SeenJob]:
+def _jobs(asked: Iterable[HivedPod]) -> Iterator[SeenJob]:
     """One for all pods of a gang; it waits while none of them has a machine."""
     placed: dict[tuple[str, str], bool] = {}
     units: Counter[tuple[str, str]] = Counter()
