@@ -75,8 +75,8 @@ class Definition(_Data):
     compiled: a name of parts.compiled, which says whether it is wanted and gives the values that no key here can.
     machines: where its pods may run: on all, on the control planes, on the first of them alone, or on the workers.
     after: add-ons that are applied before. needs: parts that must have succeeded before.
-    replaces: records of earlier versions that this add-on takes over. not_beside: add-ons that it never runs beside: where
-    the site does not want them any longer, they go first.
+    replaces: records of earlier versions that this add-on takes over.
+    not_beside: add-ons that it never runs beside: where the site does not want them any longer, they go first.
     """
 
     summary: str
