@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pai_install.cluster.client import Select
 from pai_install.cluster.model import Node
+from pai_install.cluster.takers import takers_of
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.leader import leader_of
@@ -16,8 +17,8 @@ from pai_install.plan.model import HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
-from pai_install.scheduling.selftest.machines import node_groups, takers_of
 from pai_install.scheduling.selftest.scenarios import Bounds
+from pai_install.scheduling.selftest.volcano import node_groups
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 
@@ -97,7 +98,7 @@ def self_test(
         "backend": backend,
         "image": str(inventory.variables_of(leader).get("cluster_verify_image", "")),  # all machines hold it
         "machines": names,
-        "groups": node_groups(machines),
+        "groups": node_groups(node.labels for node in machines),
         "disruptive": disruptive,
         "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
     }

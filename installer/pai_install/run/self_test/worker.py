@@ -11,16 +11,17 @@ from typing import Any
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import ClusterClient, Select
+from pai_install.cluster.takers import takers_of
 from pai_install.run.actions import LocalWorker
 from pai_install.run.self_test.runner import Theatre
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.selftest.course import Course
 from pai_install.scheduling.selftest.judge import Play, judged, started, untried
-from pai_install.scheduling.selftest.machines import node_groups, takers_of
 from pai_install.scheduling.selftest.objects import Cast
 from pai_install.scheduling.selftest.promises import PROMISES, START, left_out, unpromised
 from pai_install.scheduling.selftest.record import as_data
 from pai_install.scheduling.selftest.scenarios import QUICK, Bounds, scenarios
+from pai_install.scheduling.selftest.volcano import node_groups
 from pai_install.system.files import write_atomic
 
 
@@ -52,7 +53,9 @@ def _quick(cluster: ClusterClient, kept: Path, arguments: Mapping[str, Any]) -> 
     bounds = Bounds(**arguments["bounds"])
     played = tuple(one for one in scenarios(backend, bounds) if one.name in QUICK)
     names = tuple(node.name for node in machines)
-    cast = Cast(backend, secrets.token_hex(4), arguments["image"], names, tuple(node_groups(machines)))
+    cast = Cast(
+        backend, secrets.token_hex(4), arguments["image"], names, tuple(node_groups(node.labels for node in machines))
+    )
     courses = Theatre(cluster, cast).play(played)
     _keep(kept, backend, courses)
     return tuple(one for one in findings(backend, courses, bounds) if one.verdict is not Verdict.SKIP)

@@ -1,27 +1,21 @@
-"""Which workers hold the pods of the self-test. Pure."""
+"""Which workers take pods of a test."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from pai_install.cluster.model import Node
-from pai_install.scheduling.selftest.volcano import GROUP_LABEL
+from pai_install.cluster.objects import JsonObject
 
 # more machines would show no more, and cost more
 _MOST_MACHINES = 2
 _TAINTS = ("NoSchedule", "NoExecute")
 
 
-def takers_of(workers: Collection[str], nodes: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:
+def takers_of(workers: Collection[str], nodes: Iterable[JsonObject]) -> tuple[Node, ...]:
     """The first of the workers that take pods."""
     fit = (node for node in map(Node.parse, nodes) if node.name in workers and _takes_pods(node))
     return tuple(sorted(fit, key=lambda node: node.name))[:_MOST_MACHINES]
-
-
-def node_groups(machines: Iterable[Node]) -> list[str]:
-    """The groups of nodes that Volcano counts them to."""
-    return sorted({node.labels[GROUP_LABEL] for node in machines if GROUP_LABEL in node.labels})
 
 
 def _takes_pods(node: Node) -> bool:
