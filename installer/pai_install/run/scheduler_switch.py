@@ -13,7 +13,7 @@ from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.actions import LocalWorker
 from pai_install.run.services_file import services_file, write_services
-from pai_install.scheduling.jobs import Job, jobs_of, kinds_of
+from pai_install.scheduling.jobs import KeptJob, jobs_of, kinds_of
 from pai_install.scheduling.model import Backend
 from pai_install.site.edit.spans import EditError
 from pai_install.site.edit.virtual_clusters import kept_by
@@ -43,7 +43,7 @@ def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
     return work
 
 
-def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[Job, ...]:
+def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[KeptJob, ...]:
     """What there is of the scheduler's jobs. Raises NoClusterError, and ApiError where the API refuses."""
     return jobs_of(backend, [_asked(cluster, kind) for kind in kinds_of(backend)], devices)
 
@@ -84,13 +84,13 @@ def end_jobs(
         pause(_POLL_S)
 
 
-def ref_of(job: Job) -> Ref:
+def ref_of(job: KeptJob) -> Ref:
     """What names its object."""
     kind = job.kind.lower()
     return Ref(f"{kind}.{job.group}" if job.group else kind, job.name, job.namespace)
 
 
-def still_busy(jobs: Sequence[Job], backend: Backend) -> PaiError:
+def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
     """The refusal to switch under jobs that have not ended."""
     return PaiError(
         f"{plural(len(jobs), 'job')} of {backend} {'has' if len(jobs) == 1 else 'have'} not ended",
@@ -100,7 +100,7 @@ def still_busy(jobs: Sequence[Job], backend: Backend) -> PaiError:
     )
 
 
-def _stay(jobs: Sequence[Job]) -> PaiError:
+def _stay(jobs: Sequence[KeptJob]) -> PaiError:
     return PaiError(
         f"{plural(len(jobs), 'job')} did not go within {END_S:g} s",
         details=_listed(jobs),
@@ -108,7 +108,7 @@ def _stay(jobs: Sequence[Job]) -> PaiError:
     )
 
 
-def _listed(jobs: Sequence[Job]) -> str:
+def _listed(jobs: Sequence[KeptJob]) -> str:
     more = [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
     return "\n".join([*map(str, jobs[:_SHOWN]), *more])
 

@@ -23,7 +23,7 @@ _WAITING_PHASES = ("", "Pending", "Inqueue")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class KeptJob:
     """What keeps a scheduler from going: a job, or what is left of one. Its names are those of the object to delete.
 
     cluster: the virtual cluster, "" where the job names none.
@@ -49,7 +49,7 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class _Reader:
     kinds: tuple[str, ...]
-    jobs: Callable[[_Answers, Collection[str]], Iterator[Job]]
+    jobs: Callable[[_Answers, Collection[str]], Iterator[KeptJob]]
 
 
 def kinds_of(backend: Backend) -> tuple[str, ...]:
@@ -57,17 +57,17 @@ def kinds_of(backend: Backend) -> tuple[str, ...]:
     return _READERS[backend].kinds
 
 
-def jobs_of(backend: Backend, answers: Sequence[Iterable[JsonObject]], devices: Collection[str]) -> tuple[Job, ...]:
+def jobs_of(backend: Backend, answers: Sequence[Iterable[JsonObject]], devices: Collection[str]) -> tuple[KeptJob, ...]:
     """Every one once, those that run first. answers: the objects of each of `kinds_of`. devices: their resources."""
     reader = _READERS[backend]
-    found: dict[tuple[str, ...], Job] = {}
+    found: dict[tuple[str, ...], KeptJob] = {}
     for job in reader.jobs(dict(zip(reader.kinds, answers, strict=True)), devices):
         found.setdefault((job.kind, job.group, job.namespace, job.name), job)
     order: tuple[State, ...] = ("runs", "waits", "has ended")
     return tuple(sorted(found.values(), key=lambda job: (order.index(job.state), job.namespace, job.name)))
 
 
-def _kueue(found: _Answers, devices: Collection[str]) -> Iterator[Job]:
+def _kueue(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
     """A Workload stands for its job. A JobSet without one is a job, too: its kind goes with the scheduler."""
     del devices
     for workload in found[_WORKLOADS]:
@@ -89,7 +89,7 @@ def _jobset_state(jobset: JsonObject) -> State:
     return "waits" if child(jobset, "spec").get("suspend") is True else "runs"
 
 
-def _volcano(found: _Answers, devices: Collection[str]) -> Iterator[Job]:
+def _volcano(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
     """Volcano's Jobs, and groups of pods that another controller made."""
     del devices
     for job in found[_VOLCANO_JOBS]:
@@ -107,7 +107,7 @@ def _placed(phase: str) -> State:
     return "waits" if phase in _WAITING_PHASES else "runs"
 
 
-def _hived(found: _Answers, devices: Collection[str]) -> Iterator[Job]:
+def _hived(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
     del devices
     for pod in alive(found["pods"]):
         scheduler = text(child(pod, "spec").get("schedulerName"))
@@ -115,7 +115,7 @@ def _hived(found: _Answers, devices: Collection[str]) -> Iterator[Job]:
             yield _owner(pod, "runs" if node_of(pod) else "waits", scheduler.removeprefix(SCHEDULER))
 
 
-def _default(found: _Answers, devices: Collection[str]) -> Iterator[Job]:
+def _default(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
     """Pods that ask for devices: no other scheduler would know of them."""
     for pod in alive(found["pods"]):
         asked = asked_by_pod(child(pod, "spec"))
@@ -127,19 +127,19 @@ def _owners(item: JsonObject) -> list[JsonObject]:
     return list(rows(child(item, "metadata").get("ownerReferences")))
 
 
-def _owner(item: JsonObject, state: State, cluster: str = "") -> Job:
+def _owner(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
     """What made an object, as that would make it again; the object itself where nothing did."""
     made_by = next((row for row in _owners(item) if row.get("controller")), None) or next(iter(_owners(item)), None)
     if made_by is None:
         return _of(item, state, cluster)
     namespace = text(child(item, "metadata").get("namespace"))
-    return Job(text(made_by.get("kind")), _group(made_by), namespace, text(made_by.get("name")), state, cluster)
+    return KeptJob(text(made_by.get("kind")), _group(made_by), namespace, text(made_by.get("name")), state, cluster)
 
 
-def _of(item: JsonObject, state: State, cluster: str = "") -> Job:
+def _of(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
     metadata = child(item, "metadata")
     place = text(metadata.get("namespace")), text(metadata.get("name"))
-    return Job(text(item.get("kind")), _group(item), *place, state, cluster)
+    return KeptJob(text(item.get("kind")), _group(item), *place, state, cluster)
 
 
 def _group(item: JsonObject) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_install.scheduling.jobs import Job, jobs_of, kinds_of
+from pai_install.scheduling.jobs import KeptJob, jobs_of, kinds_of
 from tests.unit.scheduling.usage.objects import pod
 
 GPU = "nvidia.com/gpu"
@@ -34,10 +34,10 @@ def test_a_workload_stands_for_its_job_until_that_has_ended() -> None:
         workload("alone", None),
     ]
     assert jobs_of("kueue", (workloads, ()), (GPU,)) == (
-        Job("Job", "batch", "vision", "a", "runs", "research"),
-        Job("Workload", "kueue.x-k8s.io", "vision", "alone", "waits", "research"),
-        Job("Job", "batch", "vision", "b", "waits", "research"),
-        Job("Workload", "kueue.x-k8s.io", "vision", "job-c-1", "has ended", "research"),
+        KeptJob("Job", "batch", "vision", "a", "runs", "research"),
+        KeptJob("Workload", "kueue.x-k8s.io", "vision", "alone", "waits", "research"),
+        KeptJob("Job", "batch", "vision", "b", "waits", "research"),
+        KeptJob("Workload", "kueue.x-k8s.io", "vision", "job-c-1", "has ended", "research"),
     )
 
 

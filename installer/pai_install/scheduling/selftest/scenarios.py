@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.selftest.model import CORES, RESOURCE, Gang, Queue, Scenario, Scene, Want
 
-# what an installation shows at its end: those that a job of several machines stands on, in less time than all
+# what every installation shows: those that a job of several machines stands on, in less time than all
 QUICK = ("gang", "quota", "borrow")
 # how long what must not happen is waited for: several rounds of every scheduler
 WATCH_S = 6.0
