@@ -24,6 +24,7 @@ from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
 
 _ADDONS = next(phase for phase in PHASES if phase.name == "addons")
+_QUOTAS = "addon.virtual_clusters"
 # scheduler -> records of what it consists of
 _OF_SCHEDULERS: Mapping[str, frozenset[str]] = {
     "kueue": frozenset({"addon.kueue", "addon.jobset"}),
@@ -112,8 +113,10 @@ def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
     step = next((step for step in plan.steps if step.name == _ADDONS.name and leader in step.names), None)
     if step is None or leader not in observation.machines:
         return False
-    work = work_of(_ADDONS, observation.inventory.settings_of(leader), observation.machines[leader])
-    return bool(_OF_SCHEDULERS.get(scheduler_of(site) or "", frozenset()) & work.keys())
+    seen = observation.machines[leader]
+    work = work_of(_ADDONS, observation.inventory.settings_of(leader), seen)
+    first = _QUOTAS in work and _QUOTAS not in seen.roles
+    return first or bool(_OF_SCHEDULERS.get(scheduler_of(site) or "", frozenset()) & work.keys())
 
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:

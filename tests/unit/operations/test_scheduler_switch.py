@@ -17,6 +17,7 @@ from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import LocalWork, Plan
 from pai_install.plan.observation import Observation
+from pai_install.plan.observed import RoleRecord
 from pai_install.site import Site
 from tests.unit.plan.conftest import ROLES, converged
 
@@ -102,13 +103,15 @@ def test_without_the_first_control_plane_nothing_begins(moving: tuple[Site, Obse
     assert caught.value.exit_code == ExitCode.UNREACHABLE
 
 
-@pytest.mark.parametrize("scheduler", ["kueue", "volcano"])
+@pytest.mark.parametrize(
+    ("scheduler", "addon"), [("kueue", "jobset"), ("volcano", "volcano"), ("default", "virtual_clusters")]
+)
 def test_an_installation_tests_its_scheduler_at_the_end(
-    seen: Callable[[str], tuple[Site, Observation]], scheduler: str
+    seen: Callable[[str], tuple[Site, Observation]], scheduler: str, addon: str
 ) -> None:
     site, observation = seen(scheduler)
     master = observation.machines["master"]
-    roles = {name: it for name, it in master.roles.items() if name != f"addon.{scheduler}"}
+    roles = {name: it for name, it in master.roles.items() if name != f"addon.{addon}"}
     machines = {**observation.machines, "master": master.model_copy(update={"roles": roles})}
     plan = Install().plan(site, replace(observation, machines=machines))
     assert names(plan)[-1] == "scheduler-test"
@@ -137,8 +140,11 @@ def test_other_changes_and_other_sites_test_no_scheduler(
 ) -> None:
     other, observation = seen("kueue")
     master = observation.machines["master"]
-    roles = {name: it for name, it in master.roles.items() if name not in ("time_sync", "addon.virtual_clusters")}
-    machines = {**observation.machines, "master": master.model_copy(update={"roles": roles})}
+    changed = RoleRecord(settings={"objects": "others"})
+    machines = {
+        **observation.machines,
+        "master": master.model_copy(update={"roles": {**master.roles, "addon.virtual_clusters": changed}}),
+    }
     assert names(Install().plan(other, replace(observation, machines=machines)))[-1] == "health"
     left = replace(observation, unproven={"master": "run 1 found dns failed"})
     assert site.services.scheduler is None
