@@ -136,6 +136,7 @@ def _render(addon: dict[str, Any]) -> dict[str, Any]:
         "objects": objects_of(folder, addon["values"], texts),
         "waits": addon["waits"],
         "replaces": addon["replaces"],
+        "not_beside": addon.get("not_beside", []),
     }
 
 

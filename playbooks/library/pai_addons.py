@@ -11,10 +11,11 @@ description:
   - Keeps a record of each add-on on the machine. Recorded objects that no add-on has now are deleted
     where they carry the label C(app.kubernetes.io/managed-by=pai-install).
   - An add-on with a record that is not among I(wanted) is removed; a CSI driver not before the last pod that mounts
-    by it has ended, and one that defines kinds of objects not before the last of these is gone.
+    by it has ended, and one that defines kinds of objects not before the last of these that others made is gone.
+  - One that another must not run beside goes before that other is applied; as long as it stays, the other waits.
 options:
   addons:
-    description: "The add-ons to apply: name, objects, waits, replaces."
+    description: "The add-ons to apply: name, objects, waits, replaces, not_beside."
     type: list
     elements: dict
     required: true
@@ -89,16 +90,24 @@ class Addons:
 
     def run(self) -> str:
         """Applies, prunes, removes; gives the difference."""
-        every = [entry for addon in self.module.params["addons"] for entry in addon["objects"]]
-        differs, shown, unsure = self.objects.difference(every)
-        for addon in self.module.params["addons"]:
+        addons = self.module.params["addons"]
+        unwanted, others = self.unwanted(), {PREFIX + name for addon in addons for name in addon["not_beside"]}
+        self.remove_all([name for name in unwanted if name in others])
+        differs, shown, unsure = self.objects.difference([entry for addon in addons for entry in addon["objects"]])
+        for addon in addons:
             self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))
-        unwanted = [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
-        # what defines kinds comes last: objects of these may be another's that goes, too
-        for name in sorted(unwanted, key=lambda name: bool(definitions(name))):
-            self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
+        self.remove_all([name for name in unwanted if name not in others])
         gone = "".join(f"- {name}\n" for name in self.removed) + "".join(f"({why})\n" for why in self.stay)
         return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
+
+    def unwanted(self) -> list[str]:
+        """Records of add-ons that the cluster should not have."""
+        return [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
+
+    def remove_all(self, names: list[str]) -> None:
+        """Takes add-ons away; what defines kinds comes last: objects of these may be another's that goes, too."""
+        for name in sorted(names, key=lambda name: bool(definitions(name))):
+            self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
 
     def attempt(self, name: str, work: Any) -> None:
         """Does the work of one add-on; a failure is kept for the end."""
@@ -116,6 +125,8 @@ class Addons:
         if self.module.check_mode:
             self.removed += [name for namespace, name in old if (namespace, name) not in self.keep]
             return
+        if left := [name for name in self.unwanted() if name[len(PREFIX) :] in addon["not_beside"]]:
+            raise ObjectError(f"waits until {' and '.join(name[len(PREFIX) :] for name in left)} is gone")
         if differs:
             self.objects.apply(addon["objects"])
         for entry in addon["waits"]:
@@ -135,7 +146,7 @@ class Addons:
                 f"{name[len(PREFIX) :]} stays until these pods end, as it mounts for them: {', '.join(using[:5])}"
             )
             return
-        if why := self.instances(name):
+        if why := self.instances(name, ours_too=False):
             if not self.module.check_mode:
                 raise ObjectError(f"{why}; delete them, then apply again")
             self.stay.append(f"{name[len(PREFIX) :]} {why}")
@@ -143,15 +154,19 @@ class Addons:
         if self.module.check_mode:
             self.removed += [entry for namespace, entry in recorded(name) if (namespace, entry) not in self.keep]
             return
+        self.clear(name)
         self.prune(recorded(name))
         _forget(name)
 
-    def instances(self, name: str) -> str:
-        """Why an add-on cannot go: objects of the kinds that it defines. Without it nothing would take care of them.
+    def clear(self, name: str) -> None:
+        """Objects of ours, of the kinds that an add-on defines, go while it can still let them go."""
+        self.removed += [it for it in self.objects.delete_ours(definitions(name)) if it not in self.removed]
+        if why := self.instances(name, ours_too=True):
+            raise ObjectError(f"{why}; apply again when they are gone")
 
-        Those that are ours go before it; some take a moment.
-        """
-        left = self.objects.instances(definitions(name), ours_too=not self.module.check_mode)
+    def instances(self, name: str, *, ours_too: bool) -> str:
+        """Why an add-on cannot go: objects of the kinds that it defines. Without it nothing would take care of them."""
+        left = self.objects.instances(definitions(name), ours_too=ours_too)
         return f"stays as long as there is {', '.join(left[:5])}{', ...' if left[5:] else ''}" if left else ""
 
     def prune(self, old: list[tuple[str, str]]) -> None:

@@ -79,6 +79,7 @@ class Objects:
         """Makes objects as they should be. Raises ObjectError with the API server's words."""
         for batch in in_order(objects):
             if own := [entry for entry in batch if not _is_adopted(entry)]:
+                self._make_way([entry for entry in own if entry["kind"] == "PriorityClass"])
                 status, _out, errors = self._kubectl.run("apply", *_how(), data=_list(own))
                 if status != 0:
                     raise ObjectError(f"kubectl apply failed: {errors.strip()}")
@@ -86,6 +87,25 @@ class Objects:
                 self._complete(entry)
             if batch[0]["kind"] == "CustomResourceDefinition":
                 self._wait_until_served([name for _namespace, name in map(identity, batch)])
+
+    def _make_way(self, classes: list[dict[str, Any]]) -> None:
+        """Takes away those of our PriorityClasses that are to be others: what one says never changes.
+
+        Pods keep the number that they were given.
+        """
+        if not classes:
+            return
+        line = "{.metadata.name} {.value} {.preemptionPolicy}{'\\n'}"
+        shown = "--output=jsonpath={range .items[*]}" + line + "{end}"
+        answer = self._kubectl.ask("get", "priorityclasses", f"--selector={OURS}", shown)
+        if not answer.ok:
+            raise ObjectError(f"priority classes cannot be seen: {answer.said}")
+        seen = dict(line.split(" ", 1) for line in answer.out.splitlines())
+        wanted = {entry["metadata"]["name"]: _class(entry) for entry in classes}
+        if others := [name for name in wanted if seen.get(name, wanted[name]) != wanted[name]]:
+            answer = self._kubectl.ask("delete", "priorityclasses", *others, "--ignore-not-found")
+            if not answer.ok:
+                raise ObjectError(f"{', '.join(others)} could not be replaced: {answer.said}")
 
     def _complete(self, entry: dict[str, Any]) -> None:
         """Sets our fields of an object that an admin made, and takes none of theirs.
@@ -140,6 +160,21 @@ class Objects:
         if status != 0:
             raise ObjectError(f"{name} could not be deleted: {errors.strip()}")
         return True, ""
+
+    def delete_ours(self, definitions: list[str]) -> list[str]:
+        """Takes away all objects of ours of defined kinds, whichever add-on has them; gives their names.
+
+        Their controller, which runs, decides when one goes that others need.
+        """
+        kinds = ",".join(self._self_made(definitions)) if definitions else ""
+        if not kinds:
+            return []
+        words = [kinds, "--all-namespaces", f"--selector={OURS}", "--wait=false", "--output=name"]
+        answer = self._kubectl.ask("delete", *words)
+        if not answer.ok:
+            raise ObjectError(f"objects of {kinds} could not be deleted: {answer.said}")
+        found = (name.partition("/") for name in answer.out.split())
+        return [f"{kind.partition('.')[0]}/{name}" for kind, _slash, name in found]
 
     def mounting(self, driver: str) -> list[str]:
         """Pods (NAMESPACE/NAME) that have not ended and mount what a CSI driver mounts: it alone takes that away."""
@@ -242,6 +277,11 @@ class Objects:
 
     def _lines(self, words: list[str]) -> list[str]:
         return self._kubectl.ask(*words).out.splitlines()
+
+
+def _class(entry: dict[str, Any]) -> str:
+    """What never changes of a PriorityClass."""
+    return f"{entry['value']} {entry.get('preemptionPolicy', 'PreemptLowerPriority')}"
 
 
 def _claims(pod: dict[str, Any]) -> list[tuple[str, str]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from pai_install.cli._shared.scheduler_switch import switch
 from pai_install.cli._shared.scheduler_test import test
 
 
 @click.group
 def command() -> None:
-    """The scheduler of jobs: show that it keeps what it promises."""
+    """The scheduler of jobs: show that it keeps what it promises, or have another one."""
 
 
+command.add_command(switch)
 command.add_command(test)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,14 +13,24 @@ from pai_install.cluster.conditions import cluster_findings
 from pai_install.cluster.identity import identity_findings
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
-from pai_install.operations.verify import fixed_settings, proof, wanted_of_cluster
+from pai_install.operations.verify import fixed_settings, proof, scheduler_proof, wanted_of_cluster
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
-from pai_install.plan.phases import PHASE_NAMES, VERIFY, require_phases
-from pai_install.plan.planner import make_plan
+from pai_install.plan.phases import PHASE_NAMES, PHASES, VERIFY, require_phases
+from pai_install.plan.planner import make_plan, work_of
 from pai_install.site.model import Site
+from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
+
+_ADDONS = next(phase for phase in PHASES if phase.name == "addons")
+_QUOTAS = "addon.virtual_clusters"
+# scheduler -> records of what it consists of
+_OF_SCHEDULERS: Mapping[str, frozenset[str]] = {
+    "kueue": frozenset({"addon.kueue", "addon.jobset"}),
+    "volcano": frozenset({"addon.volcano"}),
+    "default": frozenset({"addon.kueue", "addon.volcano", "addon.hived"}),  # those that it comes after
+}
 
 
 class Install(Operation):
@@ -67,14 +78,22 @@ class Install(Operation):
         if not self.verify or (self.phases and VERIFY.name not in self.phases):
             return ()
         limit = {*self.limit, *plan.hosts} if self.limit else ()
-        if not plan.empty:
-            return proof(site, observation, "after a change", limit)
-        if VERIFY.name in self.phases:
-            return proof(site, observation, "asked for", limit)
         left = any(
             name in observation.unproven and name in observation.machines for name in limit or observation.machines
         )
-        return proof(site, observation, "some machines are not proven", limit) if left else ()
+        if not plan.empty:
+            reason = "after a change"
+        elif VERIFY.name in self.phases:
+            reason = "asked for"
+        elif left:
+            reason = "some machines are not proven"
+        else:
+            return ()
+        changed = changes_scheduler(site, observation, plan)
+        return (
+            *proof(site, observation, reason, limit),
+            *scheduler_proof(site, observation, limit, changed=changed),
+        )
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Findings known before the run. A run with work verifies the cluster; one without reports it.
@@ -86,6 +105,18 @@ class Install(Operation):
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """The question in the words of an installation."""
         return f"run {len(plan.steps)} phases on {len(hosts)} machines"
+
+
+def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
+    """Whether the plan installs or changes what schedules jobs; virtual clusters alone are no other scheduler."""
+    leader = site.control_planes[0].hostname
+    step = next((step for step in plan.steps if step.name == _ADDONS.name and leader in step.names), None)
+    if step is None or leader not in observation.machines:
+        return False
+    seen = observation.machines[leader]
+    work = work_of(_ADDONS, observation.inventory.settings_of(leader), seen)
+    first = _QUOTAS in work and _QUOTAS not in seen.roles
+    return first or bool(_OF_SCHEDULERS.get(scheduler_of(site) or "", frozenset()) & work.keys())
 
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pai_install.cluster.client import Select
 from pai_install.cluster.model import Node
+from pai_install.cluster.takers import takers_of
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.leader import leader_of
@@ -17,16 +18,13 @@ from pai_install.plan.observation import Observation
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
 from pai_install.scheduling.selftest.scenarios import Bounds
-from pai_install.scheduling.selftest.volcano import GROUP_LABEL
+from pai_install.scheduling.selftest.volcano import node_groups
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 
 STEP = "scheduler-test"
-# more machines would show no more, and cost more
-_MOST_MACHINES = 2
 # what is left of the wait for pods that are told to end when the scheduler's own time is over
 _MARGIN_S = 30.0
-_TAINTS = ("NoSchedule", "NoExecute")
 
 
 class SchedulerTest(Operation):
@@ -100,7 +98,7 @@ def self_test(
         "backend": backend,
         "image": str(inventory.variables_of(leader).get("cluster_verify_image", "")),  # all machines hold it
         "machines": names,
-        "groups": sorted({node.labels[GROUP_LABEL] for node in machines if GROUP_LABEL in node.labels}),
+        "groups": node_groups(node.labels for node in machines),
         "disruptive": disruptive,
         "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
     }
@@ -113,11 +111,27 @@ def self_test(
 
 def takers(site: Site, nodes: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:
     """The first workers that take pods."""
-    workers = {machine.hostname for machine in site.present_machines if machine.worker}
-    fit = (node for node in map(Node.parse, nodes) if node.name in workers and _takes_pods(node))
-    return tuple(sorted(fit, key=lambda node: node.name))[:_MOST_MACHINES]
+    return takers_of(_workers(site), nodes)
 
 
-def _takes_pods(node: Node) -> bool:
-    tainted = any(taint.effect in _TAINTS for taint in node.taints)
-    return node.ready is True and node.cordoned is False and not tainted
+def _workers(site: Site) -> list[str]:
+    return [machine.hostname for machine in site.present_machines if machine.worker]
+
+
+def quick_test(site: Site, observation: Observation, reason: str, needs: tuple[str, ...]) -> tuple[Step, ...]:
+    """What an installation shows of its scheduler at the end; nothing where the test does not know that.
+
+    The cluster may not be there yet when this is planned: which workers take pods is asked when it begins.
+    """
+    backend, leader = scheduler_of(site), site.control_planes[0].hostname
+    if backend in (None, "hived") or leader not in observation.machines:
+        return ()
+    bounds = Bounds()
+    arguments = {
+        "backend": backend,
+        "image": str(observation.inventory.variables_of(leader).get("cluster_verify_image", "")),
+        "workers": _workers(site),
+        "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
+    }
+    host = HostStep(leader, (reason,))
+    return (Step(STEP, f"Test the scheduler ({backend})", (host,), LocalWork(STEP, arguments), needs, proves=True),)

@@ -10,6 +10,7 @@ from pydantic import Field
 from pai_install.checks.finding import Finding
 from pai_install.cluster.identity import identity_findings, renamed
 from pai_install.operations.operation import Operation
+from pai_install.operations.scheduler_test import quick_test
 from pai_install.plan.changes import RefusedChange, refused_changes
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
@@ -50,6 +51,7 @@ class Verify(Operation):
         """The verification on the named machines that answered; without a limit on all that answered."""
         leader = leader_of(site, observation.machines)
         steps = proof(site, observation, "asked for", self.limit)
+        steps += scheduler_proof(site, observation, self.limit)
         return Plan(steps, with_leader(observation.inventory, leader), observation.unreachable, leader)
 
 
@@ -68,6 +70,20 @@ def proof(site: Site, observation: Observation, reason: str, limit: Collection[s
         Step(HEALTH, "Check the health of the machines", hosts, LocalWork(HEALTH), (VERIFY.name,), proves=True),
     )
     return tuple(step for step in steps if step.hosts)
+
+
+def scheduler_proof(
+    site: Site, observation: Observation, limit: Collection[str] = (), *, changed: bool = False
+) -> tuple[Step, ...]:
+    """The step that shows what the scheduler promises, for `proof`.
+
+    None unless the scheduler was changed, or the control plane that it was changed through is not proven since.
+    """
+    leader = site.control_planes[0].hostname
+    left = leader in observation.unproven
+    if not (changed or left) or (limit and leader not in limit):
+        return ()
+    return quick_test(site, observation, _reason(observation, leader, "the scheduler has changed"), (VERIFY.name,))
 
 
 def _reason(observation: Observation, name: str, otherwise: str) -> str:

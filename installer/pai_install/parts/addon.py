@@ -76,6 +76,7 @@ class Definition(_Data):
     machines: where its pods may run: on all, on the control planes, on the first of them alone, or on the workers.
     after: add-ons that are applied before. needs: parts that must have succeeded before.
     replaces: records of earlier versions that this add-on takes over.
+    not_beside: add-ons that it never runs beside: where the site does not want them any longer, they go first.
     """
 
     summary: str
@@ -95,6 +96,7 @@ class Definition(_Data):
     after: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
+    not_beside: tuple[str, ...] = ()
 
 
 class Manifest(_Data):
@@ -114,6 +116,7 @@ class Addon(_Data):
     manifests: tuple[Manifest, ...]
     waits: tuple[str, ...]
     replaces: tuple[str, ...]
+    not_beside: tuple[str, ...] = ()
 
 
 class AddonVariables(RoleVariables):
@@ -179,6 +182,7 @@ class AddonPart(Part):
             manifests=tuple(Manifest(name=it.name, path=str(it.path), sha256=it.sha256) for it in manifests),
             waits=self.definition.waits,
             replaces=self.definition.replaces,
+            not_beside=self.definition.not_beside,
         )
         return AddonVariables(wanted=(addon,))
 

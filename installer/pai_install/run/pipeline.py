@@ -132,7 +132,7 @@ def open_session(
 
     Raises SiteInvalid, and PaiError when another run holds the site.
     """
-    loaded = load_site(request.site_dir)
+    loaded = load_site(request.site_dir, services=request.services)
     request.operation.require(loaded.site)
     state = open_state(request.site_dir)
     with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):

@@ -45,9 +45,13 @@ class RunnableOperation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A requested run. forced_checks: ids of preflight checks whose failures are ignored."""
+    """A requested run. forced_checks: ids of preflight checks whose failures are ignored.
+
+    services: what the run takes for the text of services-configuration.yaml; None: what it is.
+    """
 
     site_dir: Path
     operation: RunnableOperation
     accept_new_host_keys: bool = False
     forced_checks: tuple[str, ...] = ()
+    services: str | None = None

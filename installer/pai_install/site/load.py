@@ -55,12 +55,14 @@ class SiteReading:
     sources: Mapping[str, Document]
 
 
-def load_site(directory: Path) -> LoadedSite:
+def load_site(directory: Path, *, services: str | None = None) -> LoadedSite:
     """Reads and checks the site in `directory`, and where the rotations of its storages stand.
+
+    services: a text to read in place of services-configuration.yaml.
 
     Raises SiteInvalid with all errors of all files, PaiError for a file of the state folder that is none of ours.
     """
-    reading = read_site(directory)
+    reading = read_site(directory, services=services)
     if reading.site is None:
         raise SiteInvalid(reading.problems)
     site = reading.site.model_copy(update={"rotations": read_rotations(directory)})

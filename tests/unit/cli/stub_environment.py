@@ -138,12 +138,18 @@ class World(Environment):
         return {
             "health": lambda _hosts, _arguments: self.sick,
             "scheduler-test": lambda _hosts, arguments: self.played(arguments),
+            "scheduler-switch": lambda _hosts, arguments: self.switched(arguments),
         }
 
     def played(self, arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
         """What the scheduler's self-test finds."""
         self.asked.append({"scheduler-test": dict(arguments)})
         return self.promises
+
+    def switched(self, arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
+        """The old scheduler goes."""
+        self.asked.append({"scheduler-switch": dict(arguments)})
+        return ()
 
 
 _entered: list[World] = []

@@ -22,6 +22,8 @@ case "$*" in
   *" diff "*) cat > /dev/null; cat differs; exit $(cat status) ;;
   *" apply "*) cat > applied; grep -q '"refused"' applied && {{ echo "denied the request" >&2; exit 1; }}; exit 0 ;;
   *"get customresourcedefinitions "*) cat defined ;;
+  *"get priorityclasses "*) cat classes ;;
+  *" delete "*"--selector="*) cat ours; echo -n > ours; test ! -e fading || mv fading instances ;;
   *" --all-namespaces --output=jsonpath"*) cat instances; test ! -e fading || mv fading instances ;;
   *"deletionTimestamp"*) cat versions ;;
   *"=json persistentvolumes") cat volumes ;;
@@ -45,7 +47,7 @@ def config_map(name: str, **data: str) -> dict[str, Any]:
 
 def addon(name: str, *objects: dict[str, Any], **words: Any) -> dict[str, Any]:
     """An add-on as the action gives it."""
-    return {"name": name, "objects": list(objects), "waits": [], "replaces": [], **words}
+    return {"name": name, "objects": list(objects), "waits": [], "replaces": [], "not_beside": [], **words}
 
 
 class Machine:
@@ -69,6 +71,8 @@ class Machine:
             "instances": "",
             "defined": "",
             "versions": "",
+            "classes": "",
+            "ours": "",
         }.items():
             self.says(name, text)
 
@@ -296,6 +300,62 @@ def test_objects_of_ours_go_before_what_defines_them(kueue: Machine, monkeypatch
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     assert kueue.run()["removed"] == order
     assert kueue.recorded() == {}
+
+
+def queue(name: str) -> dict[str, Any]:
+    return {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
+
+
+def test_what_it_must_not_run_beside_goes_first_with_all_that_is_ours(kueue: Machine) -> None:
+    """Queues of an add-on that stays go, too, while the controller that lets them go is there."""
+    kueue.record("addon.virtual_clusters", ("", "clusterqueue/vision"))
+    kueue.says("instances", "ClusterQueue|/vision  pai-install\n")
+    kueue.says("ours", "clusterqueue.kueue.x-k8s.io/vision\n")
+    kueue.says("fading", "")
+    said = kueue.run(
+        addon("volcano", config_map("v"), not_beside=["kueue"]), addon("virtual_clusters", queue("vision"))
+    )
+    gone = ["clusterqueue/vision", "deployment/kueue", "customresourcedefinition/workloads.kueue.x-k8s.io"]
+    assert said["removed"] == gone
+    asked = kueue.asked("")
+    applied = next(place for place, line in enumerate(asked) if " apply " in line)
+    deleted = [place for place, line in enumerate(asked) if " delete " in line]
+    assert len(deleted) == len(gone)
+    assert max(deleted) < applied
+    assert kueue.recorded() == {"addon.virtual_clusters": ["queue/vision"], "addon.volcano": ["configmap/v"]}
+
+
+def test_as_long_as_it_stays_the_other_one_waits(kueue: Machine) -> None:
+    kueue.says("instances", f"{WORKLOAD} \n")
+    both = addon("volcano", config_map("v"), not_beside=["kueue", "hived"]), addon("other", config_map("o"))
+    with pytest.raises(ModuleFailedError, match=r"Workload vision/train.*volcano: waits until kueue is gone"):
+        kueue.run(*both)
+    assert not kueue.asked(" delete ")
+    assert list(kueue.recorded()) == ["addon.kueue", "addon.other"]
+    assert "kueue stays as long as there is Workload vision/train" in kueue.run(*both, check=True)["kept"]
+
+
+def test_objects_of_ours_that_do_not_go_keep_what_lets_them_go(kueue: Machine) -> None:
+    kueue.says("instances", "ClusterQueue|/vision  pai-install\n")
+    kueue.says("ours", "clusterqueue.kueue.x-k8s.io/vision\n")
+    with pytest.raises(ModuleFailedError, match="there is ClusterQueue vision; apply again when they are gone"):
+        kueue.run()
+    assert list(kueue.recorded()) == ["addon.kueue"]
+
+
+def priority(name: str, **words: Any) -> dict[str, Any]:
+    return {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, **words}
+
+
+def test_a_class_of_priority_that_is_another_one_makes_way(machine: Machine) -> None:
+    """The API server refuses any change of it."""
+    machine.says("classes", "crit 30 PreemptLowerPriority\nprod 20 PreemptLowerPriority\ntest 10 Never\n")
+    classes = priority("crit", value=30, preemptionPolicy="Never"), priority("prod", value=20)
+    machine.run(addon("a", *classes, priority("test", value=11, preemptionPolicy="Never"), priority("oppo", value=1)))
+    (asked,) = machine.asked(" delete ")
+    assert asked.partition(" delete ")[2] == "priorityclasses crit test --ignore-not-found"
+    assert all("managed-by=pai-install" in line for line in machine.asked("get priorityclasses")), "only ours"
+    assert machine.applied() == ["crit", "prod", "test", "oppo"]
 
 
 def test_what_does_not_go_is_not_waited_for_for_ever(

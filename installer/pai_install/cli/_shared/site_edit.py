@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +19,13 @@ from pai_install.operations.install import Install
 from pai_install.run.environment import Environment
 from pai_install.run.lock import site_lock
 from pai_install.run.request import Request
+from pai_install.run.services_file import services_file, write_services
 from pai_install.run.state import open_state
 from pai_install.site.edit.shown import difference
 from pai_install.site.edit.spans import EditError
 from pai_install.site.load import SERVICES, LoadedSite, load_site, read_site
 from pai_install.site.model import Site
 from pai_install.site.problem import text_lines
-from pai_install.system.files import write_atomic
-
-_NEW_FILE_MODE = 0o600  # a password may be written into it
 
 Edit = Callable[[Site, str], str]
 
@@ -46,8 +43,7 @@ class Editing:
     @property
     def file(self) -> Path:
         """What is edited; where it is a link, that to which it leads."""
-        path = self.site_dir / SERVICES
-        return path.resolve() if path.is_symlink() else path
+        return services_file(self.site_dir)
 
 
 def editing_options(verb: Callable[..., int]) -> Callable[..., int]:
@@ -134,11 +130,3 @@ def checked_site(editing: Editing, loaded: LoadedSite, text: str) -> Site:
     for line in text_lines(one for one in reading.problems if (one.path, one.message) not in known):
         say(line)
     return reading.site
-
-
-def write_services(path: Path, text: str) -> None:
-    """Keeps mode and owner of a file that is there."""
-    old = path.stat() if path.exists() else None
-    write_atomic(path, text, mode=_NEW_FILE_MODE if old is None else old.st_mode & 0o777)
-    if old is not None and (old.st_uid, old.st_gid) != (path.stat().st_uid, path.stat().st_gid):
-        os.chown(path, old.st_uid, old.st_gid)

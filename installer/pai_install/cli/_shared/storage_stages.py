@@ -11,7 +11,7 @@ import click
 
 from pai_install.cli._shared.act import How
 from pai_install.cli._shared.runs import Runs
-from pai_install.cli._shared.site_edit import Editing, checked_site, write_services
+from pai_install.cli._shared.site_edit import Editing, checked_site
 from pai_install.cli._shared.storage_copy import Copier, CopyError
 from pai_install.cli._shared.storage_wish import (
     BIND_S,
@@ -33,6 +33,7 @@ from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
 from pai_install.report.storage import STORAGE_LABEL, Consumer, consumers_of
 from pai_install.run.lock import site_lock
+from pai_install.run.services_file import write_services
 from pai_install.run.state import open_state
 from pai_install.site.edit.spans import EditError
 from pai_install.site.edit.storages import changed

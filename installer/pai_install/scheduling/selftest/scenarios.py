@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.selftest.model import CORES, RESOURCE, Gang, Queue, Scenario, Scene, Want
 
+# what every installation shows: those that a job of several machines stands on, in less time than all
+QUICK = ("gang", "quota", "borrow")
 # how long what must not happen is waited for: several rounds of every scheduler
 WATCH_S = 6.0
 # what a queue or a machine that was full may need until it is offered again

@@ -6,7 +6,7 @@ where they ask for cores their class of priority takes nothing from anyone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pai_install.scheduling.selftest.model import Gang, Queue, Scenario
@@ -24,6 +24,11 @@ CONTROLLERS = ("pai-volcano",)
 def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
     """A queue for each."""
     return tuple(_queue(cast, scenario, queue) for queue in scenario.queues)
+
+
+def node_groups(labels: Iterable[Mapping[str, str]]) -> list[str]:
+    """The groups of nodes of machines with those labels."""
+    return sorted({one[GROUP_LABEL] for one in labels if GROUP_LABEL in one})
 
 
 def _name(scenario: Scenario, queue: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from pai_install.site.edit.items import with_item
+from pai_install.site.edit.sections import with_sections
+from pai_install.site.edit.spans import read_spans
 from pai_install.site.edit.values import with_value
 from pai_install.site.problem import YamlPath
 
@@ -16,7 +18,11 @@ def admitted(text: str, group: YamlPath, cluster: str) -> str:
 
 
 def kept_by(text: str, scheduler: str) -> str:
-    """With another scheduler in the section scheduler, which is there. Raises EditError."""
+    """With the scheduler in the section scheduler, which is made where it is missing. Raises EditError."""
+    bare = text.removeprefix(_MARK)
+    root = read_spans(bare) if bare.strip() else None
+    if root is None or root.number("scheduler") is None:
+        return with_sections(text, f"scheduler:\n  type: {scheduler}\n")
     return _marked(text, with_value(text.removeprefix(_MARK), ("scheduler",), "type", scheduler))
 
 

@@ -1,0 +1,91 @@
+"""The switch to another scheduler of jobs: what the old one has goes, then all of the new one comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from pai_install.checks.finding import Finding
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.operation import Operation
+from pai_install.plan.changes import RefusedChange
+from pai_install.plan.model import HostStep, LocalWork, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.scheduling.amounts import devices_of
+from pai_install.scheduling.model import Backend
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site.model import Site
+
+STEP = "scheduler-switch"
+
+
+class SchedulerSwitch(Operation):
+    """An installation of the site with the other scheduler, and before it the end of the old one's jobs.
+
+    The site that it is planned for has the other scheduler already; the step writes that into the site's file. Not in
+    OPERATIONS: what the cluster has is asked before.
+    """
+
+    name: ClassVar[str] = "scheduler switch"
+    summary: ClassVar[str] = "Replace the scheduler of jobs; nothing of the old one stays."
+    configures: ClassVar[bool] = True
+    to: Backend = Field(description="The scheduler that is to come.")
+    before: Literal["kueue", "volcano", "default", "hived"] = Field(description="The one that the cluster has.")
+    edits: bool = Field(description="Whether the site's file has yet to say so.")
+    force: bool = Field(default=False, description="End the jobs that run or wait.")
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """All machines, as an installation does."""
+        return Install().watched(site)
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """Those of an installation."""
+        return Install().refused_changes(site, observation)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """The end of the old one's jobs and the edit, where there is any, and what an installation does then.
+
+        Raises PaiError where the machine does not answer through which add-ons go and come.
+        """
+        plan = Install().plan(site, observation)
+        if self.before == self.to and not self.edits:
+            return plan
+        leader = site.control_planes[0].hostname
+        if leader not in observation.machines:
+            raise PaiError(
+                f"{leader} does not answer, through which add-ons go and come",
+                remedy="pai-install status",
+                exit_code=ExitCode.UNREACHABLE,
+            )
+        return replace(plan, steps=(self._switch(site, leader), *plan.steps))
+
+    def _switch(self, site: Site, leader: str) -> Step:
+        scheduling = scheduling_of(site)
+        arguments = {
+            "before": self.before,
+            "to": self.to,
+            "force": self.force,
+            "devices": list(devices_of(scheduling)) if scheduling is not None else [],
+        }
+        reasons = (*self._goes(), *(("services-configuration.yaml is to say so",) if self.edits else ()))
+        effects = ("ends every job that runs or waits",) if self.force and self.before != self.to else ()
+        title = f"Give up {self.before} for {self.to}" if self.before != self.to else f"Choose {self.to}"
+        return Step(STEP, title, (HostStep(leader, reasons, effects),), LocalWork(STEP, arguments))
+
+    def _goes(self) -> tuple[str, ...]:
+        if self.before == self.to:
+            return ()
+        return (f"the cluster has {self.before}", f"what is left of jobs of {self.before} that ended goes with it")
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        """Those of an installation."""
+        return Install().known(site, observation, plan)
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """What is asked before it begins."""
+        del hosts
+        ending = ", ending every job that runs or waits," if self.force and self.before != self.to else ""
+        return f"replace {self.before} by {self.to}{ending} in {len(plan.steps)} phases"

@@ -1,0 +1,144 @@
+"""What a switch of schedulers does beside playbooks: no job of the old one is left, the site names the new one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pai_install.cluster.client import ApiError, ClusterClient, Select
+from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import JsonObject
+from pai_install.errors import ExitCode, PaiError
+from pai_install.run.actions import LocalWorker
+from pai_install.run.services_file import services_file, write_services
+from pai_install.scheduling.jobs import KeptJob, jobs_of, kinds_of
+from pai_install.scheduling.model import Backend
+from pai_install.site.edit.spans import EditError
+from pai_install.site.edit.virtual_clusters import kept_by
+from pai_install.site.load import SERVICES, read_site
+from pai_install.site.problem import text_lines
+from pai_install.system.words import plural
+
+# in which jobs that are told to end are gone: pods have half a minute to end, unless they say more
+END_S = 180.0
+_POLL_S = 1.0
+_SHOWN = 20
+
+Clock = Callable[[], float]
+
+
+def scheduler_switch(cluster: ClusterClient, site_dir: Path) -> LocalWorker:
+    """The worker."""
+
+    def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
+        del hosts
+        before: Backend = arguments["before"]
+        if before != arguments["to"]:
+            end_jobs(cluster, before, arguments["devices"], force=arguments["force"])
+        write_scheduler(site_dir, arguments["to"])
+        return ()
+
+    return work
+
+
+def jobs_in(cluster: ClusterClient, backend: Backend, devices: Collection[str]) -> tuple[KeptJob, ...]:
+    """What there is of the scheduler's jobs. Raises NoClusterError, and ApiError where the API refuses."""
+    return jobs_of(backend, [_asked(cluster, kind) for kind in kinds_of(backend)], devices)
+
+
+def _asked(cluster: ClusterClient, kind: str) -> Sequence[JsonObject]:
+    """All objects of a kind; none where the kind is gone, as after an interrupted switch."""
+    try:
+        (found,) = cluster.list(Select((kind,)))
+    except ApiError as error:
+        if error.reason != "NoSuchKind":
+            raise
+        return ()
+    return found
+
+
+def end_jobs(
+    cluster: ClusterClient,
+    backend: Backend,
+    devices: Collection[str],
+    *,
+    force: bool,
+    clock: Clock = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> None:
+    """Removes what is left of jobs that ended, while the scheduler still lets it go; with force, all other jobs, too.
+
+    Raises PaiError for jobs that have not ended, without force, and for what does not go.
+    """
+    deadline, told = clock() + END_S, set[Ref]()
+    while jobs := jobs_in(cluster, backend, devices):
+        busy = [job for job in jobs if not job.ended]
+        if busy and not force:
+            raise still_busy(busy, backend)
+        if clock() > deadline:
+            raise _stay(jobs)
+        cluster.delete([ref for job in jobs if (ref := ref_of(job)) not in told])
+        told.update(map(ref_of, jobs))
+        pause(_POLL_S)
+
+
+def ref_of(job: KeptJob) -> Ref:
+    """What names its object."""
+    kind = job.kind.lower()
+    return Ref(f"{kind}.{job.group}" if job.group else kind, job.name, job.namespace)
+
+
+def still_busy(jobs: Sequence[KeptJob], backend: Backend) -> PaiError:
+    """The refusal to switch under jobs that have not ended."""
+    return PaiError(
+        f"{plural(len(jobs), 'job')} of {backend} {'has' if len(jobs) == 1 else 'have'} not ended",
+        details=_listed(jobs),
+        remedy="wait until they have; --force ends them, and what they did not save is lost",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )
+
+
+def _stay(jobs: Sequence[KeptJob]) -> PaiError:
+    return PaiError(
+        f"{plural(len(jobs), 'job')} did not go within {END_S:g} s",
+        details=_listed(jobs),
+        remedy="end what makes them again (a Deployment, a CronJob); then the same command",
+    )
+
+
+def _listed(jobs: Sequence[KeptJob]) -> str:
+    more = [f"and {len(jobs) - _SHOWN} more"] if len(jobs) > _SHOWN else []
+    return "\n".join([*map(str, jobs[:_SHOWN]), *more])
+
+
+def write_scheduler(site_dir: Path, to: Backend) -> None:
+    """The site's file says which scheduler it has; all else in it stays. Raises PaiError where it cannot be edited."""
+    path = services_file(site_dir)
+    before = path.read_bytes().decode() if path.exists() else ""
+    after = scheduler_text(site_dir, before, to)
+    if after != before:
+        write_services(path, after)
+
+
+def scheduler_text(site_dir: Path, text: str, to: Backend) -> str:
+    """The text of services-configuration.yaml with another scheduler.
+
+    Raises PaiError where no command can edit it, or the site would be invalid.
+    """
+    try:
+        made = kept_by(text, to)
+    except EditError as error:
+        place = f"{site_dir / SERVICES}:{error.line}"
+        message, code = f"{place}: {error.message}", ExitCode.PREFLIGHT_FAILED
+        raise PaiError(message, remedy=f"write there: scheduler: {{type: {to}}}", exit_code=code) from error
+    problems = [problem for problem in read_site(site_dir, services=made).problems if problem.is_error]
+    if problems:
+        raise PaiError(
+            f"the site would be invalid with {to}, so nothing was written",
+            details="\n".join(text_lines(problems)),
+            remedy="the lines are those that the file would have; edit it, then the same command",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    return made
