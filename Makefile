@@ -14,15 +14,17 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 WORKERS ?= 2
 SHARED = -n $(WORKERS)
 
-.PHONY: help venv lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench docs clean
+INSTALL = DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends
+
+.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 venv: $(VENV)/.made ## the environment of the tests and linters
 $(VENV)/.made: requirements-dev.lock
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
-		apt-get -o DPkg::Lock::Timeout=300 install -y -qq "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { apt-get update -qq && \
+		$(INSTALL) "$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])')"; }
 	rm -rf $(VENV) && $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	touch $@
@@ -53,7 +55,11 @@ lint-style:
 unit: venv ## the fast tests alone
 	pytest -q $(SHARED) tests/unit tests/golden tests/contract -m "not soak"
 
-test: lint ## everything: linters, then all tests with the lab's end-to-end runs (root)
+tools: ## programs of the box that tests run (root); without user-mode-linux the tests of quotas are skipped
+	@which rsync mkfs.xfs linux.uml >/dev/null || { apt-get update -qq && \
+		$(INSTALL) rsync xfsprogs && { $(INSTALL) user-mode-linux || true; }; }
+
+test: lint tools ## everything: linters, then all tests with the lab's end-to-end runs (root)
 	pytest -v $(SHARED) tests -m "not soak"
 
 molecule: venv ## the scenarios of all roles (root); ROLE=name: of one

@@ -12,6 +12,7 @@ An expectation is a dict with `kind` and what that kind needs:
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
   present: path, filled                something is there; filled: a file that is not empty
+  quota:   path, size, each            project quota of a folder, in bytes; each: of every folder in it (pai_quota)
   nomatch: path, regexp                no line matches
   unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes
   package: name                        Debian package installed
@@ -39,6 +40,7 @@ from ansible.module_utils.pai_kubectl import KUBELET_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import command
 from ansible.module_utils.pai_merging import merged_problem
 from ansible.module_utils.pai_ownership import not_roots, open_folder
+from ansible.module_utils.pai_quota import problem as quota_problem
 
 STATE_DIR = "/var/lib/pai-install"
 ROLES_DIR = STATE_DIR + "/roles"
@@ -249,6 +251,7 @@ _CHECKS = {
     "block": _check_block,
     "absent": _check_absent,
     "present": _check_present,
+    "quota": quota_problem,
     "nomatch": _check_nomatch,
     "sysctl": _check_sysctl,
     "noswap": _check_noswap,

@@ -24,6 +24,7 @@ from ansible.module_utils.pai_in_use import cni_files, gpu_containers
 from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, command, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
 from ansible.module_utils.pai_probe import active_units, found_program, names_in, number
+from ansible.module_utils.pai_quota import kept
 
 DISPLAY_AND_ACCELERATOR = ("0300", "0302", "1200")
 TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpsec", "ntpd", "openntpd")
@@ -116,6 +117,7 @@ def mount_of(path: str, table: list[list[str]]) -> dict[str, Any]:
         "filesystem": row[2],
         "read_only": bool(space.f_flag & os.ST_RDONLY),
         "noexec": bool(space.f_flag & os.ST_NOEXEC),
+        "project_quotas": kept(there),
         "total_bytes": space.f_blocks * space.f_frsize,
         "free_bytes": space.f_bavail * space.f_frsize,
         "inodes": space.f_files,

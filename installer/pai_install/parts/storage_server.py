@@ -10,14 +10,20 @@ from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, everywhere, restarts
 from pai_install.ports import NFS_PORT
 from pai_install.site import Machine, Site
+from pai_install.site.quantity import parse_bytes
 
 
 class StorageServerVariables(RoleVariables):
-    """path: the folder above those that are served. clients: addresses that may mount; the server reads them live."""
+    """path: the folder above those that are served. clients: addresses that may mount; the server reads them live.
+
+    data_quota, user_quota: in bytes, of data and of each folder in users; 0: none.
+    """
 
     role = "storage_server"
     path: Annotated[str, restarts()]
     clients: Annotated[tuple[str, ...], restarts()]
+    data_quota: Annotated[int, restarts()]
+    user_quota: Annotated[int, restarts()]
 
 
 class StorageServer(Part):
@@ -41,7 +47,13 @@ class StorageServer(Part):
         """The kubelet mounts from its machine's address: no one else is let in."""
         del machine
         clients = sorted({node.hostip for node in context.site.nodes}, key=IPv4Address)
-        return StorageServerVariables(path=context.site.services.file_server.localpath, clients=tuple(clients))
+        server = context.site.services.file_server
+        return StorageServerVariables(
+            path=server.localpath,
+            clients=tuple(clients),
+            data_quota=_bytes(server.quotas.data),
+            user_quota=_bytes(server.quotas.user),
+        )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
         """The same everywhere."""
@@ -56,3 +68,7 @@ class StorageServer(Part):
         """What jobs keep."""
         del machine
         return {site.services.file_server.localpath: Space(1, 100)}
+
+
+def _bytes(quota: str | None) -> int:
+    return parse_bytes(quota) if quota else 0

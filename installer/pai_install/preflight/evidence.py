@@ -68,6 +68,7 @@ class FileSystem(_Part):
     filesystem: str = ""
     read_only: bool = False
     noexec: bool = False
+    project_quotas: bool = False
     total_bytes: int = 0
     free_bytes: int = 0
     inodes: int = 0

@@ -93,6 +93,13 @@ def test_the_site_chooses_the_folder(make_site: Callable[..., Site], components:
     assert site.services.file_server.exports == ("/srv/all/data", "/srv/all/users")
 
 
+def test_the_site_says_what_folders_may_take(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    site = make_site(LAYOUT + FILES, services="storage-manager: {quotas: {data: 10Ti}}\n")
+    inventory = build_inventory(make_context(site, components, site.directory), {})
+    assert value(inventory, "files", "storage_server_data_quota") == 10 << 40
+    assert value(inventory, "files", "storage_server_user_quota") == 0
+
+
 def test_the_role_makes_the_folders_that_storages_may_name() -> None:
     made = yaml.safe_load(ROLE_FOLDERS.read_text())["__storage_server_folders"]
     assert [folder["path"].rpartition("/")[2] for folder in made] == list(FOLDERS)

@@ -62,6 +62,13 @@ def test_a_folder_of_the_system_is_not_served(tmp_path: Path, folder: str) -> No
     assert told(tmp_path, "/share/data", "nas", f"storage-manager: {{localpath: {folder}}}\n")
 
 
+def test_a_quota_is_an_amount(tmp_path: Path) -> None:
+    (problem,) = told(tmp_path, "/share/data", manager="storage-manager:\n  quotas:\n    user: 500GB\n")
+    assert problem.startswith("8 ")
+    assert "500G" in problem
+    assert told(tmp_path, "/share/data", manager="storage-manager: {quotas: {data: 10Ti, user: 500Gi}}\n") == []
+
+
 def test_a_machine_may_serve_alone(tmp_path: Path) -> None:
     (tmp_path / "key").touch()
     loaded = load_site(write_site(tmp_path, layout=LAYOUT + SERVER))

@@ -34,6 +34,32 @@ def folder(case: Case) -> Result | None:
 
 
 @machine_check(
+    id="storage-quotas",
+    title="The file system of the folder that is served keeps the site's quotas",
+    reads="mounts: whether project quotas are counted and enforced below storage-manager.localpath, on machines with "
+    "pai-storage, where the site has storage-manager.quotas",
+    rule="FAIL where they are not",
+    remedy="mount the file system with the option prjquota; ext4 needs two features before: umount, then tune2fs "
+    "-O project,quota -Q prjquota DEVICE. Or take storage-manager.quotas away",
+)
+def quotas(case: Case) -> Result | None:
+    """Limits that the site asks for are kept."""
+    server = case.site.services.file_server
+    if not case.machine.storage or not (server.quotas.data or server.quotas.user):
+        return None
+    path = server.localpath
+    mount = {mount.path: mount for mount in case.evidence.mounts}[path]
+    if not mount.project_quotas:
+        return failed(
+            f"{mount.mount_point} ({mount.filesystem}) keeps no project quotas, so {path} cannot have "
+            "storage-manager.quotas",
+            "no project quotas",
+            "prjquota",
+        )
+    return passed("project quotas", message=f"{path} keeps quotas")
+
+
+@machine_check(
     id="storage-servers",
     title="The NFS servers of the site answer, and serve its storages to this machine",
     reads="exports: one request of NFS version 4 for each storage whose server is no machine of the site",

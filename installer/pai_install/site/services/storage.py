@@ -8,12 +8,21 @@ from pydantic import Field
 
 from pai_install.site.declared import NotYet
 from pai_install.site.services.openpai import Service
-from pai_install.site.services.section import Count, Free, Hidden, Word, choice
-from pai_install.site.services.storages import Folder
+from pai_install.site.services.section import Count, Free, Hidden, KebabSection, Word, choice
+from pai_install.site.services.storages import Capacity, Folder
 
 _SMB = NotYet("storage-manager serves NFS alone: SMB is not set up by this version")
 # below localpath, as OpenPAI had them: what is everybody's, and a folder per user
 FOLDERS = ("data", "users")
+
+
+class Quotas(KebabSection):
+    """storage-manager.quotas: what folders may take of the server's disk, which keeps project quotas; ours."""
+
+    data: Capacity | None = None
+    """The folder data with all that is in it, e.g. 10Ti."""
+    user: Capacity | None = None
+    """Each folder in users; a new one from the next apply on."""
 
 
 class StorageManager(Service):
@@ -21,6 +30,8 @@ class StorageManager(Service):
 
     localpath: Folder = "/share"
     """Folder of the machine; data and users in it are served over NFS."""
+    quotas: Quotas = Quotas()
+    """What the folders may take of the disk; none without it."""
     security_type: Annotated[str, choice("AUTO", "ADS"), _SMB] = "AUTO"
     """Who may use SMB: AUTO (smbuser) or ADS (an Active Directory)."""
     workgroup: Annotated[Word, _SMB] = "WORKGROUP"

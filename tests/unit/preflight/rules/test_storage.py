@@ -62,6 +62,22 @@ def test_what_is_served_is_on_a_disk(storing: Site, kind: str, verdict: str) -> 
     assert {name: item.verdict.value for name, item in found.items()} == {"worker2": verdict}
 
 
+QUOTAS = "storage-manager: {quotas: {user: 5Gi}}\n"
+
+
+@pytest.mark.parametrize(
+    ("services", "kept", "verdicts"), [(QUOTAS, True, ["PASS"]), (QUOTAS, False, ["FAIL"]), ("", False, [])]
+)
+def test_quotas_that_the_site_asks_for_are_kept(tmp_path: Path, services: str, kept: bool, verdicts: list[str]) -> None:
+    site = read_site(tmp_path / "limited", STORING, services=STORAGES + services)
+    mounts = {"mounts": [mount("/share", mount_point="/srv", filesystem="xfs", project_quotas=kept)]}
+    found = findings_of(site, "storage-quotas", {"worker2": mounts})
+    assert [item.verdict.value for item in found.values()] == verdicts
+    if verdicts == ["FAIL"]:
+        assert "/srv (xfs) keeps no project quotas" in found["worker2"].message
+        assert "prjquota" in found["worker2"].remedy
+
+
 def test_a_disk_for_data_runs_no_programs(storing: Site) -> None:
     noexec = {"mounts": [mount("/share", noexec=True)]}
     assert findings_of(storing, "file-systems", {"worker2": noexec})["worker2"].verdict is Verdict.PASS

@@ -32,7 +32,7 @@ def test_both_folders_are_served_with_what_was_in_them(host: Host, address: str)
 
 
 def until(host: Host, command: str) -> None:
-    """Waits for a command to succeed, longer than any server takes: one that has just started opens files a little later."""
+    """Waits for a command to succeed, longer than a server that has just started takes to open files."""
     host.check_output(f'timeout 150 sh -c "until {command}; do sleep 1; done"')
 
 

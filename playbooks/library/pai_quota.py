@@ -1,0 +1,69 @@
+#!/usr/bin/python
+"""Ansible module: what folders may take of their disk, by project quotas of xfs or ext4."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_quota
+short_description: Limit folders, by project quotas of xfs or ext4
+description:
+  - Gives each folder, and all that is in it, a project of its own, and that project its limit. What is made in it later
+    belongs to it, too.
+  - Fails before anything is changed where a limit is asked for and the file system keeps none.
+  - A folder that has a project keeps it. A limit that an admin set stays where none is asked for; one of ours goes.
+options:
+  folders:
+    description: The folders. One that is not there is passed over.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path: {description: The folder., type: path, required: true}
+      size: {description: "Its limit in bytes; 0: none.", type: int, required: true}
+      each: {description: Whether each folder in it has that limit, instead of itself., type: bool, default: false}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Limit what everybody has, and each user
+  pai_quota:
+    folders:
+      - {path: /share/data, size: 10995116277760}
+      - {path: /share/users, size: 549755813888, each: true}
+"""
+RETURN = r"""
+limited: {description: The folders whose limit changed., type: list, elements: str, returned: always}
+managed: {description: Expectations for pai_record., type: list, elements: dict, returned: always}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_quota import NONE_KEPT, kept, looked_at, missing, take
+
+
+def main() -> None:
+    """Runs the module."""
+    folder = {
+        "path": {"type": "path", "required": True},
+        "size": {"type": "int", "required": True},
+        "each": {"type": "bool", "default": False},
+    }
+    module = AnsibleModule(
+        argument_spec={"folders": {"type": "list", "elements": "dict", "required": True, "options": folder}},
+        supports_check_mode=True,
+    )
+    entries = module.params["folders"]
+    wanted = [entry for entry in entries if entry["size"]]
+    refused = [NONE_KEPT.format(path=entry["path"]) for entry in wanted if not kept(entry["path"])]
+    if refused:
+        module.fail_json(msg=refused[0])
+    steps = missing([found for entry in entries for found in looked_at(entry["path"], entry["size"], entry["each"])])
+    for step in [] if module.check_mode else steps:
+        try:
+            take(step)
+        except OSError as error:
+            module.fail_json(msg=f"{step.path} cannot be limited: {error}")
+    managed = [{"kind": "quota", **entry} for entry in wanted]
+    module.exit_json(changed=bool(steps), limited=[step.path for step in steps], managed=managed)
+
+
+if __name__ == "__main__":
+    main()
