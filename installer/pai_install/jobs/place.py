@@ -37,7 +37,7 @@ class JobOwner:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class JobPlace:
     """Where a job goes. claims: of its storages, by their names."""
 
     scheduling: Scheduling
@@ -60,7 +60,7 @@ class Place:
 
 def place(
     job: Job, scheduling: Scheduling, owner: JobOwner, grants: Iterable[Grant], wish: tuple[str | None, Priority | None]
-) -> Place:
+) -> JobPlace:
     """wish: virtual cluster and priority that count before those of the file. Raises PaiError for what may not be.
 
     grants: those that new jobs use.
@@ -75,7 +75,7 @@ def place(
     if priority not in allowed(cluster):
         said = ", ".join(allowed(cluster))
         raise _usage(f"jobs of {cluster.name} may not have the priority {priority}", f"it allows {said}: --priority")
-    found = Place(scheduling, cluster, priority, owner, dict(_claims(job, owner, grants)))
+    found = JobPlace(scheduling, cluster, priority, owner, dict(_claims(job, owner, grants)))
     for role in job.roles:
         if role.resources.gpus or role.resources.sku:
             found.supply(role)
@@ -117,7 +117,7 @@ def _reachable(scheduling: Scheduling, cluster: VirtualCluster) -> list[Supply]:
     return [it for it in scheduling.supply.values() if cluster.share(it.sku) is not None or it.sku in pinned]
 
 
-def _no_supply(place: Place, role: Role) -> tuple[str, str]:
+def _no_supply(place: JobPlace, role: Role) -> tuple[str, str]:
     has = ", ".join(it.sku for it in _reachable(place.scheduling, place.cluster)) or "nothing"
     what = f"machines {role.resources.sku}" if role.resources.sku else "machines with devices"
     if role.resources.sku and role.resources.gpus and role.resources.sku in place.scheduling.supply:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pai_install.jobs.model import Job, Login, Mount, Port, Resources, Role
-from pai_install.jobs.place import Claim, JobOwner, Place
+from pai_install.jobs.place import Claim, JobOwner, JobPlace
 from pai_install.scheduling.model import Backend
 from tests.virtual_clusters import two_teams, with_backend
 
@@ -43,11 +43,11 @@ def servers_and_workers() -> Job:
     return Job("ps.job", (servers, workers), "research", "prod", retries=2, mounts=mounts)
 
 
-def somewhere(backend: Backend = "kueue") -> Place:
+def somewhere(backend: Backend = "kueue") -> JobPlace:
     """In the virtual cluster `research` of a site of two teams."""
     scheduling = with_backend(two_teams(), backend)
     claims = {"data": Claim("data"), "home": Claim("home-g2", "alice")}
-    return Place(scheduling, scheduling.cluster("research"), "prod", OWNER, claims)
+    return JobPlace(scheduling, scheduling.cluster("research"), "prod", OWNER, claims)
 
 
 def elastic() -> Job:

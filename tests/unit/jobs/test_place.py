@@ -9,7 +9,7 @@ import pytest
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Mount
-from pai_install.jobs.place import Claim, JobOwner, Place, place
+from pai_install.jobs.place import Claim, JobOwner, JobPlace, place
 from pai_install.scheduling.model import Scheduling
 from pai_install.site.services.storages import StorageEntry
 from pai_install.storage.model import Grant
@@ -17,7 +17,7 @@ from tests.unit.jobs.examples import OWNER, role, single
 from tests.virtual_clusters import cluster, cores, gpus, mixed, share, site, two_teams
 
 
-def placed(job: Job, scheduling: Scheduling | None = None, **more: Any) -> Place:
+def placed(job: Job, scheduling: Scheduling | None = None, **more: Any) -> JobPlace:
     wish = more.get("cluster"), more.get("priority")
     owner = more.get("owner", OWNER)
     return place(job, scheduling or two_teams(), owner, more.get("grants", ()), wish)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import getpass
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,20 @@ from pai_install.cluster.client import ApiError, ClusterClient
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject, child, text
 from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.check import check_job
 from pai_install.jobs.compile.objects import objects_of
 from pai_install.jobs.model import Job
 from pai_install.jobs.names import kubernetes_name
-from pai_install.jobs.place import JobOwner, Place, place
+from pai_install.jobs.place import JobOwner, JobPlace, place
 from pai_install.jobs.read import read_job
 from pai_install.jobs.state import JobState, job_kind
 from pai_install.report.jobs import job_data, job_text
 from pai_install.run.environment import Environment
 from pai_install.scheduling.model import PRIORITIES, Priority
+from pai_install.site.model import Site
+from pai_install.site.problem import text_lines
 from pai_install.storage.compile import current_grants
+from pai_install.system.words import plural
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +82,8 @@ def submit(
     It waits for its quota and starts whole, or waits on; the scheduler `default` starts pods one by one. With --watch
     the exit code is 6 when the job fails; Ctrl-C leaves it running.
     """
-    job = read_job(file)
     with jobs_of(site_dir, environment) as jobs:
+        job = _read(file, jobs.site, wish)
         placed = placed_at(job, jobs, wish)
         create(jobs, objects_of(job, placed), job)
         told = say if output_format == "text" else _quiet
@@ -91,11 +95,32 @@ def submit(
     return ExitCode.OK
 
 
+def _read(file: Path, site: Site, wish: SubmitWish) -> Job:
+    """The job of a file, as the command line changes it. Raises PaiError for what is wrong with it here or anywhere."""
+    known_group(site, wish.group)
+    reading = read_job(file)
+    if isinstance(reading.job, Job):
+        asked = wish.cluster or reading.job.virtual_cluster, wish.priority or reading.job.priority
+        job = replace(reading.job, virtual_cluster=asked[0], priority=asked[1])
+        reading = check_job(replace(reading, job=job), site, wish.group)
+    errors = [problem for problem in reading.problems if problem.is_error]
+    if errors or reading.job is None:
+        message = f"{file} has {plural(len(errors), 'error')}"
+        raise PaiError(message, details="\n".join(text_lines(errors)), exit_code=ExitCode.SITE_INVALID)
+    if not isinstance(reading.job, Job):
+        message = f"{file} has Kubernetes' own objects, which are not submitted this way"
+        remedy = "give them the label of the virtual cluster's queue, and apply them with pai-install kubectl"
+        raise PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
+    for line in text_lines(reading.problems):
+        say(line)
+    return reading.job
+
+
 def _quiet(line: str) -> None:
     del line
 
 
-def placed_at(job: Job, jobs: JobsOfSite, wish: SubmitWish) -> Place:
+def placed_at(job: Job, jobs: JobsOfSite, wish: SubmitWish) -> JobPlace:
     """Where it goes. Raises PaiError for what may not be there."""
     group = known_group(jobs.site, wish.group)
     owner = JobOwner(wish.user or getpass.getuser(), group.name, group.namespace)
@@ -146,7 +171,7 @@ def _explained(error: ApiError, own: JsonObject, job: Job) -> PaiError:
     return error
 
 
-def _watched(jobs: JobsOfSite, job: Job, placed: Place, output_format: str) -> int:
+def _watched(jobs: JobsOfSite, job: Job, placed: JobPlace, output_format: str) -> int:
     told = say if output_format == "text" else _quiet
     label = kubernetes_name(job.name)
     last: JobState | None = None

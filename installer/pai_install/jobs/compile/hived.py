@@ -9,7 +9,7 @@ from typing import Any
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Extras, Outline, secrets
 from pai_install.jobs.model import Job, Role
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
 from pai_install.scheduling.model import PRIORITIES
 
@@ -19,7 +19,7 @@ _SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 _DEVICES = "metadata.annotations['hivedscheduler.microsoft.com/pod-leaf-cell-isolation']"
 
 
-def hived_objects(job: Job, place: Place) -> Iterator[Object]:
+def hived_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     """The JobSet first."""
     gang = outline_of(job, place)
     yield job_set(gang, {role.name: _extras(gang, role) for role in job.roles})

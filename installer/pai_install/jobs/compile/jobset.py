@@ -7,7 +7,7 @@ from typing import Any
 from pai_install.jobs.compile.names import JobNames, names_of
 from pai_install.jobs.compile.pod import Extras, Outline, pod_template
 from pai_install.jobs.model import Job, Role
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 
 Object = dict[str, Any]
 
@@ -19,7 +19,7 @@ _INDEX = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 ENDLESS = 2**31 - 1
 
 
-def outline_of(job: Job, place: Place) -> Outline:
+def outline_of(job: Job, place: JobPlace) -> Outline:
     """The job with the names that JobSet gives its pods."""
     names: JobNames = names_of(job, place.owner.namespace, _HOST, _SUFFIX)
     return Outline(job, place, names, _INDEX)

@@ -8,7 +8,7 @@ from typing import Any
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Extras, secrets
 from pai_install.jobs.model import Job
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.kueue_policies import PRIORITY_LABEL, QUEUE_LABEL
 
 Object = dict[str, Any]
@@ -17,7 +17,7 @@ Object = dict[str, Any]
 _ANYWHERE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 
 
-def kueue_objects(job: Job, place: Place) -> Iterator[Object]:
+def kueue_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     """The JobSet first."""
     gang = outline_of(job, place)
     extras = {role.name: Extras(annotations=_ANYWHERE) for role in job.roles}

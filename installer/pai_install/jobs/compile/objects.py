@@ -10,12 +10,12 @@ from pai_install.jobs.compile.hived import hived_objects
 from pai_install.jobs.compile.kueue import kueue_objects
 from pai_install.jobs.compile.volcano import volcano_objects
 from pai_install.jobs.model import Job
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.model import Backend
 
 Object = dict[str, Any]
 
-_MAKERS: Mapping[Backend, Callable[[Job, Place], Iterator[Object]]] = {
+_MAKERS: Mapping[Backend, Callable[[Job, JobPlace], Iterator[Object]]] = {
     "kueue": kueue_objects,
     "volcano": volcano_objects,
     "default": default_objects,
@@ -23,6 +23,6 @@ _MAKERS: Mapping[Backend, Callable[[Job, Place], Iterator[Object]]] = {
 }
 
 
-def objects_of(job: Job, place: Place) -> tuple[Object, ...]:
+def objects_of(job: Job, place: JobPlace) -> tuple[Object, ...]:
     """The job's own object, then what goes with it. Raises PaiError for what the scheduler cannot do."""
     return tuple(_MAKERS[place.scheduling.backend](job, place))

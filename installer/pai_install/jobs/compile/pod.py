@@ -12,7 +12,7 @@ from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
 from pai_install.jobs.compile.variables import VISIBLE, variables
 from pai_install.jobs.model import Job, Login, Role
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.model import SKU_LABEL
 
 Object = dict[str, Any]
@@ -30,7 +30,7 @@ class Outline:
     """A job on its way to objects. index: the field of a pod that has its number."""
 
     job: Job
-    place: Place
+    place: JobPlace
     names: JobNames
     index: str
 

@@ -9,7 +9,7 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.names import JobNames
 from pai_install.jobs.model import Job, Port, Role
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 
 Object = dict[str, Any]
 
@@ -57,7 +57,7 @@ def _numbers(port: Port, taken: Mapping[int, str]) -> tuple[int, ...]:
     return tuple(range(first, first + port.count))
 
 
-def variables(job: Job, role: Role, place: Place, names: JobNames, index: str) -> list[Object]:
+def variables(job: Job, role: Role, place: JobPlace, names: JobNames, index: str) -> list[Object]:
     """All variables of a role's instances as a container's `env`. index: the field of the pod that has its number."""
     numbered = {"PAI_CURRENT_TASK_ROLE_CURRENT_TASK_INDEX", "PAI_TASK_INDEX"}
     if chosen := [name for name in VISIBLE if name in role.environment]:
@@ -76,7 +76,7 @@ def variables(job: Job, role: Role, place: Place, names: JobNames, index: str) -
     ]
 
 
-def _of_job(job: Job, place: Place, names: JobNames) -> dict[str, str]:
+def _of_job(job: Job, place: JobPlace, names: JobNames) -> dict[str, str]:
     user = place.owner.user
     found = {
         "PAI_JOB_NAME": f"{user}~{job.name}",

@@ -10,7 +10,7 @@ from pai_install.jobs.compile.jobset import ENDLESS
 from pai_install.jobs.compile.names import names_of
 from pai_install.jobs.compile.pod import Extras, Outline, pod_template, secrets
 from pai_install.jobs.model import Job, Role
-from pai_install.jobs.place import Place
+from pai_install.jobs.place import JobPlace
 
 Object = dict[str, Any]
 
@@ -20,7 +20,7 @@ _HOST = "{job}-{role}-{index}"
 _INDEX = "metadata.labels['volcano.sh/task-index']"
 
 
-def volcano_objects(job: Job, place: Place) -> Iterator[Object]:
+def volcano_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     """The Job first. Raises PaiError for what Volcano cannot count."""
     for role in job.roles:
         _refuse(role)
