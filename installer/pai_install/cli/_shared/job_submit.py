@@ -168,6 +168,10 @@ def _explained(error: ApiError, own: JsonObject, job: Job) -> PaiError:
         return PaiError(message, remedy=remedy, exit_code=ExitCode.STEP_FAILED)
     if error.reason == "NotFound":
         return PaiError(f"the namespace {space} is not there yet", remedy="pai-install apply", details=error.details)
+    if error.reason == "NoSuchKind":
+        message = f"this cluster knows no {own['kind']}s, which jobs are made of here"
+        remedy = "pai-install apply; with the schedulers default and hived JobSet has to be installed beside them"
+        return PaiError(message, remedy=remedy, details=error.details)
     return error
 
 
