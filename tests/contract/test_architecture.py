@@ -48,7 +48,7 @@ ALLOWED = {
         "preflight",
         "checks",
     },
-    "operations": {"site", "registry", "storage", "scheduling", "plan", "run", "cluster", "checks", "health"},
+    "operations": {"site", "registry", "storage", "scheduling", "jobs", "plan", "run", "cluster", "checks", "health"},
     "cli": {
         "operations",
         "site",
@@ -95,10 +95,7 @@ PURE = (
     "site/edit/",
     "storage/",
     "scheduling/",
-    "jobs/compile/",
-    "jobs/model.py",
-    "jobs/place.py",
-    "jobs/state.py",
+    "jobs/",
     "preflight/judge.py",
     "preflight/needs.py",
 )

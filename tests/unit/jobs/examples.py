@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pai_install.jobs.model import Job, Login, Mount, Port, Resources, Role
+from pai_install.jobs.model import Job, JobMount, JobPort, PullLogin, Resources, Role
 from pai_install.jobs.place import Claim, JobOwner, JobPlace
 from pai_install.scheduling.model import Backend
 from tests.virtual_clusters import two_teams, with_backend
@@ -27,19 +27,19 @@ def single() -> Job:
 
 def servers_and_workers() -> Job:
     """Parameter servers, which run until the workers have ended; a storage, ports, a login, a secret in a command."""
-    servers = role("ps_server", 2, command="python ps.py", ports=(Port("http", 1, 2222), Port("grpc", 2)))
+    servers = role("ps_server", 2, command="python ps.py", ports=(JobPort("http", 1, 2222), JobPort("grpc", 2)))
     workers = role(
         "worker-v2",
         2,
         4,
         command="curl -H 'token: T0KEN' example.com\npython worker.py",
         min_succeeded=2,
-        login=Login("example.com", "robot", "pass-word"),
+        login=PullLogin("example.com", "robot", "pass-word"),
         confidential=True,
         environment={"EPOCHS": "3", "PRICE": "$(COST)"},
         shm_mb=512,
     )
-    mounts = (Mount("data", "/mnt/data"), Mount("home", "/mnt/home"))
+    mounts = (JobMount("data", "/mnt/data"), JobMount("home", "/mnt/home"))
     return Job("ps.job", (servers, workers), "research", "prod", retries=2, mounts=mounts)
 
 

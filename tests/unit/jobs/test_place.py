@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.model import Job, Mount
+from pai_install.jobs.model import Job, JobMount
 from pai_install.jobs.place import Claim, JobOwner, JobPlace, place
 from pai_install.scheduling.model import Scheduling
 from pai_install.site.services.storages import StorageEntry
@@ -60,7 +60,12 @@ def test_default_where_there_are_several() -> None:
             "prod, test, oppo",
         ),
         (Job("a", (role("main", sku="t4"),)), {}, "research has no machines t4", "a100"),
-        (replace(single(), mounts=(Mount("data", "/mnt"),)), {}, "not granted the storage data", "storage grant data"),
+        (
+            replace(single(), mounts=(JobMount("data", "/mnt"),)),
+            {},
+            "not granted the storage data",
+            "storage grant data",
+        ),
     ],
 )
 def test_what_may_not_be(job: Job, more: dict[str, Any], message: str, remedy: str) -> None:
@@ -98,5 +103,5 @@ def test_storages_by_the_claims_that_new_jobs_use() -> None:
         Grant(shared, "nlp", "nlp"),
         Grant(homes, "vision", "vision"),
     )
-    job = replace(single(), mounts=(Mount("data", "/mnt/data"), Mount("home", "/mnt/home")))
+    job = replace(single(), mounts=(JobMount("data", "/mnt/data"), JobMount("home", "/mnt/home")))
     assert placed(job, grants=grants).claims == {"data": Claim("data-g2"), "home": Claim("home", "alice")}

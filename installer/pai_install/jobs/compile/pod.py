@@ -11,7 +11,7 @@ from typing import Any
 from pai_install.jobs.compile import names as labels
 from pai_install.jobs.compile.names import JobNames
 from pai_install.jobs.compile.variables import VISIBLE, variables
-from pai_install.jobs.model import Job, Login, Role
+from pai_install.jobs.model import Job, PullLogin, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.model import SKU_LABEL
 
@@ -151,7 +151,7 @@ def secrets(gang: Outline) -> Iterator[Object]:
             yield _secret(gang, f"{name}-command", "Opaque", {"command.sh": role.command})
 
 
-def _docker_config(login: Login) -> str:
+def _docker_config(login: PullLogin) -> str:
     auth = base64.b64encode(f"{login.user}:{login.password}".encode()).decode()
     return json.dumps({"auths": {login.registry: {"auth": auth}}})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.names import JobNames
-from pai_install.jobs.model import Job, Port, Role
+from pai_install.jobs.model import Job, JobPort, Role
 from pai_install.jobs.place import JobPlace
 
 Object = dict[str, Any]
@@ -33,7 +33,7 @@ def ports_of(role: Role) -> Mapping[str, tuple[int, ...]]:
     Raises PaiError where two labels wish for one number.
     """
     labels = {port.label for port in role.ports}
-    asked = [*role.ports, *(Port(label, 1) for label in _ALWAYS if label not in labels)]
+    asked = [*role.ports, *(JobPort(label, 1) for label in _ALWAYS if label not in labels)]
     found: dict[str, tuple[int, ...]] = {}
     taken: dict[int, str] = {}
     for port in sorted(asked, key=lambda it: not it.begin):  # those with a wish first
@@ -48,7 +48,7 @@ def ports_of(role: Role) -> Mapping[str, tuple[int, ...]]:
     return {port.label: found[port.label] for port in asked}
 
 
-def _numbers(port: Port, taken: Mapping[int, str]) -> tuple[int, ...]:
+def _numbers(port: JobPort, taken: Mapping[int, str]) -> tuple[int, ...]:
     if port.begin:
         return tuple(range(port.begin, port.begin + port.count))
     first = FIRST_PORT

@@ -9,7 +9,7 @@ import pytest
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.jobset import outline_of
 from pai_install.jobs.compile.variables import ports_of, variables
-from pai_install.jobs.model import Job, Port
+from pai_install.jobs.model import Job, JobPort
 from pai_install.jobs.variable_names import own_variables, variable_names
 from tests.unit.jobs.examples import role, servers_and_workers, single, somewhere
 
@@ -64,14 +64,17 @@ def test_more_than_a_program_can_be_told() -> None:
     ("ports", "expected"),
     [
         ((), {"http": (10000,), "ssh": (10001,)}),
-        ((Port("web", 2),), {"web": (10000, 10001), "http": (10002,), "ssh": (10003,)}),
-        ((Port("web", 1, 10000),), {"web": (10000,), "http": (10001,), "ssh": (10002,)}),
-        ((Port("a", 1, 10001), Port("b", 2)), {"a": (10001,), "b": (10002, 10003), "http": (10000,), "ssh": (10004,)}),
-        ((Port("http", 1), Port("ssh", 1, 22)), {"http": (10000,), "ssh": (22,)}),
-        ((Port("a", 1, 0),), {"a": (10000,), "http": (10001,), "ssh": (10002,)}),
+        ((JobPort("web", 2),), {"web": (10000, 10001), "http": (10002,), "ssh": (10003,)}),
+        ((JobPort("web", 1, 10000),), {"web": (10000,), "http": (10001,), "ssh": (10002,)}),
+        (
+            (JobPort("a", 1, 10001), JobPort("b", 2)),
+            {"a": (10001,), "b": (10002, 10003), "http": (10000,), "ssh": (10004,)},
+        ),
+        ((JobPort("http", 1), JobPort("ssh", 1, 22)), {"http": (10000,), "ssh": (22,)}),
+        ((JobPort("a", 1, 0),), {"a": (10000,), "http": (10001,), "ssh": (10002,)}),
     ],
 )
-def test_ports(ports: tuple[Port, ...], expected: dict[str, tuple[int, ...]]) -> None:
+def test_ports(ports: tuple[JobPort, ...], expected: dict[str, tuple[int, ...]]) -> None:
     found = ports_of(replace(role("main"), ports=ports))
     assert found == expected
 
@@ -79,10 +82,10 @@ def test_ports(ports: tuple[Port, ...], expected: dict[str, tuple[int, ...]]) ->
 @pytest.mark.parametrize(
     ("ports", "message"),
     [
-        ((Port("a", 2, 2222), Port("b", 1, 2223)), "port 2223 of b is also a's"),
-        ((Port("a", 2, 65535),), "port 65536 of a is above 65535"),
+        ((JobPort("a", 2, 2222), JobPort("b", 1, 2223)), "port 2223 of b is also a's"),
+        ((JobPort("a", 2, 65535),), "port 65536 of a is above 65535"),
     ],
 )
-def test_ports_that_cannot_be(ports: tuple[Port, ...], message: str) -> None:
+def test_ports_that_cannot_be(ports: tuple[JobPort, ...], message: str) -> None:
     with pytest.raises(PaiError, match=message):
         ports_of(replace(role("main"), ports=ports))
