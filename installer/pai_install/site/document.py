@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pai_install.site.problem import Problem, Severity, YamlPath, dotted, printable
 
@@ -60,6 +60,7 @@ class Document:
     root: Entries, or None when there is nothing to read (then `problems` may say why).
     marks: path -> the place of the key, or of the item in a list.
     overruled: entries that were given again, where that is no error (see read_document).
+    of: what it is a file of, for messages and codes of problems: a site or a job.
     """
 
     file: str
@@ -69,6 +70,7 @@ class Document:
     marks: dict[YamlPath, Mark] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
     overruled: list[Overruled] = field(default_factory=list)
+    of: Literal["site", "job"] = "site"
 
     @property
     def content(self) -> Entries:
@@ -104,8 +106,9 @@ class Document:
         severity: Severity = "error",
         mark: Mark | None = None,
     ) -> None:
-        """Notes a problem at `path`, placed at `mark` where that is more exact."""
+        """Notes a problem at `path`, placed at `mark` where that is more exact. code: as a site has it."""
         line, column = mark or self.mark(path)
+        code = code.replace("site.", f"{self.of}.", 1)
         self.problems.append(
             Problem(self.file, line, column, dotted(path), severity, code, printable(message), printable(remedy))
         )

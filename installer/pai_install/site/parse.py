@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -36,8 +38,32 @@ def parse_document(text: str, document: Document, *, top: str = "a mapping", las
         return Mark(len(before), len(before[-1]) + 1)
 
     document.root = _Parser(document, top, at, last_wins=last_wins).parse(text)
+    _tell_empty(document, top)
+
+
+def parse_rewritten(
+    rewritten: str, document: Document, origin: Callable[[int], int], *, top: str = "a mapping"
+) -> None:
+    """As parse_document, from a text that was made of the file's; places are those of the file.
+
+    The document has the file's lines. origin: the number of a character -> its number in the file, with line ends of
+    one character.
+    """
+    starts = [0, *accumulate(len(line) + 1 for line in document.lines)]
+
+    def at(index: int) -> Mark:
+        index = origin(index)
+        line = min(bisect_right(starts, index), len(document.lines))
+        return Mark(line, index - starts[line - 1] + 1)
+
+    document.root = _Parser(document, top, at, lambda mark: at(mark.index)).parse(rewritten)
+    _tell_empty(document, top)
+
+
+def _tell_empty(document: Document, top: str) -> None:
     if document.root is None and not document.problems:
-        document.add((), "site.empty", f"is empty; {top} is expected", "pai-install init writes a commented start")
+        remedy = "pai-install init writes a commented start" if document.of == "site" else ""
+        document.add((), "site.empty", f"is empty; {top} is expected", remedy)
 
 
 def parse_embedded(text: Text, document: Document, *, top: str = "a mapping") -> Entries | None:
@@ -72,7 +98,10 @@ class _Parser:
             root = TreeBuilder(self.document, self.place, last_wins=self.last_wins).build(node, self.path)
         except TooMuchError as error:
             self._tell(
-                "site.size", "holds more than a site can", error.mark, "is an alias (*name) inside the thing it names?"
+                "site.size",
+                f"holds more than a {self.document.of} can",
+                error.mark,
+                "is an alias (*name) inside the thing it names?",
             )
             return None
         if isinstance(root, Entries):

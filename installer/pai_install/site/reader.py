@@ -34,10 +34,10 @@ def read_text_file(path: Path, document: Document) -> str | None:
     try:
         if not path.is_file():
             what = "is not a file" if path.exists() else "does not exist"
-            document.add((), "site.no-file", what, _missing_remedy(path))
+            document.add((), "site.no-file", what, _missing_remedy(path) if document.of == "site" else "")
             return None
         if path.stat().st_size > MAX_BYTES:
-            message = f"is larger than {MAX_BYTES // 1024 // 1024} MiB, the limit for a file of a site"
+            message = f"is larger than {MAX_BYTES // 1024 // 1024} MiB, the limit for a file of a {document.of}"
             document.add((), "site.file-size", message, "is it the right file?")
             return None
         data = path.read_bytes()

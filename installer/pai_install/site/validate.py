@@ -38,17 +38,19 @@ _EXAMPLES = {
 }
 
 
-def validate(model: type[Model], document: Document, *, legacy: Legacy | None = None) -> Model | None:
-    """The document as a `model`, or None with every problem added to the document."""
+def validate(
+    model: type[Model], document: Document, *, legacy: Legacy | None = None, below: YamlPath = ()
+) -> Model | None:
+    """The document, or what stands below a path in it, as a `model`; None with every problem added to the document."""
     if document.root is None:
         return None
     try:
-        return model.model_validate(document.root, context=document)
+        return model.model_validate(document.at(below), context=document)
     except ValidationError as error:
         unknown = 0
         for detail in error.errors(include_url=False, include_input=False):
             unknown += detail["type"] == "extra_forbidden"
-            _add(model, document, detail, legacy or {}, guess=unknown <= MAX_REMEDIES)
+            _add(model, document, detail, legacy or {}, below, guess=unknown <= MAX_REMEDIES)
         return None
 
 
@@ -69,14 +71,16 @@ def partly(model: type[Model], document: Document, required: Mapping[str, str]) 
         return None
 
 
-def _add(model: type[BaseModel], document: Document, detail: ErrorDetails, legacy: Legacy, *, guess: bool) -> None:
-    path: YamlPath = tuple(part for part in detail["loc"] if part != "[key]")
+def _add(
+    model: type[BaseModel], document: Document, detail: ErrorDetails, legacy: Legacy, below: YamlPath, *, guess: bool
+) -> None:
+    path: YamlPath = (*below, *(part for part in detail["loc"] if part != "[key]"))
     kind = detail["type"]
     if kind.startswith("site."):
         context = detail.get("ctx", {})
         document.add(path, kind, str(context.get("message", "")), str(context.get("remedy", "")))
     elif kind == "extra_forbidden":
-        _add_unknown(model, document, path, legacy, guess=guess)
+        _add_unknown(known_keys(model, path[len(below) : -1]), document, path, legacy, guess=guess)
     elif kind == "missing":
         message = "has no value" if path in document.marks else "is required"
         document.add(path, "site.missing", message, _example(path))
@@ -99,12 +103,12 @@ def _type_words(kind: str, value: object, otherwise: str) -> tuple[str, str]:
     return otherwise[:1].lower() + otherwise[1:], ""
 
 
-def _add_unknown(model: type[BaseModel], document: Document, path: YamlPath, legacy: Legacy, *, guess: bool) -> None:
+def _add_unknown(known: list[str], document: Document, path: YamlPath, legacy: Legacy, *, guess: bool) -> None:
     key = str(path[-1])
     if key in legacy:
         document.add(path, "site.legacy-key", *legacy[key])
         return
-    remedy = did_you_mean(key, known_keys(model, path[:-1])) if guess else ""
+    remedy = did_you_mean(key, known) if guess else ""
     document.add(path, "site.unknown-key", "is not a known key", remedy)
 
 

@@ -1,0 +1,192 @@
+"""Whether machines could ever hold a job, all of them idle and all that may be lent lent. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.site.model import Site
+from pai_install.site.quantity import format_bytes
+from pai_install.site.validate import did_you_mean
+from pai_install.site.workers import OFFERED, Workers, workers_of
+from pai_install.system.words import plural
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Equal instances, and what one asks for. sku: machines it has to run on; None: any."""
+
+    role: str
+    instances: int
+    devices: int
+    cpu_millis: int
+    memory_bytes: int
+    sku: str | None
+
+    @property
+    def shown(self) -> str:
+        """What one asks for, in words."""
+        return _amount(self.devices, self.cpu_millis, self.memory_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Misfit:
+    """Why something never starts. about: resources or sku, where one instance is too much."""
+
+    about: str
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What a virtual cluster may use at most. cluster: None for the whole site.
+
+    borrows: whether the job takes what others leave idle, with HiveD, where only oppo does. Absent machines count: they
+    may come back.
+    """
+
+    site: Site
+    scheduling: Scheduling | None
+    cluster: VirtualCluster | None
+    borrows: bool
+
+    def refuses_instance(self, wish: Ask) -> Misfit | None:
+        """Why no machine could hold one instance."""
+        if wish.sku is not None and wish.sku not in self._all:
+            message = f"{wish.sku} is no machine type of this site's workers"
+            return Misfit("sku", message, did_you_mean(wish.sku, self._all))
+        if wish.sku is not None and wish.sku not in self._usable:
+            name = self.cluster.name if self.cluster is not None else ""
+            message = f"{name} has no machines of the type {wish.sku}, and may borrow none"
+            return Misfit("sku", message, f"name one that it has: {', '.join(self._usable)}" if self._usable else "")
+        types = self._types(wish)
+        if any(self._holds(one, wish) for one in types):
+            return None
+        if not types:
+            return Misfit("resources", "no machine is there for it", "see `pai-install vc list`")
+        best = max(types, key=lambda one: (self._fitting(one, wish), self._machine(one)))
+        has = _amount(*self._machine(best))
+        message = (
+            f"one instance of {wish.role} asks for {wish.shown}; the largest machine for it, {best.sku}, has {has}"
+        )
+        counted = f": of cores and memory {OFFERED} % are for jobs" if self._has_quotas else ""
+        return Misfit("resources", message, f"ask for less{counted}")
+
+    def refuses_gang(self, wishes: Sequence[Ask]) -> Misfit | None:
+        """Why all instances could never run together, though each could alone."""
+        for skus in [*{(wish.sku,) for wish in wishes if wish.sku}, tuple(self._usable)]:
+            inside = [wish for wish in wishes if {one.sku for one in self._types(wish)} <= set(skus)]
+            asked = _sum([(one.instances, one.devices, one.cpu_millis, one.memory_bytes) for one in inside])
+            there = _sum([self._most(sku) for sku in skus if sku in self._usable])
+            if any(want > have for want, have in zip(asked, there, strict=True)):
+                of = f" of {', '.join(skus)}" if len(skus) < len(self._all) else ""
+                asks = f"all instances together ask for {_amount(*asked)}"
+                message = f"{asks}; {self._whose} never has more than {_amount(*there)}{of}"
+                return Misfit("", message, "ask for less, or for fewer instances: a gang starts as a whole")
+        for wish in wishes:
+            room = sum(self._instances(one, wish) for one in self._types(wish))
+            if wish.instances > room:
+                asks = f"{plural(wish.instances, 'instance')} of {wish.role} ask for {wish.shown} each"
+                message = f"{asks}; {self._whose} has room for {room}"
+                return Misfit("", message, "ask for less, or for fewer instances: a gang starts as a whole")
+        return None
+
+    @property
+    def _whose(self) -> str:
+        return f"the virtual cluster {self.cluster.name}" if self.cluster is not None else "the site"
+
+    @cached_property
+    def _all(self) -> dict[str, Workers]:
+        return dict(workers_of(self.site))
+
+    @cached_property
+    def _usable(self) -> dict[str, Workers]:
+        """SKUs of which the virtual cluster may have any."""
+        return {sku: one for sku, one in self._all.items() if self._units(one) > 0}
+
+    def _types(self, wish: Ask) -> list[Workers]:
+        """Machine types that may hold an instance, if they are large enough."""
+        return [one for sku, one in self._usable.items() if wish.sku in (None, sku)]
+
+    def _units(self, workers: Workers) -> int:
+        """The most units of an SKU that the virtual cluster may use."""
+        scheduling, cluster = self.scheduling, self.cluster
+        if scheduling is None or cluster is None:
+            return workers.units * len(workers.names)
+        own = workers.units * sum(name in cluster.pinned for name in workers.names)
+        free = workers.units * sum(name not in scheduling.pinned for name in workers.names)
+        share = cluster.share(workers.sku)
+        if scheduling.backend == "hived" and self.borrows:
+            return own + free
+        if share is None:
+            return own
+        kept = sum(
+            other.units - other.lend
+            for one in scheduling.clusters
+            if one is not cluster and (other := one.share(workers.sku)) is not None
+        )
+        lent = 0 if scheduling.backend in ("hived", "default") else share.borrow
+        most = share.units + lent if lent is not None else free
+        return own + max(min(most, free - kept), min(share.units, free))
+
+    def _most(self, sku: str) -> tuple[int, int, int, int]:
+        """Instances (without limit), devices, cores and memory."""
+        workers = self._all[sku]
+        units = self._units(workers)
+        share = self.cluster.share(sku) if self.cluster is not None else None
+        if not self._has_quotas:  # devices are what is counted
+            machines = [self._machine(workers)] * len(workers.names)
+            _, cores, memory = (sum(column) for column in zip(*machines, strict=True))
+            return 0, units if workers.resource else 0, cores, memory
+        memory = units * workers.memory_bytes
+        if share is not None and not workers.resource:  # memory of cores may be asked for apart
+            memory = max(memory, share.memory_bytes)
+        return 0, units if workers.resource else 0, units * workers.cpu_millis, memory
+
+    def _instances(self, workers: Workers, wish: Ask) -> int:
+        """How many instances the machines of an SKU hold, each as a whole on one of them."""
+        if not self._holds(workers, wish):
+            return 0
+        asked = (wish.devices, wish.cpu_millis, wish.memory_bytes)
+        each = [have // want for have, want in zip(self._machine(workers), asked, strict=True) if want]
+        return min([*each, wish.instances]) * len(workers.names)
+
+    @property
+    def _has_quotas(self) -> bool:
+        """Whether cores and memory are counted, and not devices alone."""
+        return self.scheduling is not None and self.scheduling.backend in ("kueue", "volcano")
+
+    def _machine(self, workers: Workers) -> tuple[int, int, int]:
+        """Devices, cores and memory of one machine that jobs may have."""
+        devices = workers.units if workers.resource else 0
+        if self._has_quotas:
+            return devices, workers.units * workers.cpu_millis, workers.units * workers.memory_bytes
+        sku = self.site.skus[workers.sku]
+        return devices, sku.vcore * 1000, sku.mem_bytes
+
+    def _fitting(self, workers: Workers, wish: Ask) -> int:
+        """How many of devices, cores and memory are enough on an idle machine."""
+        asked = (wish.devices, wish.cpu_millis, wish.memory_bytes)
+        return sum(want <= have for want, have in zip(asked, self._machine(workers), strict=True))
+
+    def _holds(self, workers: Workers, wish: Ask) -> bool:
+        """Whether an idle machine holds one instance."""
+        return self._fitting(workers, wish) == len(self._machine(workers))
+
+
+def _amount(devices: int, cpu_millis: int, memory_bytes: int) -> str:
+    return f"{plural(devices, 'device')}, {cpu_millis / 1000:g} cores and {format_bytes(memory_bytes // _MIB * _MIB)}"
+
+
+def _sum(parts: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int]:
+    """Devices, cores and memory of so many instances each; 0 instances are a sum already."""
+    return (
+        sum((count or 1) * devices for count, devices, _, _ in parts),
+        sum((count or 1) * cores for count, _, cores, _ in parts),
+        sum((count or 1) * memory for count, _, _, memory in parts),
+    )

@@ -1,0 +1,175 @@
+"""A job beside the site that is to run it: what could never start there, and who may not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.jobs.model import Job
+from pai_install.jobs.native import Native, NativeJob
+from pai_install.jobs.read import JobReading
+from pai_install.scheduling.model import Scheduling, VirtualCluster
+from pai_install.scheduling.policy import allowed
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
+from pai_install.site.model import Site
+from pai_install.site.problem import Problem
+from pai_install.site.validate import did_you_mean
+from pai_install.storage.compile import grants_of
+
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the site cannot run a job. at: a key of JobReading.places."""
+
+    at: str
+    code: str
+    message: str
+    remedy: str
+
+
+def check_job(reading: JobReading, site: Site, group: str | None) -> JobReading:
+    """The reading, with what the site says to it. group: who submits; None: anyone of the site's groups."""
+    if reading.job is None:
+        return reading
+    checker = _Checker(site, group)
+    found = checker.of_job(reading.job) if isinstance(reading.job, Job) else checker.of_native(reading.job)
+    return reading.with_problems(tuple(_problem(reading, one) for one in found))
+
+
+def _problem(reading: JobReading, found: Refusal) -> Problem:
+    place = reading.places.get(found.at)
+    if place is None:  # the file does not say it, so what it says is told of as a whole
+        place = next(iter(reading.places.values()))
+        place = type(place)(place.document, ())
+    before = len(place.document.problems)
+    place.document.add(place.path, f"site.{found.code}", found.message, found.remedy)
+    return place.document.problems[before]
+
+
+@dataclass(frozen=True)
+class _Checker:
+    site: Site
+    group: str | None
+
+    @cached_property
+    def _scheduling(self) -> Scheduling | None:
+        return scheduling_of(self.site)
+
+    @cached_property
+    def _groups(self) -> tuple[PlacedGroup, ...]:
+        return groups_of(self.site.services)
+
+    def of_job(self, job: Job) -> Iterator[Refusal]:
+        """What is wrong with a job of OpenPAI's."""
+        yield from self._mounts(job)
+        name = job.virtual_cluster or DEFAULT
+        cluster, wrong = self._cluster(name, "virtual-cluster")
+        yield from wrong
+        if cluster is not None and job.priority is not None and job.priority not in allowed(cluster):
+            message = f"{job.priority} is above the highest priority of {name}, {cluster.highest}"
+            yield Refusal("priority", "priority", message, f"write {' or '.join(allowed(cluster))}")
+        if wrong:
+            return
+        priority = job.priority or (cluster.usual if cluster is not None else "test")
+        capacity = Capacity(self.site, self._scheduling, cluster, borrows=priority == "oppo")
+        wishes = [
+            Ask(
+                role.name,
+                role.instances,
+                role.resources.gpus,
+                role.resources.cpu * 1000,
+                role.resources.memory_mb * _MIB,
+                role.resources.sku,
+            )
+            for role in job.roles
+        ]
+        yield from _not_fitting(capacity, wishes, gang=job.gang)
+
+    def of_native(self, native: Native) -> Iterator[Refusal]:
+        """What is wrong with objects of Kubernetes."""
+        for number, job in enumerate(native.jobs):
+            yield from self._kind(number, job)
+            yield from self._namespace(number, job)
+            cluster, wrong = self._cluster(job.queue or DEFAULT, f"queue:{number}") if job.queue else (None, ())
+            yield from wrong
+            if wrong or self._scheduling is None:
+                continue
+            capacity = Capacity(self.site, self._scheduling, cluster, borrows=True)
+            wishes = [
+                Ask(role.name, role.instances, sum(role.devices.values()), role.cpu_millis, role.memory_bytes, None)
+                for role in job.roles
+            ]
+            for found in _not_fitting(capacity, wishes, gang=False):
+                at = f"role:{number}:{found.at.partition(':')[2]}"
+                yield Refusal(at, found.code, found.message, found.remedy)
+
+    def _kind(self, number: int, job: NativeJob) -> Iterator[Refusal]:
+        backend = self._scheduling.backend if self._scheduling is not None else "default"
+        if backend not in job.kind.backends:
+            message = f"{backend}, this site's scheduler, does not queue {job.kind.shown}"
+            remedy = f"a site with {' or '.join(job.kind.backends)} does; write the job as another kind"
+            yield Refusal(f"kind:{number}", "kind", message, remedy)
+
+    def _namespace(self, number: int, job: NativeJob) -> Iterator[Refusal]:
+        if not job.namespace:
+            return
+        own = [namespace_of(self.group)] if self.group else [one.namespace for one in self._groups] or [DEFAULT]
+        if job.namespace not in own:
+            whose = f"the namespace of {self.group} is {own[0]}" if self.group else "no group of the site has it"
+            message = f"{job.namespace} is another's: {whose}"
+            yield Refusal(f"namespace:{number}", "namespace", message, "remove it: jobs run in their group's namespace")
+
+    def _cluster(self, name: str, at: str) -> tuple[VirtualCluster | None, tuple[Refusal, ...]]:
+        """A virtual cluster that the group may use, or why it may not."""
+        scheduling = self._scheduling
+        if scheduling is None:
+            if name == DEFAULT:
+                return None, ()
+            message = f"{name} is no virtual cluster: this site has none"
+            return None, (Refusal(at, "virtual-cluster", message, "remove it"),)
+        names = [cluster.name for cluster in scheduling.clusters]
+        if name not in names:
+            message = f"{name} is no virtual cluster of this site"
+            return None, (Refusal(at, "virtual-cluster", message, did_you_mean(name, names)),)
+        cluster = scheduling.cluster(name)
+        if self.group is None or not self._groups or self.group in cluster.groups:
+            return cluster, ()
+        mine = [one.name for one in scheduling.clusters if self.group in one.groups]
+        message = f"the group {self.group} may not submit to the virtual cluster {name}"
+        remedy = f"name one that it may: {', '.join(mine)}" if mine else "ask an administrator for a grant"
+        return None, (Refusal(at, "virtual-cluster", message, remedy),)
+
+    def _mounts(self, job: Job) -> Iterator[Refusal]:
+        known = [storage.name for storage in self.site.services.storages or ()]
+        granted = {grant.storage.name for grant in grants_of(self.site) if self.group in (None, grant.group)}
+        for mount in job.mounts:
+            at = f"mount:{mount.storage}"
+            if mount.storage not in known:
+                message = f"{mount.storage} is no storage of this site"
+                remedy = did_you_mean(mount.storage, known) if known else "the site has no storages"
+                yield Refusal(at, "storage", message, remedy)
+            elif mount.storage not in granted:
+                whom = f"the group {self.group}" if self.group else "no group"
+                message = f"{whom} may not mount {mount.storage}" if self.group else f"{whom} may mount {mount.storage}"
+                names = ", ".join(sorted(granted))
+                remedy = f"name one that it may: {names}" if names else "ask an administrator for a grant"
+                yield Refusal(at, "storage", message, remedy)
+
+
+def _not_fitting(capacity: Capacity, wishes: Sequence[Ask], *, gang: bool) -> Iterator[Refusal]:
+    """What could never start, not even on empty machines."""
+    told = False
+    for wish in wishes:
+        wrong = capacity.refuses_instance(wish)
+        if wrong is not None:
+            told = True
+            yield Refusal(f"{wrong.about}:{wish.role}", "too-large", wrong.message, wrong.remedy)
+    if gang and not told:
+        wrong = capacity.refuses_gang(wishes)
+        if wrong is not None:
+            yield Refusal("virtual-cluster" if capacity.cluster else "", "too-large", wrong.message, wrong.remedy)

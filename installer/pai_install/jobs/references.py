@@ -1,0 +1,85 @@
+"""`<% $parameters.x %>` and the like in a job's commands -> the commands as they run. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pai_install.site.document import Document, Entries, Items, Mark, Text
+from pai_install.site.embedded import Places
+from pai_install.site.problem import short
+from pai_install.site.validate import did_you_mean
+
+SECRETS = "$secrets"
+_TAG = re.compile(r"<%(.*?)(?:%>|\Z)", re.DOTALL)
+_REFERENCE = re.compile(r"(\$[A-Za-z]+)((?:\.[^\s.\[\]]+|\[\d+\])+)")
+_STEP = re.compile(r"\.([^\s.\[\]]+)|\[(\d+)\]")
+
+
+class Filled(NamedTuple):
+    """A text with its references filled in. secret: whether a secret is in it now."""
+
+    text: str
+    secret: bool
+
+
+@dataclass(frozen=True)
+class References:
+    """What texts of a document may refer to. scope: "$parameters" -> what is below it."""
+
+    document: Document
+    scope: Mapping[str, object]
+
+    def fill(self, text: str) -> Filled:
+        """The text as it runs; adds a problem at each reference that leads nowhere."""
+        secret = False
+
+        def value(match: re.Match[str]) -> str:
+            nonlocal secret
+            found = self._value(match[0], match[1].strip(), text, match.start())
+            secret = secret or found.secret
+            return found.text
+
+        return Filled(_TAG.sub(value, str(text)).strip(), secret)
+
+    def _value(self, tag: str, reference: str, text: str, index: int) -> Filled:
+        if not tag.endswith("%>"):
+            return self._wrong(text, index, "`<%` is not closed", "write `<% $parameters.NAME %>`")
+        match = _REFERENCE.fullmatch(reference)
+        if match is None:
+            remedy = "write `<% $parameters.NAME %>`, or $secrets, $data, $script, $output in place of $parameters"
+            return self._wrong(text, index, f"`{short(tag)}` is not understood", remedy)
+        name, steps = match[1], match[2]
+        if self.scope.get(name) is None:
+            remedy = did_you_mean(name, [key for key, below in self.scope.items() if below is not None])
+            return self._wrong(text, index, f"there is no {name} here", remedy)
+        return self._below(name, steps, text, index)
+
+    def _below(self, name: str, steps: str, text: str, index: int) -> Filled:
+        value, shown = self.scope[name], name
+        for key, number in _STEP.findall(steps):
+            if isinstance(value, Entries) and key in value:
+                value, shown = value[key], f"{shown}.{key}"
+            elif isinstance(value, Items) and number and int(number) < len(value):
+                value, shown = value[int(number)], f"{shown}[{number}]"
+            else:
+                known = list(value) if isinstance(value, Entries) else []
+                step = short(f".{key}" if key else f"[{number}]")
+                return self._wrong(text, index, f"{shown} has no {step}", did_you_mean(key, known) if known else "")
+        if not isinstance(value, Text):
+            what = "no value" if value is None else "no text but more below it"
+            return self._wrong(text, index, f"{shown} has {what}", "name a text or a number")
+        if "<%" in value and name != SECRETS:  # OpenPAI fills in secrets last, also those of parameters
+            inner = References(self.document, {SECRETS: self.scope.get(SECRETS)}).fill(value)
+            return Filled(inner.text, inner.secret)
+        return Filled(str(value), name == SECRETS)
+
+    def _wrong(self, text: str, index: int, message: str, remedy: str) -> Filled:
+        path, mark = ((text.path, self._place(text, index))) if isinstance(text, Text) else ((), None)
+        self.document.add(path, "site.reference", message, remedy, mark=mark)
+        return Filled("", secret=False)
+
+    def _place(self, text: Text, index: int) -> Mark:
+        return Places(text, self.document.lines).at(index)
