@@ -46,6 +46,7 @@ VERBS: dict[str, str] = {
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
     "scheduler": "The scheduler of jobs: show that it keeps what it promises.",
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
+    "user": "Users: members of groups, their access to the cluster and when it ends.",
     "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",

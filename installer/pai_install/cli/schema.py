@@ -16,6 +16,7 @@ from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.report.storage import schema as storage_schema
 from pai_install.report.storages import schema as storages_schema
+from pai_install.report.users import schema as users_schema
 from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
 from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
 from pai_install.report.virtual_clusters_plan import schema as virtual_clusters_plan_schema
@@ -47,6 +48,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "virtual-cluster": virtual_cluster_schema,
     "virtual-clusters-usage": virtual_clusters_usage_schema,
     "virtual-clusters-plan": virtual_clusters_plan_schema,
+    "users": users_schema,
     "error": failure.schema,
 }
 
