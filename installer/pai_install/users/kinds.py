@@ -30,8 +30,8 @@ class JobKind:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What members may look at and change nothing of. everywhere: it is in no namespace, so only administrators may."""
+class LookedAt:
+    """What members look at and change nothing of. everywhere: it is in no namespace, so only administrators may."""
 
     group: str
     resources: tuple[str, ...]
@@ -67,13 +67,13 @@ KINDS: tuple[JobKind, ...] = (
 # a pod that no job made describes itself
 POD = JobKind("", "v1", "pods", "[object]")
 
-READINGS: tuple[Reading, ...] = (
-    Reading("", ("events", "persistentvolumeclaims", "resourcequotas", "limitranges")),
-    Reading("kueue.x-k8s.io", ("localqueues", "workloads"), "kueue"),
-    Reading("scheduling.volcano.sh", ("podgroups",), "volcano"),
-    Reading("", ("nodes", "namespaces", "persistentvolumes"), everywhere=True),
-    Reading("kueue.x-k8s.io", ("clusterqueues", "cohorts", "resourceflavors"), "kueue", everywhere=True),
-    Reading("scheduling.volcano.sh", ("queues",), "volcano", everywhere=True),
+LOOKED_AT: tuple[LookedAt, ...] = (
+    LookedAt("", ("events", "persistentvolumeclaims", "resourcequotas", "limitranges")),
+    LookedAt("kueue.x-k8s.io", ("localqueues", "workloads"), "kueue"),
+    LookedAt("scheduling.volcano.sh", ("podgroups",), "volcano"),
+    LookedAt("", ("nodes", "namespaces", "persistentvolumes"), everywhere=True),
+    LookedAt("kueue.x-k8s.io", ("clusterqueues", "cohorts", "resourceflavors"), "kueue", everywhere=True),
+    LookedAt("scheduling.volcano.sh", ("queues",), "volcano", everywhere=True),
 )
 
 

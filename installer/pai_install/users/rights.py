@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pai_install.site.services.virtual_clusters import SchedulerType
-from pai_install.users.kinds import READINGS, Reading, kinds_at
+from pai_install.users.kinds import LOOKED_AT, LookedAt, kinds_at
 from pai_install.users.model import ADMIN, MEMBER, NAMESPACE
 
 Object = dict[str, Any]
@@ -40,7 +40,7 @@ def _of_members(scheduler: SchedulerType | None) -> Iterator[Object]:
     yield _rule("", ("secrets",), ("create", "delete"))
     for kind in kinds_at(scheduler):
         yield _rule(kind.group, (kind.resource,), (*_LOOK, "create", "update", "patch", "delete"))
-    yield from _readable(scheduler, (reading for reading in READINGS if not reading.everywhere))
+    yield from _readable(scheduler, (reading for reading in LOOKED_AT if not reading.everywhere))
 
 
 def _of_administrators(scheduler: SchedulerType | None) -> Iterator[Object]:
@@ -49,12 +49,12 @@ def _of_administrators(scheduler: SchedulerType | None) -> Iterator[Object]:
     yield _rule("", ("pods/log",), ("get",))
     for kind in kinds_at(scheduler):
         yield _rule(kind.group, (kind.resource,), (*_LOOK, "delete"))
-    yield from _readable(scheduler, READINGS)
+    yield from _readable(scheduler, LOOKED_AT)
     group, resource, verb = ADMINISTRATE
     yield _rule(group, (resource,), (verb,))
 
 
-def _readable(scheduler: SchedulerType | None, readings: Iterable[Reading]) -> Iterator[Object]:
+def _readable(scheduler: SchedulerType | None, readings: Iterable[LookedAt]) -> Iterator[Object]:
     for reading in readings:
         if reading.scheduler in (None, scheduler):
             yield _rule(reading.group, reading.resources, _LOOK)

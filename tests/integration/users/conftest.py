@@ -34,7 +34,7 @@ class Users:
 
 
 @pytest.fixture(scope="module")
-def users(api: Api) -> Iterator[Users]:
+def users(api: Api) -> Users:
     """Everybody with a token, once all policies count."""
     for namespace in NAMESPACES:
         api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
@@ -44,7 +44,7 @@ def users(api: Api) -> Iterator[Users]:
     tokens = {name: joined(api, name, places) for name, places in MEMBERS.items()}
     of = {name: api.as_(token["status"]["token"]) for name, token in tokens.items()}
     everything_counts(api, of["alice"])
-    yield Users(api, of, tokens)
+    return Users(api, of, tokens)
 
 
 def apply_rights(api: Api) -> None:
