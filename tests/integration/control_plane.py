@@ -143,6 +143,7 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     ]
     server: list[str | Path] = [
         *(programs["kube-apiserver"], f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={port}"),
+        "--allow-privileged=true",  # as kubeadm has it
         *("--bind-address=127.0.0.1", f"--cert-dir={folder}/certificates", "--authorization-mode=RBAC"),
         *(f"--token-auth-file={folder}/tokens.csv", "--service-account-issuer=https://here"),
         *(f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}"),
