@@ -47,6 +47,7 @@ VERBS: dict[str, str] = {
     "scheduler": "The scheduler of jobs: show that it keeps what it promises.",
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
     "job": "Jobs: submit a file of OpenPAI's, see how they stand, read their logs, stop them.",
+    "user": "Users: members of groups, their access to the cluster and when it ends.",
     "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",

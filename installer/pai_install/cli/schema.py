@@ -18,6 +18,7 @@ from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
 from pai_install.report.storage import schema as storage_schema
 from pai_install.report.storages import schema as storages_schema
+from pai_install.report.users import schema as users_schema
 from pai_install.report.virtual_cluster import schema as virtual_cluster_schema
 from pai_install.report.virtual_clusters import schema as virtual_clusters_schema
 from pai_install.report.virtual_clusters_plan import schema as virtual_clusters_plan_schema
@@ -54,6 +55,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "job-validate": job_validate_schema,
     "job": job_schema,
     "jobs": jobs_schema,
+    "users": users_schema,
     "error": failure.schema,
 }
 

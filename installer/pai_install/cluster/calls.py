@@ -118,6 +118,19 @@ def evict(pod: Ref, grace_s: int | None) -> Call:
     return Call(("create", f"--raw={path}", "--filename=-", _REQUEST_TIMEOUT), json.dumps(body), may_fail=True)
 
 
+def request_token(account: Ref, lasting_s: int, bound: JsonObject) -> Call:
+    """A token of a service account; it ends with the object that it is bound to."""
+    metadata = bound["metadata"]
+    names = {"apiVersion": bound["apiVersion"], "kind": bound["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": lasting_s, "boundObjectRef": names},
+    }
+    path = f"/api/v1/namespaces/{account.namespace}/serviceaccounts/{account.name}/token"
+    return Call(("create", f"--raw={path}", "--filename=-", _REQUEST_TIMEOUT), json.dumps(body))
+
+
 def _read(*words: str) -> Call:
     return Call((*words, _REQUEST_TIMEOUT), reads=True, timeout_s=_READ_TIMEOUT_S)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -77,6 +77,14 @@ class Eviction:
     pod: Ref
     outcome: EvictionOutcome
     message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token of a service account, and until when it lasts, as the API server writes times. It is in no repr."""
+
+    text: str = field(repr=False)
+    until: str
 
 
 class ApiError(PaiError):
@@ -171,4 +179,8 @@ class ClusterClient(Protocol):
 
     def evict(self, pods: Sequence[Ref], *, grace_s: int | None = None) -> tuple[Eviction, ...]:
         """Asks for each pod to be evicted, within its disruption budgets. grace_s: None for the pod's own."""
+        ...
+
+    def request_token(self, account: Ref, lasting_s: int, bound: JsonObject) -> Token:
+        """A token of a service account. bound: an object as the cluster gave it; when it is deleted, the token ends."""
         ...

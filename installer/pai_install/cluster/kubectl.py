@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from pai_install.cluster import calls
-from pai_install.cluster.client import CommandOutput, Eviction, EvictionOutcome, Patch, Select, WatchEvent
+from pai_install.cluster.client import CommandOutput, Eviction, EvictionOutcome, Patch, Select, Token, WatchEvent
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import JsonObject, child, rows, text
 from pai_install.cluster.refusal import reason_of, refusal
@@ -115,6 +115,12 @@ class KubectlClient:
             _eviction(reply.host, pod, call, answer)
             for pod, call, answer in zip(pods, asked, reply.answers, strict=True)
         )
+
+    def request_token(self, account: Ref, lasting_s: int, bound: JsonObject) -> Token:
+        """A token of a service account."""
+        (made,) = self._changed([calls.request_token(account, lasting_s, bound)])
+        status = child(made, "status")
+        return Token(text(status.get("token")), text(status.get("expirationTimestamp")))
 
     def _changed(self, asked: Sequence[Call]) -> tuple[JsonObject, ...]:
         reply = self._run(asked)

@@ -13,6 +13,8 @@ from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
+from pai_install.operations.user_add import UserAdd
+from pai_install.operations.user_remove import UserRemove
 from pai_install.operations.verify import Verify
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -30,4 +32,6 @@ OPERATIONS: tuple[type[Operation], ...] = (
     StorageTest,
     StorageRotate,
     SchedulerTest,
+    UserAdd,
+    UserRemove,
 )

@@ -38,7 +38,7 @@ COMPILED: Mapping[str, Compiled] = {
         frozenset({"leader", "node_ports", "front_port", "folder", "registries", "digest"}),
     ),
     "dynamic_volumes": Compiled(has_dynamic_volumes, dynamic_volume_values, frozenset({"path", "reclaim_policy"})),
-    "groups": Compiled(has_groups, group_values, frozenset({"namespaces", "credentials", "accounts"})),
+    "groups": Compiled(has_groups, group_values, frozenset({"namespaces", "credentials", "accounts", "rights"})),
     "hived": Compiled(
         has_hived,
         hived_values,

@@ -1,4 +1,4 @@
-"""Values of the add-ons groups and storages: namespaces of groups, and what they may use there. Pure."""
+"""Values of the add-ons groups and storages: namespaces of groups, and what they may do and use there. Pure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pai_install.parts.context import Context
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.site import Site
 from pai_install.site.groups import DEFAULT, groups_of
+from pai_install.site.schedulers import scheduler_of
 from pai_install.storage.compile import closed_claims, grants_of
 from pai_install.storage.objects import closings, secrets, volumes
+from pai_install.users.policies import policies
+from pai_install.users.rights import roles
 
 
 def has_groups(site: Site) -> bool:
@@ -18,13 +21,18 @@ def has_groups(site: Site) -> bool:
 
 
 def group_values(context: Context) -> dict[str, Any]:
-    """namespaces: of all groups but the one that every cluster has. credentials: their logins at registries."""
+    """namespaces: of all groups but the one that every cluster has. credentials: their logins at registries.
+
+    rights: what users may do in these namespaces, and what keeps them to it.
+    """
+    scheduler = scheduler_of(context.site)
     namespaces = {group.name: group.namespace for group in groups_of(context.site.services)}
     logins = context.registries.logins
     return {
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
         "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),
+        "rights": [*roles(scheduler), *policies(scheduler, namespaces.values())],
     }
 
 

@@ -15,7 +15,7 @@ from pai_install.site.services.registries import DOCKER_HUB
 
 Object = dict[str, Any]
 
-_NAME = "pai-registries"
+NAME = "pai-registries"
 # what clients call Docker Hub in files of this form, since the time of its first API
 _DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 
@@ -34,7 +34,7 @@ def pull_secrets(logins: Iterable[Login], namespaces: Mapping[str, str]) -> Iter
         if own:
             text = json.dumps({"auths": {_key(login): {"auth": _auth(login)} for login in own}}, sort_keys=True)
             yield {
-                "metadata": {"name": _NAME, "namespace": namespace},
+                "metadata": {"name": NAME, "namespace": namespace},
                 "secret_data": {".dockerconfigjson": text},
             }
 
@@ -48,7 +48,7 @@ def accounts(logins: Iterable[Login], namespaces: Mapping[str, str]) -> Iterator
                 "apiVersion": "v1",
                 "kind": "ServiceAccount",
                 "metadata": {"name": "default", "namespace": namespace, "annotations": _NOT_OURS},
-                "imagePullSecrets": [{"name": _NAME}],
+                "imagePullSecrets": [{"name": NAME}],
             }
 
 

@@ -30,6 +30,19 @@ def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
     return f"patched {ref}"
 
 
+def _apply(cluster: ClusterClient, arguments: Arguments) -> str:
+    """objects, force: as ClusterClient.apply takes them."""
+    made = cluster.apply(arguments["objects"], force=arguments["force"])
+    return f"applied {plural(len(made), 'object')}"
+
+
+def _delete(cluster: ClusterClient, arguments: Arguments) -> str:
+    """refs: kind, name, namespace ("" for none) of each. What is gone already counts as deleted."""
+    refs = [Ref(one["kind"], one["name"], one["namespace"]) for one in arguments["refs"]]
+    cluster.delete(refs)
+    return f"deleted {', '.join(map(str, refs))}"
+
+
 def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
     """node, grace_s (None: the pods' own), timeout_s, force. Evicts until no pod is left that must go."""
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
@@ -60,4 +73,9 @@ def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     )
 
 
-VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {"patch": _patch, "drain": _drain}
+VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
+    "patch": _patch,
+    "apply": _apply,
+    "delete": _delete,
+    "drain": _drain,
+}

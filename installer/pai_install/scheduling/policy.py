@@ -53,15 +53,25 @@ class Rule:
         return {"expression": self.expression, "messageExpression": self.says}
 
 
-def policy(name: str, kind: RequestKind, rules: Iterable[Rule], variables: Mapping[str, str]) -> Object:
-    """A policy that administrators are exempt from. variables: name -> expression, each may use those before it."""
+def policy(
+    name: str,
+    kind: RequestKind,
+    rules: Iterable[Rule],
+    variables: Mapping[str, str],
+    only: Mapping[str, str] | None = None,
+) -> Object:
+    """A policy that administrators are exempt from. variables: name -> expression, each may use those before it.
+
+    only: name -> condition on requests; it looks at those that fulfil all of them.
+    """
+    conditions = [{"name": it, "expression": expression} for it, expression in (only or {}).items()]
     return {
         "apiVersion": _ADMISSION,
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": name},
         "spec": {
             "failurePolicy": "Fail",
-            "matchConditions": [_NOT_ADMINS],
+            "matchConditions": [_NOT_ADMINS, *conditions],
             "matchConstraints": {"resourceRules": [kind.rule]},
             "variables": [{"name": it, "expression": expression} for it, expression in variables.items()],
             "validations": [rule.validation for rule in rules],

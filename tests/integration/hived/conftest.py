@@ -1,165 +1,17 @@
-"""A control plane without machines: etcd and the API server as they are built, on loopback, with two users."""
+"""The add-on hived on a control plane without machines."""
 
 from __future__ import annotations
 
-import json
-import socket
-import ssl
-import subprocess
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-import pytest
 import yaml
 
-from pai_install.components.catalogue import load_catalogue, resolve
-from pai_install.components.fetch import cached, open_source
-from pai_install.components.model import Selection
 from pai_install.scheduling.compile import objects_of
 from tests.addons import ROOT, addon_action
+from tests.integration.control_plane import Api, Json, api, free_port, path_of, programs, running
 from tests.integration.hived.pods import SITE, TEAMS
 
-Json = dict[str, Any]
+__all__ = ["Api", "Json", "api", "apply_addon", "free_port", "path_of", "programs", "running"]
+
 ADDON = ROOT / "addons/hived"
-# name of a token -> user, groups
-USERS = {
-    "admin-token": ("admin", "system:masters"),
-    "alice-token": ("alice", "pai:users"),
-    "hived-token": ("system:serviceaccount:pai-hived:hived", "system:serviceaccounts"),
-}
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-@pytest.fixture(scope="session")
-def programs() -> dict[str, Path]:
-    """Name -> program of Kubernetes and etcd; skips where they were not fetched yet."""
-    catalogue = load_catalogue()
-    whole, source = resolve(catalogue), open_source(catalogue, "modules")
-    picks = tuple(pick for pick in whole.picks if pick.component in ("kubernetes", "etcd"))
-    found: dict[str, Path] = {}
-    for pick in picks:
-        entry = cached(Selection(whole.kubernetes_version, "modules", (pick,)), source)[pick]
-        if entry is None:
-            pytest.skip(f"{pick.component} is not in the component cache: pai-install components fetch")
-        key = source.programs_key(pick)  # type: ignore[attr-defined]
-        found |= {path.name: path for path in (entry.folder.parent / key).iterdir()}
-    return found
-
-
-@dataclass
-class Api:
-    """The API server, asked with one user's token."""
-
-    port: int
-    folder: Path
-    token: str = "admin-token"
-
-    @property
-    def authority(self) -> Path:
-        return self.folder / "certificates/apiserver.crt"
-
-    def as_(self, token: str) -> Api:
-        return Api(self.port, self.folder, token)
-
-    def ask(self, method: str, path: str, body: Json | None = None, kind: str = "application/json") -> Json:
-        """Raises HTTPError."""
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", data, headers, method=method)
-        context = ssl.create_default_context(cafile=str(self.authority))
-        with urllib.request.urlopen(request, timeout=20, context=context) as answer:  # noqa: S310 # a server of ours
-            found: Json = json.load(answer)
-            return found
-
-    def apply(self, entry: Json) -> Json:
-        """Server-side, as pai-install does."""
-        path = f"{path_of(entry)}/{entry['metadata']['name']}?fieldManager=pai-install&force=true"
-        return self.ask("PATCH", path, entry, "application/apply-patch+yaml")
-
-    def create(self, entry: Json) -> str:
-        """Makes it; why it is refused, else empty."""
-        try:
-            self.ask("POST", path_of(entry), entry)
-        except urllib.error.HTTPError as error:
-            return str(json.load(error)["message"])
-        return ""
-
-    def kubeconfig(self, name: str, token: str) -> Path:
-        path = self.folder / f"{name}.kubeconfig"
-        cluster = {"server": f"https://127.0.0.1:{self.port}", "certificate-authority": str(self.authority)}
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "here", "cluster": cluster}],
-            "users": [{"name": name, "user": {"token": token}}],
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": name}}],
-            "current-context": "here",
-        }
-        path.write_text(json.dumps(content))
-        return path
-
-
-_PLURALS = {"PriorityClass": "priorityclasses", "NetworkPolicy": "networkpolicies"}
-_PLURALS |= {"ValidatingAdmissionPolicy": "validatingadmissionpolicies"}
-
-
-def path_of(entry: Json) -> str:
-    """Where objects of its kind are."""
-    version, namespace = entry["apiVersion"], entry["metadata"].get("namespace")
-    plural = _PLURALS.get(entry["kind"], f"{entry['kind'].lower()}s")
-    base = "/api/v1" if version == "v1" else f"/apis/{version}"
-    return f"{base}/namespaces/{namespace}/{plural}" if namespace else f"{base}/{plural}"
-
-
-@contextmanager
-def running(words: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program until the end of the block."""
-    with log.open("ab") as output:
-        program = subprocess.Popen(words, stdout=output, stderr=output)
-    try:
-        yield program
-    finally:
-        program.kill()
-        program.wait()
-
-
-@pytest.fixture(scope="module")
-def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
-    """An API server with its own etcd; no node, no controller."""
-    folder = tmp_path_factory.mktemp("control-plane")
-    etcd, peer, port = free_port(), free_port(), free_port()
-    key = folder / "service-account.key"
-    subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
-    users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
-    (folder / "tokens.csv").write_text("\n".join(users) + "\n")
-    store: list[str | Path] = [
-        *(programs["etcd"], f"--data-dir={folder}/etcd", f"--listen-client-urls=http://127.0.0.1:{etcd}"),
-        *(f"--advertise-client-urls=http://127.0.0.1:{etcd}", f"--listen-peer-urls=http://127.0.0.1:{peer}"),
-    ]
-    server: list[str | Path] = [
-        *(programs["kube-apiserver"], f"--etcd-servers=http://127.0.0.1:{etcd}", f"--secure-port={port}"),
-        *("--bind-address=127.0.0.1", f"--cert-dir={folder}/certificates", "--authorization-mode=RBAC"),
-        *(f"--token-auth-file={folder}/tokens.csv", "--service-account-issuer=https://here"),
-        *(f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}"),
-        # their objects are made by controllers and kubelets, which are not here
-        "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
-    ]
-    with ExitStack() as stack:
-        stack.enter_context(running(store, folder / "etcd.log"))
-        stack.enter_context(running(server, folder / "kube-apiserver.log"))
-        made = Api(port, folder)
-        _wait(made)
-        yield made
 
 
 def apply_addon(api: Api) -> None:
@@ -169,16 +21,3 @@ def apply_addon(api: Api) -> None:
     given = yaml.safe_load((ADDON / "tests/plain.input.yml").read_text())["values"]
     for entry in addon_action().objects_of(ADDON, {**given, "objects": list(objects_of(SITE))}, ()):
         api.apply(entry)
-
-
-def _wait(api: Api) -> None:
-    end = time.monotonic() + 120
-    while True:
-        try:
-            api.ask("GET", "/api/v1/namespaces/default")
-        except (OSError, ValueError):
-            if time.monotonic() > end:
-                pytest.fail("the API server does not answer")
-            time.sleep(0.5)
-        else:
-            return

@@ -15,6 +15,7 @@ from pai_install.cluster.client import (
     Patch,
     PatchKind,
     Select,
+    Token,
     WatchEvent,
 )
 from pai_install.cluster.model import Ref
@@ -48,6 +49,7 @@ class FakeCluster:
     """Objects by name; evictions of pods in `protected` are blocked. calls: what was asked, as (method, subject).
 
     makes: what a new object becomes at once, with what its controller makes. refuses: raised when something is created.
+    token: what is given for any account.
     """
 
     objects: dict[Ref, dict[str, Any]] = field(default_factory=dict)
@@ -59,6 +61,7 @@ class FakeCluster:
     waits: bool = True
     makes: Callable[[JsonObject], Sequence[JsonObject]] = lambda item: (item,)
     refuses: PaiError | None = None
+    token: Token | None = None
 
     @classmethod
     def of(cls, *objects: JsonObject) -> FakeCluster:
@@ -139,6 +142,12 @@ class FakeCluster:
         self.calls.append(("evict", tuple(pods)))
         return tuple(self._evicted(pod) for pod in pods)
 
+    def request_token(self, account: Ref, lasting_s: int, bound: JsonObject) -> Token:
+        self.calls.append(("request_token", (account, lasting_s, bound["metadata"]["name"])))
+        if self.token is None:
+            raise ApiError("kubectl create failed", reason="Forbidden")
+        return self.token
+
     def _evicted(self, pod: Ref) -> Eviction:
         if pod.name in self.protected:
             return Eviction(pod, EvictionOutcome.BLOCKED, "it would violate the pod's disruption budget")
@@ -166,8 +175,9 @@ class FakeCluster:
 
 def _fits(item: JsonObject, select: Select) -> bool:
     labels = item["metadata"].get("labels", {})
-    parts = [part.partition("=") for part in select.labels.split(",") if part]
-    node = select.fields.removeprefix("spec.nodeName=")
-    return all(labels.get(key) == value if has else key in labels for key, has, value in parts) and (
-        not node or item.get("spec", {}).get("nodeName") == node
+    wanted = [part.partition("=") for part in select.labels.split(",") if part]
+    field_name, _, value = select.fields.partition("=")
+    found = {"spec.nodeName": item.get("spec", {}).get("nodeName"), "metadata.name": item["metadata"]["name"]}
+    return all(key in labels and (not equals or labels[key] == word) for key, equals, word in wanted) and (
+        not field_name or found[field_name] == value
     )

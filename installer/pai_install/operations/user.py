@@ -1,0 +1,71 @@
+"""What both operations on users ask the cluster, and how they name what they find."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pai_install.cluster.client import Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.observation import Observation
+from pai_install.site.groups import groups_of
+from pai_install.site.model import Site
+from pai_install.site.validate import did_you_mean
+from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
+from pai_install.users.read import Found
+
+ASKED = "asked for"
+# all that users have, in the order of Found's fields
+USERS = (
+    Select(("serviceaccounts",), NAMESPACE, OWNER),
+    Select(("secrets",), NAMESPACE, OWNER),
+    Select(("rolebindings.rbac.authorization.k8s.io",), labels=OWNER),
+    Select(("clusterrolebindings.rbac.authorization.k8s.io",), labels=OWNER),
+)
+_PLACES = (
+    Select(("namespaces",)),
+    Select(("clusterroles.rbac.authorization.k8s.io",), fields=f"metadata.name={MEMBER}"),
+)
+
+
+class UserOperation(Operation):
+    """An operation on one user. Who is a user stands in the cluster, which groups there are in the site."""
+
+    user: str = Field(description="The user's name.")
+    groups: tuple[str, ...] = Field(default=(), description="Groups of authentication.group-manager.")
+
+    def require(self, site: Site) -> None:
+        """A name that a user can have, and groups of the site."""
+        require_name(self.user)
+        require_groups(site, self.groups)
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """All users, and whether the cluster has what groups need."""
+        return (*USERS, *_PLACES)
+
+    def found(self, observation: Observation) -> Found:
+        """What the cluster has of the user."""
+        return Found(*observation.answers[: len(USERS)]).of(self.user)
+
+
+def require_name(name: str) -> None:
+    """Raises PaiError for a name that no user can have."""
+    if why := why_no_name(name):
+        near = near_name(name)
+        remedy = f"for example {near}" if near else "for example alice, or team-a-2"
+        raise PaiError(f"{name!r} is no name for a user: it {why}", remedy=remedy, exit_code=ExitCode.USAGE)
+
+
+def require_groups(site: Site, names: tuple[str, ...]) -> None:
+    """Raises PaiError for the first name that is no group of the site."""
+    known = [group.name for group in groups_of(site.services)]
+    if not known:
+        raise PaiError(
+            "this site has no groups, and users are members of groups",
+            remedy="define them in authentication.group-manager of services-configuration.yaml, then apply",
+            exit_code=ExitCode.USAGE,
+        )
+    for name in unknown_groups(names, known):
+        remedy = did_you_mean(name, known) or "pai-install validate shows the site's groups"
+        raise PaiError(f"{name} is no group of this site", remedy=remedy, exit_code=ExitCode.USAGE)

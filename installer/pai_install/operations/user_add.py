@@ -1,0 +1,69 @@
+"""Make somebody a user, a member of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.user import ASKED, USERS, UserOperation
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.groups import PlacedGroup, administrates, groups_of
+from pai_install.site.model import Site
+from pai_install.users.model import MEMBER, NAMESPACE
+from pai_install.users.objects import account, administration, membership
+from pai_install.users.read import Found, effective, name_of, namespace_of
+
+Object = dict[str, Any]
+
+
+class UserAdd(UserOperation):
+    """Gives a user an account and makes it a member of groups; groups that it is in already it stays in."""
+
+    name: ClassVar[str] = "user add"
+    summary: ClassVar[str] = "Make somebody a user: a member of groups, with access to their namespaces."
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One call for each object that is missing."""
+        groups = [group for group in groups_of(site.services) if group.name in self.groups]
+        _require_places(groups, observation)
+        missing = tuple(self._missing(groups, self.found(observation)))
+        nothing = f"{self.user}: a member of {', '.join(self.groups)} already"
+        if not missing:
+            return Plan((), observation.inventory, nothing=nothing)
+        effects = tuple(effect for effect, _, _ in missing)
+        calls = tuple(
+            ClusterCall(self.user, title, "apply", {"objects": [made], "force": True}) for _, title, made in missing
+        )
+        step = Step("add", "Give the user access", (HostStep(self.user, (ASKED,), effects),), ClusterCalls(calls))
+        return Plan((step,), observation.inventory, nothing=nothing)
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """Who gets what."""
+        del plan, hosts
+        return f"make {self.user} a member of {', '.join(self.groups)}"
+
+    def _missing(self, groups: list[PlacedGroup], found: Found) -> Iterator[tuple[str, str, Object]]:
+        """Effect, title and object of each call."""
+        if not found.accounts:
+            yield "a user of that name, who has no kubeconfig yet", "Make the account", account(self.user)
+        there = {namespace_of(one) for one in found.memberships if effective(one, self.user)}
+        for group in groups:
+            if group.namespace not in there:
+                effect = f"a member of {group.name}: submits jobs in the namespace {group.namespace}"
+                yield effect, f"Bind to {group.name}", membership(self.user, group.name, group.namespace)
+        admin = any(effective(one, self.user) for one in found.administrations)
+        if not admin and any(map(administrates, groups)):
+            effect = "an administrator: sees and stops the jobs of all users"
+            yield effect, "Bind to the administrators", administration(self.user)
+
+
+def _require_places(groups: list[PlacedGroup], observation: Observation) -> None:
+    """Raises PaiError where the cluster has not got what `apply` makes of groups."""
+    spaces, roles = observation.answers[len(USERS) :]
+    there = set(map(name_of, spaces))
+    missing = [it for it in (NAMESPACE, *(group.namespace for group in groups)) if it not in there]
+    what = f"namespace {missing[0]}" if missing else "" if roles else f"role {MEMBER}"
+    if what:
+        raise PaiError(f"the cluster has no {what} yet", remedy="pai-install apply makes it", exit_code=ExitCode.USAGE)

@@ -1,0 +1,85 @@
+"""Take a user's access away."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import JsonObject
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.user import ASKED, USERS, UserOperation, require_groups, require_name
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.groups import administrates, groups_of
+from pai_install.site.model import Site
+from pai_install.site.validate import did_you_mean
+from pai_install.users.read import Found, group_of, name_of, namespace_of
+
+_STAYS = "jobs that run go on; an administrator stops them"
+
+
+class UserRemove(UserOperation):
+    """Takes a user out of groups, or out of the cluster with its account and kubeconfigs where no group is named."""
+
+    name: ClassVar[str] = "user remove"
+    summary: ClassVar[str] = "Take a user's access away, to some groups or to all; its jobs go on."
+
+    def require(self, site: Site) -> None:
+        """As for `user add`; without groups the site is not asked, it may have lost them."""
+        require_name(self.user)
+        if self.groups:
+            require_groups(site, self.groups)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """One call for each object, those that give rights first. Raises PaiError for a name that nobody has."""
+        everyone = Found(*observation.answers[: len(USERS)])
+        found = everyone.of(self.user)
+        if not (found.accounts or found.memberships or found.administrations or found.marks):
+            remedy = did_you_mean(self.user, [user.name for user in everyone.users]) or "pai-install user list"
+            raise PaiError(f"the cluster has no user {self.user}", remedy=remedy, exit_code=ExitCode.USAGE)
+        calls = self._from_groups(site, found) if self.groups else self._altogether(found)
+        nothing = f"{self.user}: no member of {', '.join(self.groups)}"
+        if not calls:
+            return Plan((), observation.inventory, nothing=nothing)
+        effects = tuple(call.title for call in calls)
+        step = Step(
+            "remove", "Take access away", (HostStep(self.user, (ASKED,), effects, (_STAYS,)),), ClusterCalls(calls)
+        )
+        return Plan((step,), observation.inventory, nothing=nothing)
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """Who loses what."""
+        del plan, hosts
+        return f"take {self.user} out of {', '.join(self.groups)}" if self.groups else f"remove the user {self.user}"
+
+    def _altogether(self, found: Found) -> tuple[ClusterCall, ...]:
+        return (
+            *self._unbinding(found.memberships, found.administrations),
+            *self._deleting("secrets", found.marks, "End its kubeconfigs"),
+            *self._deleting("serviceaccounts", found.accounts, "Delete the account"),
+        )
+
+    def _from_groups(self, site: Site, found: Found) -> tuple[ClusterCall, ...]:
+        """It stays an administrator as long as one group that it stays in makes it one."""
+        leaves = [one for one in found.memberships if group_of(one) in self.groups]
+        stays = {group_of(one) for one in found.memberships} - set(self.groups)
+        admins = {group.name for group in groups_of(site.services) if administrates(group)}
+        return self._unbinding(leaves, () if stays & admins else found.administrations)
+
+    def _unbinding(self, memberships: Sequence[JsonObject], admin: Sequence[JsonObject]) -> tuple[ClusterCall, ...]:
+        return (
+            *self._deleting("clusterrolebindings.rbac.authorization.k8s.io", admin, "No longer an administrator"),
+            *(
+                call
+                for one in memberships
+                for call in self._deleting(
+                    "rolebindings.rbac.authorization.k8s.io", [one], f"No longer a member of {group_of(one)}"
+                )
+            ),
+        )
+
+    def _deleting(self, kind: str, items: Sequence[JsonObject], title: str) -> tuple[ClusterCall, ...]:
+        refs = [Ref(kind, name_of(one), namespace_of(one)) for one in items]
+        plain = [{"kind": ref.kind, "name": ref.name, "namespace": ref.namespace} for ref in refs]
+        return (ClusterCall(self.user, title, "delete", {"refs": plain}),) if refs else ()

@@ -1,0 +1,60 @@
+"""What a user is, and the names under which the cluster knows users. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+
+# where accounts of users are; a name beginning with pai- can be no group's
+NAMESPACE = "pai-users"
+# the user that a job, a pod or a ConfigMap belongs to
+OWNER = "pai-install/user"
+# on a binding: the group, as the site writes it
+GROUP = "pai-install/group"
+# on the mark of a kubeconfig: until when it lasts
+EXPIRES = "pai-install/expires"
+MEMBER, ADMIN = "pai-member", "pai-admin"
+ACCOUNT_PREFIX = f"system:serviceaccount:{NAMESPACE}:"
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
+# what a label may hold, as the name is one
+_MAX_LENGTH = 63
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """A user as the cluster has it.
+
+    groups: those that it is a member of, as the site writes them. admin: whether it sees and stops the jobs of all.
+    kubeconfigs: until when each one lasts that was made and not taken back, the longest last.
+    """
+
+    name: str
+    groups: tuple[str, ...] = ()
+    admin: bool = False
+    kubeconfigs: tuple[datetime, ...] = ()
+
+    def until(self, now: datetime) -> datetime | None:
+        """Until when its access lasts; None where it has none now."""
+        last = max(self.kubeconfigs, default=None)
+        return last if last is not None and last > now else None
+
+
+def why_no_name(name: str) -> str:
+    """Why a user cannot be called so; empty when it can."""
+    if len(name) > _MAX_LENGTH:
+        return f"has {len(name)} characters, and a name {_MAX_LENGTH} at most"
+    return "" if _NAME.fullmatch(name) else "has more than lower-case letters, digits, and '-' between them"
+
+
+def near_name(name: str) -> str:
+    """The name that is most like it; empty where there is none."""
+    found = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MAX_LENGTH].strip("-")
+    return found if not why_no_name(found) else ""
+
+
+def unknown_groups(names: Collection[str], known: Collection[str]) -> tuple[str, ...]:
+    """Those names that are no group, each once, in their order."""
+    return tuple(name for name in dict.fromkeys(names) if name not in known)

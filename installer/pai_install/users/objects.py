@@ -1,0 +1,93 @@
+"""A user as objects of the cluster: its account, what binds it to groups, the marks of its kubeconfigs. Pure.
+
+Why accounts and no certificates: docs/decisions/011-users-are-service-accounts.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from pai_install.users.model import ADMIN, EXPIRES, GROUP, MEMBER, NAMESPACE, OWNER
+from pai_install.users.rights import RBAC
+
+Object = dict[str, Any]
+
+# objects of a user have no record: what `apply` does not know it does not take away
+_MANAGED = {"app.kubernetes.io/managed-by": "pai-install"}
+
+
+def account(user: str) -> Object:
+    """The account. No pod runs as it: members make none in its namespace."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {"name": user, "namespace": NAMESPACE, "labels": _labels(user)},
+        "automountServiceAccountToken": False,
+    }
+
+
+def membership(user: str, group: str, namespace: str) -> Object:
+    """What makes it a member of the group whose namespace this is."""
+    metadata = {"name": bound(user), "namespace": namespace, "annotations": {GROUP: group}}
+    return _binding("RoleBinding", metadata, user, MEMBER)
+
+
+def administration(user: str) -> Object:
+    """What makes it an administrator."""
+    return _binding("ClusterRoleBinding", {"name": bound(user)}, user, ADMIN)
+
+
+def bound(user: str) -> str:
+    """The name of its bindings."""
+    return f"pai-user-{user}"
+
+
+def _binding(kind: str, metadata: Object, user: str, role: str) -> Object:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": kind,
+        "metadata": {**metadata, "labels": _labels(user)},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": user, "namespace": NAMESPACE}],
+    }
+
+
+def _labels(user: str) -> dict[str, str]:
+    return {**_MANAGED, OWNER: user}
+
+
+def mark(user: str, account_uid: str, name: str) -> Object:
+    """What a kubeconfig's token is bound to: it holds nothing, and when it goes, the token ends.
+
+    It goes with the account.
+    """
+    owner = {"apiVersion": "v1", "kind": "ServiceAccount", "name": user, "uid": account_uid}
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": _labels(user), "ownerReferences": [owner]}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "pai-install/kubeconfig"}
+
+
+def expiring(until: datetime) -> Object:
+    """A merge patch: until when the kubeconfig lasts that a mark stands for."""
+    return {"metadata": {"annotations": {EXPIRES: until.isoformat()}}}
+
+
+def kubeconfig(user: str, token: str, cluster: Mapping[str, str], namespaces: tuple[str, ...]) -> Object:
+    """The kubeconfig: one context for each namespace, the first of them the current one.
+
+    cluster: server, and certificate-authority-data.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "pai", "cluster": dict(cluster)}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": list(_contexts(user, namespaces)),
+        "current-context": namespaces[0],
+    }
+
+
+def _contexts(user: str, namespaces: tuple[str, ...]) -> Iterator[Object]:
+    for namespace in namespaces:
+        yield {"name": namespace, "context": {"cluster": "pai", "user": user, "namespace": namespace}}

@@ -1,0 +1,205 @@
+"""What keeps users to their own jobs and their group's data: roles know no owner and no content. Pure.
+
+The API server itself refuses; no program of ours could be down. Only requests of users are looked at: what
+controllers make of a job was looked at when the user made the job, and pai-install's own requests are its admin's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pai_install.registry.pull_secrets import NAME as PULL_SECRET
+from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
+from pai_install.site.services.virtual_clusters import SchedulerType
+from pai_install.users.kinds import POD, JobKind, kinds_at
+from pai_install.users.model import ACCOUNT_PREFIX, OWNER
+from pai_install.users.rights import ADMINISTRATE
+
+Object = dict[str, Any]
+
+_ALL = ("CREATE", "UPDATE", "DELETE")
+_LABEL = literal(OWNER)
+# volumes that hold nothing of the machine, of a server or of another namespace
+_VOLUMES = (
+    "emptyDir",
+    "persistentVolumeClaim",
+    "configMap",
+    "secret",
+    "downwardAPI",
+    "projected",
+    "ephemeral",
+)
+# those of Pod Security's profile baseline, and what RDMA needs
+_CAPABILITIES = (
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "IPC_LOCK",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+)
+
+
+def policies(scheduler: SchedulerType | None, namespaces: Iterable[str], directory: str = "") -> Iterator[Object]:
+    """All of them with their bindings. namespaces: of all groups. directory: what names of OIDC users begin with."""
+    within, who = tuple(namespaces), Users(directory)
+    for kind in (*kinds_at(scheduler), POD):
+        yield from in_force(_jobs(kind, who), within)
+    yield from in_force(_config_maps(who), within)
+    yield from in_force(_secrets(who), within)
+
+
+class Users:
+    """Who counts as a user, and how a request of one is read. directory: what names of OIDC users begin with."""
+
+    def __init__(self, directory: str = "") -> None:
+        self._prefixes = (ACCOUNT_PREFIX, *((directory,) if directory else ()))
+
+    @property
+    def only(self) -> Mapping[str, str]:
+        """Which requests are theirs."""
+        named = (f"request.userInfo.username.startsWith({literal(prefix)})" for prefix in self._prefixes)
+        return {"a-user": " || ".join(named)}
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """user: as labels take the name. A name from a directory has a '.', one of ours has none."""
+        name, length = "request.userInfo.username", len(ACCOUNT_PREFIX)
+        foreign = f"{name}.replace(':', '.').replace('@', '.')"
+        group, resource, verb = map(literal, ADMINISTRATE)
+        asked = f"authorizer.group({group}).resource({resource}).namespace(request.namespace).check({verb})"
+        return {
+            "user": f"{name}.startsWith({literal(ACCOUNT_PREFIX)}) ? {name}.substring({length}) : {foreign}",
+            "administers": f"{asked}.allowed()",
+            "owner": _owner("object"),
+            "before": _owner("oldObject"),
+        }
+
+
+def _owner(which: str) -> str:
+    labels = f"{which}.metadata.labels"
+    return f"{which} != null && has({labels}) && {_LABEL} in {labels} ? {labels}[{_LABEL}] : ''"
+
+
+_OWN = (
+    Rule(
+        "oldObject == null || variables.administers || variables.before == variables.user",
+        "'this is not yours: it belongs to ' + (variables.before == '' ? 'no user' : variables.before)",
+    ),
+    Rule(
+        "object == null || variables.administers || variables.owner == variables.user",
+        f"'what you make has to say that it is yours: label {OWNER}: ' + variables.user",
+    ),
+)
+
+
+def _jobs(kind: JobKind, who: Users) -> Object:
+    variables = {
+        **who.variables,
+        "templates": f"object == null ? [] : ({kind.templates})",
+        "specs": "variables.templates.map(t, has(t.spec), t.spec)",
+        "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "
+        "(has(s.initContainers) ? s.initContainers : []))",
+        "volumes": "variables.specs.map(s, has(s.volumes) ? s.volumes : [])",
+    }
+    labelled = Rule(
+        "variables.administers || variables.templates.all(t, has(t.metadata) && has(t.metadata.labels) && "
+        f"{_LABEL} in t.metadata.labels && t.metadata.labels[{_LABEL}] == variables.user)",
+        f"'pods of your job have to say that they are yours: label {OWNER}: ' + variables.user + "
+        "' in the metadata of every pod template'",
+    )
+    name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
+    return policy(name, kind.asked(*_ALL), (*_OWN, labelled, *_content()), variables, who.only)
+
+
+def _content() -> Iterator[Rule]:
+    """What a pod may have, of whoever's group: else it could mount what is another group's, or become its machine."""
+    sources = " || ".join(f"has(v.{name})" for name in _VOLUMES)
+    yield Rule(
+        f"variables.volumes.all(vs, vs.all(v, {sources}))",
+        f"'volumes of users are {', '.join(_VOLUMES)}: ask for a storage by its claim'",
+    )
+    yield Rule(
+        "variables.specs.all(s, (!has(s.hostNetwork) || !s.hostNetwork) && (!has(s.hostPID) || !s.hostPID) && "
+        "(!has(s.hostIPC) || !s.hostIPC)) && variables.containers.all(cs, cs.all(c, !has(c.ports) || "
+        "c.ports.all(p, !has(p.hostPort) || p.hostPort == 0)))",
+        "'pods of users have no hostNetwork, hostPID, hostIPC and hostPort'",
+    )
+    allowed = literal(list(_CAPABILITIES))
+    context = "c.securityContext"
+    yield Rule(
+        f"variables.containers.all(cs, cs.all(c, !has({context}) || ("
+        f"(!has({context}.privileged) || !{context}.privileged) && "
+        f"(!has({context}.procMount) || {context}.procMount == 'Default') && "
+        f"(!has({context}.capabilities) || !has({context}.capabilities.add) || "
+        f"{context}.capabilities.add.all(name, name in {allowed})))))",
+        f"'containers of users are not privileged, and add no other capabilities than {', '.join(_CAPABILITIES)}'",
+    )
+    yield Rule(
+        "variables.specs.all(s, (!has(s.serviceAccountName) || s.serviceAccountName in ['', 'default']) && "
+        "(!has(s.serviceAccount) || s.serviceAccount in ['', 'default']))",
+        "'pods of users run as the service account default'",
+    )
+    yield from _secret_rules()
+
+
+def _secret_rules() -> Iterator[Rule]:
+    """A Secret that a pod names is one that its user made: any other holds what is another's, or a storage's key."""
+    says = "'Secrets that your pods name are yours: their names begin with ' + variables.user + '.'"
+    yield Rule(
+        f"variables.volumes.all(vs, vs.all(v, (!has(v.secret) || !has(v.secret.secretName) || "
+        f"{_mine('v.secret.secretName')}) && (!has(v.projected) || !has(v.projected.sources) || "
+        f"v.projected.sources.all(s, !has(s.secret) || {_named('s.secret')}))))",
+        says,
+    )
+    yield Rule(
+        "variables.containers.all(cs, cs.all(c, (!has(c.env) || c.env.all(e, !has(e.valueFrom) || "
+        f"!has(e.valueFrom.secretKeyRef) || {_named('e.valueFrom.secretKeyRef')})) && (!has(c.envFrom) || "
+        f"c.envFrom.all(e, !has(e.secretRef) || {_named('e.secretRef')}))))",
+        says,
+    )
+    yield Rule(
+        "variables.specs.all(s, !has(s.imagePullSecrets) || s.imagePullSecrets.all(i, "
+        f"has(i.name) && (i.name == {literal(PULL_SECRET)} || {_mine('i.name')})))",
+        says,
+    )
+
+
+def _mine(name: str) -> str:
+    return f"(!variables.user.contains('.') && {name}.startsWith(variables.user + '.'))"
+
+
+def _named(reference: str) -> str:
+    return f"(has({reference}.name) && {_mine(f'{reference}.name')})"
+
+
+def _config_maps(who: Users) -> Object:
+    kind = RequestKind("", "v1", "configmaps", _ALL)
+    return policy("pai-users-configmaps", kind, _OWN, who.variables, who.only)
+
+
+def _secrets(who: Users) -> Object:
+    """By their names, which pods name, and not by a label."""
+    kind = RequestKind("", "v1", "secrets", _ALL)
+    which = "(object != null ? object : oldObject)"
+    rules = (
+        Rule(
+            _mine(f"{which}.metadata.name"),
+            "variables.user.contains('.') ? 'users of a directory make no Secrets' : "
+            "'the name of a Secret of yours begins with ' + variables.user + '.'",
+        ),
+        Rule(
+            "object == null || !has(object.type) || object.type != 'kubernetes.io/service-account-token'",
+            "'tokens of service accounts are for administrators to make'",
+        ),
+    )
+    return policy("pai-users-secrets", kind, rules, who.variables, who.only)

@@ -1,0 +1,73 @@
+"""What members of groups and administrators may do, as roles of Kubernetes. Pure.
+
+The roles give nobody anything: a binding in a group's namespace makes a user its member (objects.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pai_install.site.services.virtual_clusters import SchedulerType
+from pai_install.users.kinds import LOOKED_AT, LookedAt, kinds_at
+from pai_install.users.model import ADMIN, MEMBER, NAMESPACE
+
+Object = dict[str, Any]
+
+RBAC = "rbac.authorization.k8s.io"
+# who may do this to jobs is an administrator to our policies; no object of the cluster is of this kind
+ADMINISTRATE = ("pai-install", "jobs", "administrate")
+
+_LOOK = ("get", "list", "watch")
+
+
+def roles(scheduler: SchedulerType | None) -> Iterator[Object]:
+    """The namespace of users' accounts, and the two roles; what users may do is for jobs of the site's scheduler."""
+    yield {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "annotations": {"pai-install/removal": "release"}},
+    }
+    yield _role(MEMBER, _of_members(scheduler))
+    yield _role(ADMIN, _of_administrators(scheduler))
+
+
+def _of_members(scheduler: SchedulerType | None) -> Iterator[Object]:
+    """No exec: which pod it is for is known to no policy. No Secret is read: who made it knows what is in it."""
+    yield _rule("", ("pods",), (*_LOOK, "create", "delete"))
+    yield _rule("", ("pods/log",), ("get",))
+    yield _rule("", ("configmaps",), (*_LOOK, "create", "update", "patch", "delete"))
+    yield _rule("", ("secrets",), ("create", "delete"))
+    for kind in kinds_at(scheduler):
+        yield _rule(kind.group, (kind.resource,), (*_LOOK, "create", "update", "patch", "delete"))
+    yield from _readable(scheduler, (reading for reading in LOOKED_AT if not reading.everywhere))
+
+
+def _of_administrators(scheduler: SchedulerType | None) -> Iterator[Object]:
+    """They see and stop the jobs of all. What they make, they make as members: who makes pods anywhere is root."""
+    yield _rule("", ("pods",), (*_LOOK, "delete"))
+    yield _rule("", ("pods/log",), ("get",))
+    for kind in kinds_at(scheduler):
+        yield _rule(kind.group, (kind.resource,), (*_LOOK, "delete"))
+    yield from _readable(scheduler, LOOKED_AT)
+    group, resource, verb = ADMINISTRATE
+    yield _rule(group, (resource,), (verb,))
+
+
+def _readable(scheduler: SchedulerType | None, readings: Iterable[LookedAt]) -> Iterator[Object]:
+    for reading in readings:
+        if reading.scheduler in (None, scheduler):
+            yield _rule(reading.group, reading.resources, _LOOK)
+
+
+def _rule(group: str, resources: Iterable[str], verbs: Iterable[str]) -> Object:
+    return {"apiGroups": [group], "resources": list(resources), "verbs": list(verbs)}
+
+
+def _role(name: str, rules: Iterable[Object]) -> Object:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": name},
+        "rules": list(rules),
+    }

@@ -1,0 +1,1 @@
+"""What users may do, asked of the API server itself."""

@@ -1,0 +1,149 @@
+"""The verbs of users from argv to exit code, on a cluster in memory."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from pai_install.cluster.client import Token
+from pai_install.cluster.model import Ref
+from pai_install.errors import ExitCode
+from pai_install.report.users import schema
+from pai_install.users.objects import account, expiring, mark, membership
+from tests.unit.cli.stub_environment import World, run, write_site
+from tests.unit.cluster.fake import FakeCluster, merged
+from tests.unit.operations.test_users import ALICE, PLACES, SERVICES
+
+TOKEN = "planted-token-4711"
+CLUSTER = {"server": "https://10.0.0.1:6443", "certificate-authority-data": "QQ=="}
+LATER = datetime.now(UTC).replace(microsecond=0) + timedelta(days=30)
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = write_site(tmp_path / "cluster")
+    (folder / "services-configuration.yaml").write_text(SERVICES)
+    (folder / ".pai").mkdir(mode=0o700)
+    kubeconfig = {"clusters": [{"name": "kubernetes", "cluster": CLUSTER}]}
+    (folder / ".pai" / "kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def world(in_world: Any) -> World:
+    api = FakeCluster.of(*PLACES, *ALICE)
+    api.token = Token(TOKEN, LATER.isoformat().replace("+00:00", "Z"))
+    made: World = in_world(World(api=api))
+    return made
+
+
+def marks(world: World) -> set[str]:
+    return {ref.name for ref in world.api.objects if ref.kind == "secret"}
+
+
+def test_a_user_is_added_listed_and_removed(site: Path, world: World, capsys: Any) -> None:
+    words = ["user", "add", "bob", "--group", "speech,Vision", "--site", str(site), "--yes"]
+    assert run(words) == ExitCode.OK
+    assert "bob: asked for\n      a user of that name" in capsys.readouterr().err
+    assert Ref("rolebinding", "pai-user-bob", "speech") in world.api.objects
+    assert run(words) == ExitCode.OK
+    assert "nothing to do: bob: a member of speech, Vision already" in capsys.readouterr().err
+    assert run(["user", "list", "--site", str(site)]) == ExitCode.OK
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines[2] == ["bob", "Vision,", "speech", "no", "no", "kubeconfig", "yet", "0"]
+    assert run(["user", "remove", "bob", "--site", str(site), "--yes"]) == ExitCode.OK
+    assert not [ref for ref in world.api.objects if "bob" in ref.name]
+    assert world.ansible.requests == [], "the API is enough"
+
+
+def test_a_kubeconfig_is_a_private_file_and_its_token_is_nowhere_else(site: Path, world: World, capsys: Any) -> None:
+    assert run(["user", "kubeconfig", "alice", "--days", "30", "--site", str(site)]) == ExitCode.OK
+    path = Path("alice.kubeconfig")
+    assert path.stat().st_mode & 0o777 == 0o600
+    found = yaml.safe_load(path.read_text())
+    assert found["users"] == [{"name": "alice", "user": {"token": TOKEN}}]
+    assert (found["clusters"][0]["cluster"], found["current-context"]) == (CLUSTER, "vision")
+    out, err = capsys.readouterr()
+    assert f"until {LATER:%Y-%m-%dT%H:%M:%SZ}; contexts vision" in out
+    assert TOKEN not in out + err + str(world.api.calls)
+    (asked,) = [subject for name, subject in world.api.calls if name == "request_token"]
+    assert asked[:2] == (Ref("serviceaccount", "alice", "pai-users"), 30 * 86400)
+    assert marks(world) == {asked[2]}, "the mark that was never finished is gone"
+    assert run(["user", "list", "--format", "json", "--site", str(site)]) == ExitCode.OK
+    listed = json.loads(capsys.readouterr().out)
+    jsonschema.validate(listed, schema())
+    assert listed["users"][0]["until"] == f"{LATER:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def test_replacing_ends_the_earlier_ones(site: Path, world: World, capsys: Any) -> None:
+    for name, until in (("alice.old", LATER), ("alice.past", LATER - timedelta(days=99))):
+        lasting = merged(mark("alice", "1", name), expiring(until))
+        world.api.objects[Ref("secret", name, "pai-users")] = lasting
+    words = ["user", "kubeconfig", "alice", "--site", str(site), "--output"]
+    assert run([*words, "one"]) == ExitCode.OK
+    assert "alice.old" in marks(world)
+    assert "alice.past" not in marks(world)
+    assert run([*words, "two", "--replace"]) == ExitCode.OK
+    assert "2 earlier kubeconfigs ended" in capsys.readouterr().out
+    assert len(marks(world)) == 1
+
+
+@pytest.mark.parametrize("name", ["one", "dangling"])
+def test_no_file_is_replaced(site: Path, world: World, name: str, capsys: Any) -> None:
+    Path("one").write_text("another cluster's")
+    Path("dangling").symlink_to("nowhere")
+    assert run(["user", "kubeconfig", "alice", "--site", str(site), "--output", name]) == ExitCode.USAGE
+    assert "exists already" in capsys.readouterr().err
+    assert world.api.calls == []
+
+
+def test_a_refused_token_leaves_no_mark_and_no_file(site: Path, world: World) -> None:
+    world.api.token = None
+    before = marks(world)
+    assert run(["user", "kubeconfig", "alice", "--site", str(site)]) != ExitCode.OK
+    assert marks(world) == before
+    assert not Path("alice.kubeconfig").exists()
+
+
+def test_a_full_disk_leaves_no_mark(site: Path, world: World) -> None:
+    before = marks(world)
+    assert run(["user", "kubeconfig", "alice", "--site", str(site), "--output", "/proc/none/file"]) != ExitCode.OK
+    assert marks(world) == before
+
+
+def test_who_is_no_user_or_in_no_group_gets_none(site: Path, world: World, capsys: Any) -> None:
+    assert run(["user", "kubeconfig", "alise", "--site", str(site)]) == ExitCode.USAGE
+    assert "pai-install user add alise --group GROUP" in capsys.readouterr().err
+    world.api.objects[Ref("serviceaccount", "eve", "pai-users")] = account("eve")
+    assert run(["user", "kubeconfig", "eve", "--site", str(site)]) == ExitCode.USAGE
+    assert "eve is a member of no group" in capsys.readouterr().err
+
+
+def test_before_the_first_apply_there_is_no_kubeconfig(site: Path, world: World, capsys: Any) -> None:
+    (site / ".pai" / "kubeconfig").unlink()
+    assert run(["user", "kubeconfig", "alice", "--site", str(site)]) == ExitCode.USAGE
+    assert "the site has no cluster yet" in capsys.readouterr().err
+    assert world.api.calls == []
+
+
+def test_another_server_and_all_groups(site: Path, world: World) -> None:
+    more = membership("alice", "speech", "speech")
+    world.api.objects[Ref("rolebinding", "pai-user-alice", "speech")] = more
+    words = ["user", "kubeconfig", "alice", "--site", str(site), "--server", "https://api.example.com:6443"]
+    assert run(words) == ExitCode.OK
+    found = yaml.safe_load(Path("alice.kubeconfig").read_text())
+    assert found["clusters"][0]["cluster"]["server"] == "https://api.example.com:6443"
+    assert [one["context"]["namespace"] for one in found["contexts"]] == ["speech", "vision"]
+
+
+def test_a_cluster_without_users_says_how_to_add_one(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World(api=FakeCluster.of(*PLACES)))
+    assert run(["user", "list", "--site", str(site)]) == ExitCode.OK
+    assert "this cluster has no users: pai-install user add" in capsys.readouterr().out
