@@ -19,6 +19,7 @@ options:
     elements: dict
     required: true
   wanted: {description: Names of all add-ons that the cluster should have., type: list, elements: str, required: true}
+  only: {description: "Nothing but these add-ons is removed; empty: any.", type: list, elements: str, default: []}
   kept:
     description: "Objects of any wanted add-on, which are never pruned: [namespace, kind/name]."
     type: list
@@ -93,12 +94,17 @@ class Addons:
         differs, shown, unsure = self.objects.difference(every)
         for addon in self.module.params["addons"]:
             self.attempt(addon["name"], lambda addon=addon: self.install(addon, differs))
-        unwanted = [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
+        unwanted = [name for name in self.in_reach() if name[len(PREFIX) :] not in self.module.params["wanted"]]
         # what defines kinds comes last: objects of these may be another's that goes, too
         for name in sorted(unwanted, key=lambda name: bool(definitions(name))):
             self.attempt(name[len(PREFIX) :], lambda name=name: self.remove(name))
         gone = "".join(f"- {name}\n" for name in self.removed) + "".join(f"({why})\n" for why in self.stay)
         return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
+
+    def in_reach(self) -> list[str]:
+        """Names of the records that this run may take away."""
+        only = self.module.params["only"]
+        return [name for name in records() if not only or name[len(PREFIX) :] in only]
 
     def attempt(self, name: str, work: Any) -> None:
         """Does the work of one add-on; a failure is kept for the end."""
@@ -176,6 +182,7 @@ def main() -> None:
         argument_spec={
             "addons": {"type": "list", "elements": "dict", "required": True},
             "wanted": {"type": "list", "elements": "str", "required": True},
+            "only": {"type": "list", "elements": "str", "default": []},
             "kept": {"type": "list", "elements": "list", "required": True},
             "settings": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 180},

@@ -13,6 +13,7 @@ from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
+from pai_install.operations.vc_apply import VcApply
 from pai_install.operations.verify import Verify
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -30,4 +31,5 @@ OPERATIONS: tuple[type[Operation], ...] = (
     StorageTest,
     StorageRotate,
     SchedulerTest,
+    VcApply,
 )

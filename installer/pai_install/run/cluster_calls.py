@@ -30,6 +30,19 @@ def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
     return f"patched {ref}"
 
 
+def _apply(cluster: ClusterClient, arguments: Arguments) -> str:
+    """objects: as they should be, whoever else set a field of theirs."""
+    applied = cluster.apply(arguments["objects"], force=True)
+    return f"{plural(len(applied), 'object')} applied"
+
+
+def _delete(cluster: ClusterClient, arguments: Arguments) -> str:
+    """refs: [kind, name, namespace] each; one that is not there is no error."""
+    refs = [Ref(*words) for words in arguments["refs"]]
+    cluster.delete(refs)
+    return f"{plural(len(refs), 'object')} deleted"
+
+
 def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
     """node, grace_s (None: the pods' own), timeout_s, force. Evicts until no pod is left that must go."""
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
@@ -60,4 +73,9 @@ def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     )
 
 
-VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {"patch": _patch, "drain": _drain}
+VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
+    "patch": _patch,
+    "apply": _apply,
+    "delete": _delete,
+    "drain": _drain,
+}

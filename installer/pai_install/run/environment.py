@@ -130,13 +130,18 @@ class ProductEnvironment(Environment):
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
-        """The machines' health, and the self-test of the scheduler."""
+        """The machines' health, the self-test of the scheduler, and how its virtual clusters stand."""
         from pai_install.health.gate import health_gate  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
+        from pai_install.run.virtual_clusters import standing_worker  # noqa: PLC0415
 
         check = health_gate(site, state.health, engine)
         test = self_test(cluster, state.path / "scheduler-test.json")
-        return {"health": lambda hosts, _arguments: check(hosts), "scheduler-test": test}
+        return {
+            "health": lambda hosts, _arguments: check(hosts),
+            "scheduler-test": test,
+            "virtual-clusters": standing_worker(cluster),
+        }
 
 
 def _identity(site: Site, state: StateFolder, say: Say) -> Identity:
