@@ -11,7 +11,6 @@ from pydantic import Field, InstanceOf
 from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
-from pai_install.operations.verify import proof
 from pai_install.parts.addon import RECORD_PREFIX, AddonPart
 from pai_install.parts.scheduling import SCHEDULER_ADDONS
 from pai_install.plan.leader import leader_of, with_leader
@@ -51,7 +50,7 @@ class VcApply(Operation):
         return watched(site, ())
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """Labels, add-ons, the look at them, the proof of the machines. Raises PaiError where `apply` comes first."""
+        """Labels, add-ons, the look at them. Raises PaiError where `apply` comes first."""
         plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
         scheduling = scheduling_of(site)
         assert scheduling is not None  # noqa: S101 - the verb has asked
@@ -64,9 +63,7 @@ class VcApply(Operation):
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
         reason = "after a change" if changes else "the last run did not come to its end"
-        touched = tuple(dict.fromkeys(host for step in changes for host in step.names))
-        proven = proof(site, observation, reason, touched) if changes else ()
-        return replace(plan, steps=(*changes, look(scheduling, plan.leader, reason), *proven))
+        return replace(plan, steps=(*changes, look(scheduling, plan.leader, reason)))
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Which of the plan's steps change something is said above it."""

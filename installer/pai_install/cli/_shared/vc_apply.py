@@ -17,6 +17,7 @@ from pai_install.cli.options import format_option, site_option, yes_option
 from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.vc_apply import ADDONS, VcApply, VcRestore
+from pai_install.operations.verify import Verify
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.planned import plan_text
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
@@ -111,6 +112,8 @@ class _Asked:
             self._take_back(good)
         elif _proven(outcome):
             self._note.unlink(missing_ok=True)
+            if changed := _changed(outcome):
+                return outcome.exit_code or self._runs.run(Verify(limit=changed)).exit_code
         return outcome.exit_code
 
     def _take_back(self, good: Scheduling | None) -> None:
@@ -161,6 +164,13 @@ def _refused(outcome: Outcome) -> bool:
         for result in phase.hosts.values()
     )
     return failed or any(it.id == CHECK and it.verdict is Verdict.FAIL for it in outcome.findings)
+
+
+def _changed(outcome: Outcome) -> tuple[str, ...]:
+    """The machines on which something was changed, which are to be proven."""
+    results = ((host, it.status) for phase in outcome.phases for host, it in phase.hosts.items())
+    found = (host for host, status in results if status is HostStatus.CHANGED)
+    return tuple(dict.fromkeys(found))
 
 
 def _proven(outcome: Outcome) -> bool:
