@@ -11,13 +11,13 @@ from pydantic import Field, InstanceOf
 from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
-from pai_install.parts.addon import RECORD_PREFIX, AddonPart
-from pai_install.parts.scheduling import SCHEDULER_ADDONS
+from pai_install.plan.addons import PHASE as ADDONS
+from pai_install.plan.addons import addons_before, addons_of_scheduler, work_of_addons
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASES, Phase
-from pai_install.plan.planner import make_plan, work_of
+from pai_install.plan.planner import make_plan
 from pai_install.scheduling.compile import objects_of
 from pai_install.scheduling.kept import kept_object
 from pai_install.scheduling.model import Scheduling
@@ -27,7 +27,7 @@ from pai_install.site.model import Site
 from pai_install.site.selection import watched
 
 STEP = "virtual-clusters"
-LABELS, ADDONS = "labels", "addons"
+LABELS = "labels"
 # the part of phase `addons` that renders and applies them
 _ROLE = "cluster_addons"
 # how long the scheduler may take until it has said something of every queue
@@ -54,11 +54,11 @@ class VcApply(Operation):
         plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
         scheduling = scheduling_of(site)
         assert scheduling is not None  # noqa: S101 - the verb has asked
-        ours = SCHEDULER_ADDONS[scheduling.backend]
+        ours = addons_of_scheduler(scheduling.backend)
         leader = site.control_planes[0].hostname
         _require_answer(plan, leader)
         work = _work(observation, leader)
-        _require_first(plan, {name: why for name, why in work.items() if name in _before(ours)})
+        _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours)})
         changes = (*_labels(plan), *_addons(plan, ours, work))
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
@@ -97,12 +97,12 @@ class VcRestore(Operation):
         return Plan(steps, with_leader(observation.inventory, leader), leader=leader)
 
     def _calls(self, leader: str, nodes: Sequence[Mapping[str, object]]) -> Iterator[ClusterCall]:
-        for patch in relabelled(self.good, nodes):
-            words = {"kind": patch.ref.kind, "name": patch.ref.name, "body": patch.body}
-            yield ClusterCall(leader, f"Label {patch.ref.name} as before", "patch", words)
+        for name, labels in relabelled(self.good, nodes).items():
+            words = {"kind": "node", "name": name, "body": {"metadata": {"labels": labels}}}
+            yield ClusterCall(leader, f"Label {name} as before", "patch", words)
         yield ClusterCall(leader, "Apply the objects as they were", "apply", {"objects": restored(self.good)})
-        if refs := [[ref.kind, ref.name, ref.namespace] for ref in leftovers(self.good, self.tried)]:
-            yield ClusterCall(leader, "Take away what was new", "delete", {"refs": refs})
+        if gone := leftovers(self.good, self.tried):
+            yield ClusterCall(leader, "Take away what was new", "delete", {"refs": [list(name) for name in gone]})
 
 
 def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
@@ -114,16 +114,8 @@ def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
 
 def _work(observation: Observation, leader: str) -> dict[str, list[str]]:
     """Add-on -> why it has work."""
-    if leader not in observation.machines:
-        return {}
-    found = work_of(_PHASES[ADDONS], observation.inventory.settings_of(leader), observation.machines[leader])
-    return {name.removeprefix(RECORD_PREFIX): why for name, why in found.items() if name.startswith(RECORD_PREFIX)}
-
-
-def _before(ours: Collection[str]) -> frozenset[str]:
-    """The add-ons that must be there before, such as the namespaces of groups."""
-    parts = [part for part in _PHASES[ADDONS].parts if isinstance(part, AddonPart) and part.addon in ours]
-    return frozenset(name for part in parts for name in part.definition.after) - {*ours}
+    seen = observation.machines.get(leader)
+    return {} if seen is None else work_of_addons(observation.inventory.settings_of(leader), seen)
 
 
 def _require_answer(plan: Plan, leader: str) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ClusterClient
+from pai_install.cluster.model import Ref
 from pai_install.run.actions import LocalWorker
 from pai_install.scheduling.compile import objects_of
 from pai_install.scheduling.kept import kept_in_text, kept_of, kept_text
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.standing import Standing, findings, ref_of, standings, unsure
+from pai_install.scheduling.standing import Standing, findings, name_of, standings, unsure
 from pai_install.system.files import write_atomic
 
 _POLL_S = 1.0
@@ -38,7 +39,7 @@ def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = tim
 def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[Standing, ...]:
     """How each object stands now. Raises NoClusterError and ApiError."""
     wanted = objects_of(scheduling)
-    return standings(wanted, cluster.get([ref_of(entry) for entry in wanted]))
+    return standings(wanted, cluster.get([Ref(*name_of(entry)) for entry in wanted]))
 
 
 def read_good(path: Path) -> Scheduling | None:

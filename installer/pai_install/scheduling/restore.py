@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pai_install.cluster.client import Patch
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject, child, words
+from pai_install.cluster.objects import JsonObject, child, text, words
 from pai_install.scheduling.compile import labels_of, objects_of
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.standing import ref_of
+from pai_install.scheduling.standing import ObjectName, name_of
 
 # as the add-on of that name labels its objects: without them they would no longer count as ours
 LABELS = {"app.kubernetes.io/managed-by": "pai-install", "pai-install/addon": "virtual_clusters"}
@@ -26,19 +24,18 @@ def _labelled(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {**entry, "metadata": {**metadata, "labels": {**metadata.get("labels", {}), **LABELS}}}
 
 
-def leftovers(good: Scheduling, tried: Scheduling) -> list[Ref]:
+def leftovers(good: Scheduling, tried: Scheduling) -> list[ObjectName]:
     """Objects that only the configuration made which was tried; the last one first."""
-    kept = {ref_of(entry) for entry in objects_of(good)}
-    return [ref for ref in map(ref_of, reversed(objects_of(tried))) if ref not in kept]
+    kept = {name_of(entry) for entry in objects_of(good)}
+    return [name for name in map(name_of, reversed(objects_of(tried))) if name not in kept]
 
 
-def relabelled(good: Scheduling, nodes: Iterable[JsonObject]) -> Iterator[Patch]:
-    """A patch for each node whose labels for the scheduler are other ones."""
-    wanted = labels_of(good)
-    for node in nodes:
-        metadata = child(node, "metadata")
-        seen = words(metadata.get("labels"))
-        labels = wanted.get(str(metadata.get("name")), {})
-        changed = {key: value for key, value in labels.items() if seen.get(key) != value}
-        if changed:
-            yield Patch(Ref("node", str(metadata["name"])), {"metadata": {"labels": changed}})
+def relabelled(good: Scheduling, nodes: Iterable[JsonObject]) -> dict[str, dict[str, str]]:
+    """Node -> the labels for the scheduler that it has otherwise now; nodes without such are left out."""
+    seen = {text(child(node, "metadata").get("name")): words(child(node, "metadata", "labels")) for node in nodes}
+    found = {
+        name: {key: value for key, value in labels.items() if seen[name].get(key) != value}
+        for name, labels in labels_of(good).items()
+        if name in seen
+    }
+    return {name: labels for name, labels in found.items() if labels}

@@ -6,16 +6,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import Condition, JsonObject, child, conditions, number, quantity, text
 
 CHECK = "virtual-clusters"
 # of a queue that an administrator holds: Kueue's `spec.stopPolicy`, Volcano's `status.state`
 _HOLDS, _CLOSED = ("Hold", "HoldAndDrain"), ("Closed", "Closing")
+
+
+class ObjectName(NamedTuple):
+    """kind: as kubectl takes it. namespace: "" for the cluster's own."""
+
+    kind: str
+    name: str
+    namespace: str = ""
 
 
 class Stand(StrEnum):
@@ -31,20 +38,22 @@ class Stand(StrEnum):
 class Standing:
     """How one object stands. why: in words, empty where it is good."""
 
-    ref: Ref
+    of: ObjectName
     stand: Stand = Stand.GOOD
     why: str = ""
 
     def __str__(self) -> str:
-        name = f"{self.ref.kind.partition('.')[0]}/{self.ref.name}"
-        return f"{name}{f' in {self.ref.namespace}' if self.ref.namespace else ''} {self.why}".rstrip()
+        name = f"{self.of.kind.partition('.')[0]}/{self.of.name}"
+        return f"{name}{f' in {self.of.namespace}' if self.of.namespace else ''} {self.why}".rstrip()
 
 
-def ref_of(entry: JsonObject) -> Ref:
+def name_of(entry: JsonObject) -> ObjectName:
     """What names an object, in its own version: another one has other fields."""
     metadata, kind = child(entry, "metadata"), text(entry.get("kind")).lower()
     group, _slash, version = text(entry.get("apiVersion")).rpartition("/")
-    return Ref(f"{kind}.{version}.{group}" if group else kind, text(metadata["name"]), text(metadata.get("namespace")))
+    return ObjectName(
+        f"{kind}.{version}.{group}" if group else kind, text(metadata["name"]), text(metadata.get("namespace"))
+    )
 
 
 def standings(wanted: Sequence[JsonObject], seen: Sequence[JsonObject | None]) -> tuple[Standing, ...]:
@@ -53,16 +62,16 @@ def standings(wanted: Sequence[JsonObject], seen: Sequence[JsonObject | None]) -
 
 
 def _standing(wanted: JsonObject, found: JsonObject | None) -> Standing:
-    ref = ref_of(wanted)
+    name = name_of(wanted)
     if found is None:
-        return Standing(ref, Stand.WRONG, "is not there")
+        return Standing(name, Stand.WRONG, "is not there")
     if child(found, "metadata").get("deletionTimestamp"):
-        return Standing(ref, Stand.UNSURE, "is being deleted")
+        return Standing(name, Stand.UNSURE, "is being deleted")
     where = difference({key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")}, found)
     if where:
-        return Standing(ref, Stand.WRONG, f"has another {where}")
+        return Standing(name, Stand.WRONG, f"has another {where}")
     judge = _JUDGES.get(text(wanted.get("kind")))
-    return Standing(ref, *judge(found)) if judge is not None else Standing(ref)
+    return Standing(name, *judge(found)) if judge is not None else Standing(name)
 
 
 def difference(wanted: Any, found: Any, path: str = "") -> str:  # noqa: ANN401 - whatever JSON can hold
@@ -163,6 +172,6 @@ def _told(found: Sequence[Standing]) -> Iterator[Finding]:
             remedy = "let it go when jobs are to start again"
             yield Finding(CHECK, Verdict.WARN, "cluster", str(it), remedy=remedy)
         elif it.stand is not Stand.GOOD:
-            where = f" --namespace={it.ref.namespace}" if it.ref.namespace else ""
-            remedy = f"kubectl describe {it.ref.kind.partition('.')[0]} {it.ref.name}{where}"
+            where = f" --namespace={it.of.namespace}" if it.of.namespace else ""
+            remedy = f"kubectl describe {it.of.kind.partition('.')[0]} {it.of.name}{where}"
             yield Finding(CHECK, Verdict.FAIL, "cluster", str(it), expected="as the site says", remedy=remedy)

@@ -153,7 +153,7 @@ class Machines(ScriptedEngine):
 
     def work(self, *_words: Any) -> dict[str, list[str]]:
         """Stands in for the planner's look at records."""
-        return {} if self.settled() else {"addon.virtual_clusters": ["settings changed: objects"]}
+        return {} if self.settled() else {"virtual_clusters": ["settings changed: objects"]}
 
 
 def divided(folder: Path) -> Scheduling:
@@ -186,7 +186,7 @@ def machines(site: Path, in_world: Any, monkeypatch: pytest.MonkeyPatch) -> Mach
     list(made.run(RunRequest("labels.yml", World().settings(), ("one", "two"))))
     made.requests.clear()
     monkeypatch.setattr("pai_install.operations.vc_apply.make_plan", made.plan)
-    monkeypatch.setattr("pai_install.operations.vc_apply.work_of", made.work)
+    monkeypatch.setattr("pai_install.operations.vc_apply._work", made.work)
     return made
 
 

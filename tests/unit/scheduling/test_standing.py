@@ -13,7 +13,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.scheduling.compile import labels_of, objects_of
 from pai_install.scheduling.model import BACKENDS, SKU_LABEL, Scheduling
 from pai_install.scheduling.restore import LABELS, leftovers, relabelled, restored
-from pai_install.scheduling.standing import Stand, Standing, difference, findings, holds, ref_of, standings, unsure
+from pai_install.scheduling.standing import Stand, Standing, difference, findings, holds, name_of, standings, unsure
 from tests.addons import addon_action
 from tests.unit.scheduling.sites import divided_sites
 from tests.virtual_clusters import CASES, cluster, gpus, share, site, two_teams, with_backend
@@ -62,7 +62,7 @@ def test_any_change_of_any_object_is_seen(scheduling: Scheduling) -> None:
     for number, entry in enumerate(held(scheduling)):
         seen: list[Any] = held(scheduling)
         seen[number] = None
-        assert [str(it.ref.name) for it in bad(scheduling, seen)] == [entry["metadata"]["name"]]
+        assert [str(it.of.name) for it in bad(scheduling, seen)] == [entry["metadata"]["name"]]
         assert not holds(standings(objects_of(scheduling), seen))
 
 
@@ -149,7 +149,7 @@ def test_waiting_changes_nothing_where_something_is_wrong() -> None:
 
 
 def test_objects_are_asked_for_in_their_own_version() -> None:
-    refs = [ref_of(entry) for entry in objects_of(two_teams())]
+    refs = [name_of(entry) for entry in objects_of(two_teams())]
     kinds = {ref.kind for ref in refs}
     assert {"clusterqueue.v1beta2.kueue.x-k8s.io", "configmap"} <= kinds
     assert [ref.namespace for ref in refs if ref.kind == "configmap"] == ["kube-system"]
@@ -184,5 +184,6 @@ def test_only_what_was_new_is_taken_away() -> None:
 
 def test_labels_of_nodes_are_as_before() -> None:
     nodes = [{"metadata": {"name": name, "labels": labels}} for name, labels in labels_of(AFTER).items()]
-    (patch,) = relabelled(BEFORE, [*nodes, {"metadata": {"name": "master", "labels": {SKU_LABEL: "x"}}}, {}])
-    assert (patch.ref.name, patch.body) == ("a100-4", {"metadata": {"labels": {"pai-install/pinned": ""}}})
+    found = relabelled(BEFORE, [*nodes, {"metadata": {"name": "master", "labels": {SKU_LABEL: "x"}}}, {}])
+    assert found == {"a100-4": {"pai-install/pinned": ""}}
+    assert relabelled(BEFORE, []) == {}

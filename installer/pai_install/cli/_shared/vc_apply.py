@@ -16,8 +16,9 @@ from pai_install.cli._shared.vc_plan import change_of, read_kept
 from pai_install.cli.options import format_option, site_option, yes_option
 from pai_install.cluster.client import ClusterClient
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.vc_apply import ADDONS, VcApply, VcRestore
+from pai_install.operations.vc_apply import VcApply, VcRestore
 from pai_install.operations.verify import Verify
+from pai_install.plan.addons import PHASE as ADDONS
 from pai_install.report.model import HostStatus, Outcome
 from pai_install.report.planned import plan_text
 from pai_install.report.virtual_clusters_plan import ClustersChange, jobs_at_risk
