@@ -151,6 +151,7 @@ class ActionModule(ActionBase):
         """Gives what the module gave."""
         del tmp
         arguments = self._task.args
+        only = set(arguments.get("only") or ())
         try:
             rendered = [(addon["phase"], _render(addon)) for addon in arguments["wanted"]]
         except (AddonError, OSError, KeyError) as error:
@@ -158,7 +159,12 @@ class ActionModule(ActionBase):
         return self._execute_module(
             module_name="pai_addons",
             module_args={
-                "addons": [addon for phase, addon in rendered if arguments["phase"] in ("", phase)],
+                "addons": [
+                    addon
+                    for phase, addon in rendered
+                    if arguments["phase"] in ("", phase) and (not only or addon["name"] in only)
+                ],
+                "only": sorted(only),
                 "wanted": [addon["name"] for _phase, addon in rendered],
                 "kept": [_identity(entry) for _phase, addon in rendered for entry in addon["objects"]],
                 "settings": arguments.get("settings") or {},

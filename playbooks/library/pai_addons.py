@@ -20,6 +20,7 @@ options:
     elements: dict
     required: true
   wanted: {description: Names of all add-ons that the cluster should have., type: list, elements: str, required: true}
+  only: {description: "Nothing but these add-ons is removed; empty: any.", type: list, elements: str, default: []}
   kept:
     description: "Objects of any wanted add-on, which are never pruned: [namespace, kind/name]."
     type: list
@@ -101,8 +102,10 @@ class Addons:
         return f"{shown}{gone}" + (f"({unsure})\n" if unsure else "")
 
     def unwanted(self) -> list[str]:
-        """Records of add-ons that the cluster should not have."""
-        return [name for name in records() if name[len(PREFIX) :] not in self.module.params["wanted"]]
+        """Records of add-ons that the cluster should not have, of those that this run may take away."""
+        only, wanted = self.module.params["only"], self.module.params["wanted"]
+        names = {name: name[len(PREFIX) :] for name in records()}
+        return [name for name, addon in names.items() if addon not in wanted and (not only or addon in only)]
 
     def remove_all(self, names: list[str]) -> None:
         """Takes add-ons away; what defines kinds comes last: objects of these may be another's that goes, too."""
@@ -191,6 +194,7 @@ def main() -> None:
         argument_spec={
             "addons": {"type": "list", "elements": "dict", "required": True},
             "wanted": {"type": "list", "elements": "str", "required": True},
+            "only": {"type": "list", "elements": "str", "default": []},
             "kept": {"type": "list", "elements": "list", "required": True},
             "settings": {"type": "dict", "default": {}},
             "timeout": {"type": "int", "default": 180},

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from ansible.module_utils.pai_kubectl import Kubectl, KubectlError
+from ansible.module_utils.pai_kubectl import Answer, Kubectl, KubectlError
 from ansible.module_utils.pai_managed import GOING, object_versions
 
 MANAGER = "pai-install"
@@ -22,6 +22,8 @@ ADOPTED = "pai-install/adopted"
 FIRST = ("Namespace", "CustomResourceDefinition")
 # how long pods whose Deployment is gone may take to end before their namespace counts as used by others
 ENDING_S = 20
+# how long a rollout that is complete may take to say so
+SETTLED_S = 2
 # how often a definition is asked for that has no state yet
 SERVED_TRIES = 10
 
@@ -264,7 +266,10 @@ class Objects:
         """Waits for a rollout (NAMESPACE KIND/NAME). Raises ObjectError with pods and events when it does not end."""
         namespace, _, target = entry.partition(" ")
         where = ["--namespace", namespace]
-        status, out, errors = self._kubectl.run(*where, "rollout", "status", f"--timeout={seconds}s", target)
+        if self._complete_within(SETTLED_S, where, target).ok:
+            return
+        self._start_anew(where, target)
+        status, out, errors = self._complete_within(seconds, where, target)
         if status == 0:
             return
         raise ObjectError(
@@ -275,6 +280,23 @@ class Objects:
             },
         )
 
+    def _complete_within(self, seconds: int, where: list[str], target: str) -> Answer:
+        return self._kubectl.run(*where, "rollout", "status", f"--timeout={seconds}s", target)
+
+    def _start_anew(self, where: list[str], target: str) -> None:
+        """Ends those pods of a rollout that crash again and again: what made them crash may be repaired by now.
+
+        They would be started again after up to five minutes, and find a ConfigMap as it was a minute ago.
+        """
+        try:
+            labels = self._kubectl.get(*where, target)["spec"]["selector"]["matchLabels"]
+            selector = ",".join(f"{key}={value}" for key, value in labels.items())
+            pods = self._kubectl.items("pods", *where, f"--selector={selector}")
+        except (KubectlError, LookupError, TypeError, AttributeError):
+            return  # what is wrong, the wait says
+        if crashing := [it["metadata"]["name"] for it in pods if _crashes(it)]:
+            self._kubectl.ask(*where, "delete", "pods", *crashing, "--ignore-not-found", "--wait=false")
+
     def _lines(self, words: list[str]) -> list[str]:
         return self._kubectl.ask(*words).out.splitlines()
 
@@ -282,6 +304,12 @@ class Objects:
 def _class(entry: dict[str, Any]) -> str:
     """What never changes of a PriorityClass."""
     return f"{entry['value']} {entry.get('preemptionPolicy', 'PreemptLowerPriority')}"
+
+
+def _crashes(pod: dict[str, Any]) -> bool:
+    """Whether a container of a pod has ended before and is not ready now."""
+    states = pod.get("status", {}).get("containerStatuses") or ()
+    return any(row.get("restartCount") and not row.get("ready") for row in states)
 
 
 def _claims(pod: dict[str, Any]) -> list[tuple[str, str]]:

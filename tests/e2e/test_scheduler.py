@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, Cluster, equip, pai_install
+from .conftest import EXISTING, LOST, Cluster, equip, pai_install
 
 pytestmark = pytest.mark.lab
 
@@ -158,6 +161,195 @@ def test_every_promise_is_kept_and_nothing_of_the_test_is_left(kueue: Cluster) -
     kinds = ",".join(f"{kind}.kueue.x-k8s.io" for kind in ("clusterqueues", "resourceflavors", "topologies"))
     assert "pai-self-test" not in kueue.kubectl("get", kinds, "--output=name")
     assert "pai-install/self-test" not in kueue.kubectl("get", "nodes", "--output=yaml")
+
+
+DIVIDED = """\
+scheduler: {{type: kueue}}
+virtual-clusters:
+  - {{name: research, quota: [{{sku: lab-gpu, devices: {devices}}}]{research}}}
+  - {{name: product, quota: [{{sku: lab-gpu, devices: 2}}]{product}}}
+"""
+OWN = f", pinned: [{LOST}]"
+
+
+def divided(cluster: Cluster, *, devices: int = 4, research: str = "", product: str = "") -> None:
+    """Writes the site's file."""
+    text = DIVIDED.format(devices=devices, research=research, product=product)
+    (cluster.site / "services-configuration.yaml").write_text(text)
+
+
+def vc_apply(cluster: Cluster) -> tuple[dict[str, Any], CompletedProcess[str]]:
+    """`vc apply`: its document, and how it ended."""
+    done = pai_install("vc", "apply", "--site", str(cluster.site), "--yes", "--format", "json")
+    return json.loads(done.stdout or "{}"), done
+
+
+def changed(report: dict[str, Any]) -> int:
+    """How many tasks of all its runs changed something."""
+    return sum(host["changed"] for run in report["runs"] for host in run["hosts"].values())
+
+
+@contextmanager
+def sleepers(cluster: Cluster) -> Iterator[Callable[[str, str, str], None]]:
+    """Makes jobs that sleep: name, queue, whose own machine they run on, empty for those of all."""
+
+    def start(name: str, queue: str, owner: str) -> None:
+        made = job(cluster, name, "20m")
+        made["metadata"] |= {"namespace": "default", "labels": {"kueue.x-k8s.io/queue-name": queue}}
+        pod = made["spec"]["template"]["spec"]
+        pod |= {"nodeSelector": {"pai-install/pinned": owner}, "terminationGracePeriodSeconds": 0}
+        pod["containers"][0]["command"] = ["/bin/busybox", "sleep", "3600"]
+        made["spec"]["template"]["metadata"] = {"labels": {"sleeper": name}}
+        create(cluster, made)
+        assert until(lambda: name in running(cluster)), cluster.kubectl("describe", "workloads,pods")
+
+    try:
+        yield start
+    finally:
+        cluster.ask("delete", "jobs", "--all", "--namespace=default", "--timeout=60s")
+
+
+def running(cluster: Cluster) -> dict[str, tuple[str, str, int]]:
+    """Job that sleeps -> machine, uid and restarts of its pod that is ready."""
+    found = json.loads(cluster.kubectl("get", "pods", "--selector=sleeper", "--output=json"))["items"]
+    return {
+        pod["metadata"]["labels"]["sleeper"]: (pod["spec"]["nodeName"], pod["metadata"]["uid"], state["restartCount"])
+        for pod in found
+        for state in pod["status"].get("containerStatuses", ())
+        if state["ready"]
+    }
+
+
+def until(holds: Callable[[], object], seconds: float = 90) -> bool:
+    """Whether something comes true in time."""
+    end = time.monotonic() + seconds
+    while not (held := bool(holds())) and time.monotonic() < end:
+        time.sleep(1)
+    return held
+
+
+def test_a_machine_moves_to_another_virtual_cluster_and_no_other_job_is_disturbed(kueue: Cluster) -> None:
+    divided(kueue, research=OWN)
+    report, done = vc_apply(kueue)
+    assert done.returncode == 0, done.stderr
+    assert kueue.kubectl("get", "node", LOST, "--output=jsonpath={.metadata.labels.pai-install/pinned}") == "research"
+    with sleepers(kueue) as start:
+        start("stays", "research", "")
+        start("stays-too", "product", "")
+        start("moves", "research", "research")
+        before = running(kueue)
+        assert {name: pod[0] for name, pod in before.items()} == {
+            "stays": EXISTING,
+            "stays-too": EXISTING,
+            "moves": LOST,
+        }
+
+        divided(kueue, product=OWN)
+        report, done = vc_apply(kueue)
+        assert done.returncode == 0, done.stderr
+        assert "research: lab-gpu shrinks from 12 to 4\nproduct: lab-gpu grows from 2 to 10\n" in done.stderr
+        assert {run["phases"][-1]["name"] for run in report["runs"]} == {"virtual-clusters", "health"}
+        assert {name: pod for name, pod in running(kueue).items() if name != "moves"} == {
+            name: pod for name, pod in before.items() if name != "moves"
+        }
+        report, done = vc_apply(kueue)
+        assert (done.returncode, changed(report)) == (0, 0), done.stderr
+        assert not PHASES & set(kueue.to_change())
+
+        kueue.kubectl("delete", "job", "moves", "--timeout=60s")
+        start("arrives", "product", "product")
+        assert running(kueue)["arrives"][0] == LOST
+
+        (kueue.site / "services-configuration.yaml").write_text(SERVICES)
+        _report, done = vc_apply(kueue)
+        assert done.returncode == 4
+        assert "product is to go: default/arrives runs" in done.stdout + done.stderr
+        assert running(kueue).keys() == {"stays", "stays-too", "arrives"}
+
+
+REFUSED = "not-three"
+REFUSING: list[dict[str, Any]] = [
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": REFUSED},
+        "spec": {
+            "matchConstraints": {
+                "resourceRules": [
+                    {
+                        "apiGroups": ["kueue.x-k8s.io"],
+                        "apiVersions": ["*"],
+                        "operations": ["UPDATE"],
+                        "resources": ["clusterqueues"],
+                    }
+                ]
+            },
+            "validations": [
+                {
+                    "expression": "!object.spec.resourceGroups.exists(g, g.flavors.exists(f, "
+                    "f.resources.exists(r, string(r.nominalQuota) == '3')))",
+                    "message": "three is no number",
+                }
+            ],
+        },
+    },
+    {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": {"name": REFUSED},
+        "spec": {"policyName": REFUSED, "validationActions": ["Deny"]},
+    },
+]
+
+
+def quotas(cluster: Cluster) -> str:
+    """The amounts of the queue research."""
+    where = "--output=jsonpath={.spec.resourceGroups[*].flavors[*].resources[*].nominalQuota}"
+    return cluster.kubectl("get", "clusterqueue", "research", where)
+
+
+def test_what_is_refused_is_taken_back(kueue: Cluster) -> None:
+    divided(kueue)
+    _report, done = vc_apply(kueue)
+    assert done.returncode == 0, done.stderr
+    good = quotas(kueue)
+    create(kueue, *REFUSING)
+    try:
+        change = '[{"op":"replace","path":"/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota","value":"3"}]'
+        words = ("patch", "clusterqueue", "research", "--type=json", f"--patch={change}")
+        assert until(lambda: "three is no number" in refusal(kueue, *words))
+        divided(kueue, devices=3, product=OWN)
+        report, done = vc_apply(kueue)
+        assert done.returncode == 6, done.stderr
+        assert "the last that worked are back" in done.stderr
+        assert "three is no number" in json.dumps(report["runs"][0])
+        assert report["runs"][1]["ok"]
+        assert quotas(kueue) == good
+        assert kueue.kubectl("get", "node", LOST, "--output=jsonpath={.metadata.labels.pai-install/pinned}") == ""
+        assert [row["kind"] for row in asked(kueue, "plan")["changes"]] == ["shrinks", "grows"]
+    finally:
+        kueue.ask("delete", "validatingadmissionpolicies,validatingadmissionpolicybindings", REFUSED)
+    _report, done = vc_apply(kueue)
+    assert done.returncode == 0, done.stderr
+    assert quotas(kueue) != good
+
+
+def test_a_scheduler_that_a_hand_edited_configuration_makes_crash_is_put_right(kueue: Cluster) -> None:
+    where = ("--namespace=pai-kueue",)
+    garbage = json.dumps({"data": {"configuration.yaml": "kind: [garbage"}})
+    kueue.kubectl("patch", "configmap", "kueue-controller-manager", *where, "--type=merge", f"--patch={garbage}")
+    kueue.kubectl("delete", "pods", "--all", *where)
+    restarts = "--output=jsonpath={.items[*].status.containerStatuses[*].restartCount}"
+    assert until(lambda: kueue.kubectl("get", "pods", *where, restarts) not in ("", "0"))
+    reasons = [why for phase in kueue.plan()["phases"] for host in phase["hosts"] for why in host["reasons"]]
+    assert any("configmap/kueue-controller-manager" in why for why in reasons), reasons
+    assert "configmap/kueue-controller-manager" in kueue.run("status", "--format", "json").stdout
+    _report, done = vc_apply(kueue)
+    assert done.returncode == 0, done.stderr
+    available = "--output=jsonpath={.status.availableReplicas}"
+    assert kueue.kubectl("get", "deployment", "kueue-controller-manager", *where, available) == "1"
+    assert "garbage" not in kueue.kubectl("get", "configmap", "kueue-controller-manager", *where, "--output=yaml")
+    assert not PHASES & set(kueue.to_change())
 
 
 def scale(cluster: Cluster, replicas: int) -> None:

@@ -9,6 +9,7 @@ import click
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.site_edit import Editing
 from pai_install.cli._shared.tell import tell_result
+from pai_install.cli._shared.vc_apply import apply
 from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli._shared.vc_migrate import migrate_clusters
 from pai_install.cli._shared.vc_plan import plan
@@ -81,3 +82,4 @@ def migrate(*, site_dir: Path, target: Backend, write: bool, environment: Enviro
 command.add_command(usage)
 command.add_command(plan)
 command.add_command(simulate)
+command.add_command(apply)

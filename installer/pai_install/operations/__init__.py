@@ -15,6 +15,7 @@ from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
 from pai_install.operations.user_add import UserAdd
 from pai_install.operations.user_remove import UserRemove
+from pai_install.operations.vc_apply import VcApply
 from pai_install.operations.verify import Verify
 
 OPERATIONS: tuple[type[Operation], ...] = (
@@ -34,4 +35,5 @@ OPERATIONS: tuple[type[Operation], ...] = (
     SchedulerTest,
     UserAdd,
     UserRemove,
+    VcApply,
 )

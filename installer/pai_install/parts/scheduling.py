@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT
+from pai_install.scheduling.model import Backend
 from pai_install.site import Site
 from pai_install.site.schedulers import scheduler_of
 
 # How long the pods of a job that was admitted may take until all are ready; then the whole job goes back to its queue.
 PODS_READY_TIMEOUT = "5m"
+
+# the add-ons of each scheduler of jobs, and of what it keeps the virtual clusters by
+SCHEDULER_ADDONS: Mapping[Backend, tuple[str, ...]] = {
+    "kueue": ("jobset", "kueue", "virtual_clusters"),
+    "volcano": ("volcano", "virtual_clusters"),
+    "default": ("virtual_clusters",),
+    "hived": ("hived",),
+}
 
 
 def has_kueue(site: Site) -> bool:

@@ -1,4 +1,4 @@
-"""JSON Schemas of what `apply`, `plan` and `status` print with --format json."""
+"""JSON Schemas of what verbs that act, `plan` and `status` print with --format json."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pai_install.report.planned import PLAN_SCHEMA_VERSION
 from pai_install.report.standing import STATUS_SCHEMA_VERSION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-NAMES = ("report", "plan", "status")
+NAMES = ("report", "runs", "plan", "status")
+
+RUNS_SCHEMA_VERSION = 1
 
 _Schema = dict[str, Any]
 _TEXT: _Schema = {"type": "string"}
@@ -24,7 +26,7 @@ _EXIT: _Schema = {"enum": [int(code) for code in ExitCode]}
 
 def schema(name: str) -> _Schema:
     """The schema called `name`, one of NAMES. Raises KeyError."""
-    made = {"report": _report, "plan": _plan, "status": _status}[name]()
+    made = {"report": _report, "runs": _runs, "plan": _plan, "status": _status}[name]()
     return {"$schema": DIALECT, "title": f"pai-install {name}", **made}
 
 
@@ -70,6 +72,11 @@ def _report() -> _Schema:
         phases=_list(phase),
         findings=_list(finding_schema()),
     )
+
+
+def _runs() -> _Schema:
+    """Of verbs that make several runs."""
+    return closed_object(schema_version={"const": RUNS_SCHEMA_VERSION}, exit_code=_EXIT, runs=_list(_report()))
 
 
 def _action(**more: _Schema) -> _Schema:

@@ -18,7 +18,8 @@ _COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
 
 @dataclass(frozen=True, slots=True)
 class ClustersChange:
-    """before, after: the scheduler, "" for none. orphans: jobs that have not ended of virtual clusters that go.
+    """before, after: the scheduler, "" for none. orphans: jobs that have not ended and lose their queue: those of
+    virtual clusters that go, or that leave the namespace.
 
     unknown: virtual clusters that change, of which it is not known what their jobs use.
     """
@@ -39,9 +40,20 @@ def clusters_change(before: Scheduling | None, after: Scheduling | None, usage: 
         return ClustersChange(*names, told)
     running = [Running(use.cluster, use.sku, use.units) for use in usage.uses.values()]
     gone = {change.cluster for change in told if change.kind == "goes"}
-    orphans = tuple(job for job in usage.jobs if job.cluster in gone)
+    left = _submitters(before) - _submitters(after)
+    orphans = tuple(job for job in usage.jobs if job.cluster in gone or (job.cluster, _namespace(job)) in left)
     unknown = tuple(dict.fromkeys(it.cluster for it in told if it.cluster in usage.unknown))
     return ClustersChange(*names, told, affected(told, running), orphans, unknown)
+
+
+def _submitters(scheduling: Scheduling | None) -> frozenset[tuple[str, str]]:
+    """Virtual clusters and namespaces whose jobs they take."""
+    clusters = scheduling.clusters if scheduling is not None else ()
+    return frozenset((cluster.name, namespace) for cluster in clusters for namespace in cluster.namespaces)
+
+
+def _namespace(job: SeenJob) -> str:
+    return job.name.partition("/")[0]
 
 
 def _or_none(scheduling: Scheduling | None) -> Scheduling:
@@ -75,10 +87,27 @@ def plan_text(change: ClustersChange) -> str:
     if not lines:
         return "the cluster has these virtual clusters already\n"
     jobs = [str(it) for it in change.affected]
-    jobs += [f"{it.cluster} is to go: {it.name} {'waits' if it.waits else 'runs'}" for it in change.orphans]
+    jobs += _orphans_text(change)
     jobs += [f"{name}: not known what its jobs use, as it shares namespaces" for name in change.unknown]
     lines += ["", "jobs:", *(f"  {it}" for it in jobs or ["none is touched"])]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _orphans_text(change: ClustersChange) -> list[str]:
+    gone = {it.cluster for it in change.changes if it.kind == "goes"}
+    return [
+        f"{it.cluster} {'is to go' if it.cluster in gone else f'leaves namespace {_namespace(it)}'}: "
+        f"{it.name} {'waits' if it.waits else 'runs'}"
+        for it in change.orphans
+    ]
+
+
+def jobs_at_risk(change: ClustersChange) -> tuple[str, ...]:
+    """Jobs that would be of no virtual cluster any longer, and what such ones use where they are not known by name."""
+    used = [
+        str(it) for it in change.affected if it.removed and it.cluster not in {job.cluster for job in change.orphans}
+    ]
+    return (*_orphans_text(change), *used)
 
 
 def schema() -> dict[str, Any]:
@@ -108,7 +137,11 @@ def schema() -> dict[str, Any]:
             scheduler=closed_object(before=backend, after=backend),
             changes={"type": "array", "items": quota},
             affected={"type": "array", "items": touched},
-            orphans={"type": "array", "items": orphan, "description": "jobs of virtual clusters that go"},
+            orphans={
+                "type": "array",
+                "items": orphan,
+                "description": "jobs that lose their virtual cluster or its queue",
+            },
             unknown={"type": "array", "items": _TEXT, "description": "those of which it is not known what jobs use"},
         ),
     }

@@ -130,10 +130,11 @@ class ProductEnvironment(Environment):
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
-        """The machines' health, the self-test of the scheduler, and the end of one that goes."""
+        """The machines' health, the self-test of the scheduler, the end of one that goes, how virtual clusters stand."""
         from pai_install.health.gate import health_gate  # noqa: PLC0415
         from pai_install.run.scheduler_switch import scheduler_switch  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
+        from pai_install.run.virtual_clusters import standing_worker  # noqa: PLC0415
 
         check = health_gate(site, state.health, engine)
         test = self_test(cluster, state.path / "scheduler-test.json")
@@ -141,6 +142,7 @@ class ProductEnvironment(Environment):
             "health": lambda hosts, _arguments: check(hosts),
             "scheduler-test": test,
             "scheduler-switch": scheduler_switch(cluster, site.directory),
+            "virtual-clusters": standing_worker(cluster),
         }
 
 

@@ -97,6 +97,11 @@ class StateFolder:
         return self.path / "proof.json"
 
     @property
+    def virtual_clusters(self) -> Path:
+        """The virtual clusters to bring back where those that are being applied are not taken; there for that long."""
+        return self.path / "virtual-clusters.json"
+
+    @property
     def work(self) -> Path:
         """The engine's folder: cached facts."""
         return self.path / "work"

@@ -20,6 +20,19 @@ def kept_object(scheduling: Scheduling) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {_KEY: text}}
 
 
+def kept_text(scheduling: Scheduling) -> str:
+    """The same for a file."""
+    return json.dumps(kept_object(scheduling), indent=2) + "\n"
+
+
+def kept_in_text(text: str) -> Scheduling | None:
+    """What such a file says; None where it says nothing that is understood."""
+    try:
+        return kept_of(json.loads(text))
+    except ValueError:
+        return None
+
+
 def kept_of(found: Mapping[str, Any] | None) -> Scheduling | None:
     """What the ConfigMap says; None where there is none, or one that says nothing that is understood."""
     try:

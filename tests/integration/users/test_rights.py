@@ -124,7 +124,10 @@ REFUSED = {
     "a folder of the machine": (volume(hostPath={"path": "/srv/speech"}), "volumes of users"),
     "an NFS server": (volume(nfs={"server": "nas", "path": "/speech"}), "volumes of users"),
     "a driver's volume in place": (volume(csi={"driver": "smb.csi.k8s.io"}), "volumes of users"),
-    "an iSCSI disk": (volume(iscsi={"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}), "volumes of users"),
+    "an iSCSI disk": (
+        volume(iscsi={"targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:disk", "lun": 0}),
+        "volumes of users",
+    ),
     "the login of a storage": (volume(secret={"secretName": "storage-homes-g1"}), "names begin with alice."),
     "another's Secret": (volume(secret={"secretName": "bob.key"}), "names begin with alice."),
     "a Secret among others": (

@@ -20,6 +20,7 @@ from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import LocalWorker
 from pai_install.run.environment import Environment, ProductEnvironment
 from pai_install.run.state import RunFolder, StateFolder
+from pai_install.run.virtual_clusters import standing_worker
 from pai_install.site.model import Site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.runs import SECRET, ScriptedEngine, done, event
@@ -133,12 +134,13 @@ class World(Environment):
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
-        """The health check and the scheduler's self-test find what the test says."""
-        del site, state, engine, cluster
+        """The health check and the scheduler's self-test find what the test says; the rest asks the test's API."""
+        del site, state, engine
         return {
             "health": lambda _hosts, _arguments: self.sick,
             "scheduler-test": lambda _hosts, arguments: self.played(arguments),
             "scheduler-switch": lambda _hosts, arguments: self.switched(arguments),
+            "virtual-clusters": standing_worker(cluster, sleep=lambda _seconds: None),
         }
 
     def played(self, arguments: Mapping[str, Any]) -> tuple[Finding, ...]:

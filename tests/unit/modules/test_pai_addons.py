@@ -35,7 +35,10 @@ case "$*" in
     grep "/$name$" there | sed 's/|.*//' ;;
   *" wait --for=delete pods "*) test ! -e ending || mv ending pods ;;
   *" wait --for=condition=Established "*) test ! -s unserved || {{ cat unserved >&2; echo -n > unserved; exit 1; }} ;;
-  *" rollout "*) exit $(cat rollout) ;;
+  *" rollout "*) test ! -e deleted || echo 0 > rollout; exit $(cat rollout) ;;
+  *"=json --namespace "*" deployment/"*) cat deployment ;;
+  *"=json pods --namespace "*) cat pods-of-rollout ;;
+  *" delete pods "*) touch deleted ;;
 esac
 """
 
@@ -440,6 +443,42 @@ def test_rollout_that_does_not_end_is_a_failure_with_evidence(machine: Machine) 
         machine.run(addon("a", config_map("one"), waits=["n deployment/x"]))
     assert set(failure.value.result["evidence"]) == {"a pods", "a events"}
     assert machine.recorded() == {}
+
+
+def pod_of_rollout(name: str, *, ready: bool, restarts: int) -> dict[str, Any]:
+    """One with a container."""
+    return {"metadata": {"name": name}, "status": {"containerStatuses": [{"ready": ready, "restartCount": restarts}]}}
+
+
+def test_pods_that_crash_begin_anew_with_what_was_applied(machine: Machine) -> None:
+    """What made them crash is repaired; the kubelet would try them again minutes later."""
+    machine.says("rollout", "1")
+    machine.says("deployment", json.dumps({"spec": {"selector": {"matchLabels": {"app": "d"}}}}))
+    pods = [
+        pod_of_rollout("crashes", ready=False, restarts=7),
+        pod_of_rollout("starts", ready=False, restarts=0),
+        pod_of_rollout("runs", ready=True, restarts=2),
+        {"metadata": {"name": "waits"}, "status": {}},
+    ]
+    machine.says("pods-of-rollout", json.dumps({"items": pods}))
+    assert machine.run(addon("a", config_map("one"), waits=["n deployment/d"]))["applied"] == ["a"]
+    (asked,) = machine.asked(" delete pods ")
+    assert asked.partition(" delete pods ")[2] == "crashes --ignore-not-found --wait=false"
+    assert "--selector=app=d" in machine.asked("=json pods ")[0]
+
+
+def test_a_rollout_that_is_complete_is_asked_about_once(machine: Machine) -> None:
+    machine.run(addon("a", config_map("one"), waits=["n deployment/d"]))
+    assert len(machine.asked(" rollout ")) == 1
+    assert not machine.asked("=json")
+
+
+def test_nothing_but_what_is_asked_for_is_removed(machine: Machine) -> None:
+    machine.has("configmap/one", "configmap/two")
+    machine.record("addon.a", ("n", "configmap/one"))
+    machine.record("addon.b", ("n", "configmap/two"))
+    assert machine.run(only=["b"])["removed"] == ["configmap/two"]
+    assert machine.recorded() == {"addon.a": ["configmap/one"]}
 
 
 def test_definitions_are_served_before_what_needs_them(machine: Machine) -> None:

@@ -18,12 +18,11 @@ from pai_install.plan.model import Plan
 from pai_install.report.console import progress
 from pai_install.report.data import report_data
 from pai_install.report.model import Outcome
+from pai_install.report.schemas import RUNS_SCHEMA_VERSION
 from pai_install.run.environment import Environment
 from pai_install.run.pipeline import Prepared, open_session, prepare
 from pai_install.run.request import Request
 from pai_install.site.load import load_site
-
-SCHEMA_VERSION = 1
 
 
 class Runs:
@@ -68,5 +67,5 @@ class Runs:
         """The exit code of them all; in JSON after their one document."""
         if self._how.as_json:
             runs = [report_data(outcome) for outcome in self._outcomes]
-            click.echo(json.dumps({"schema_version": SCHEMA_VERSION, "exit_code": code, "runs": runs}, indent=2))
+            click.echo(json.dumps({"schema_version": RUNS_SCHEMA_VERSION, "exit_code": code, "runs": runs}, indent=2))
         return code

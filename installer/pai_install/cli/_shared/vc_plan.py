@@ -17,6 +17,7 @@ from pai_install.report.virtual_clusters_plan import ClustersChange, clusters_ch
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
 from pai_install.scheduling.kept import KEPT, KEPT_IN, kept_of
+from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
@@ -34,14 +35,18 @@ def plan(*, site_dir: Path, output_format: str, environment: Environment) -> int
     """
     site = load_site(site_dir).site
     with environment.cluster(site, state_of(site_dir), accept_new=False) as cluster:
-        found = read_change(cluster, site)
+        found = change_of(cluster, site, read_kept(cluster))
     tell_result(output_format, plan_data(found), plan_text(found))
     return ExitCode.OK
 
 
-def read_change(cluster: ClusterClient, site: Site) -> ClustersChange:
-    """What would change, and whose jobs use what changes. Raises NoClusterError and ApiError."""
+def read_kept(cluster: ClusterClient) -> Scheduling | None:
+    """What the cluster was given last; None for nothing. Raises NoClusterError and ApiError."""
     (found,) = cluster.get([Ref("configmap", KEPT, KEPT_IN)])
-    before = kept_of(found)
+    return kept_of(found)
+
+
+def change_of(cluster: ClusterClient, site: Site, before: Scheduling | None) -> ClustersChange:
+    """What would change, and whose jobs use what changes. Raises NoClusterError and ApiError."""
     usage = read_usage(cluster, site, before) if before is not None else None
     return clusters_change(before, scheduling_of(site), usage)

@@ -1,0 +1,165 @@
+"""Bring the site's virtual clusters to the cluster, and nothing else; and the way back to those that worked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field, InstanceOf
+
+from pai_install.cluster.client import Select
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.operation import Operation
+from pai_install.plan.addons import PHASE as ADDONS
+from pai_install.plan.addons import addons_before, addons_of_scheduler, work_of_addons
+from pai_install.plan.leader import leader_of, with_leader
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.plan.phases import PHASES, Phase
+from pai_install.plan.planner import make_plan
+from pai_install.scheduling.compile import objects_of
+from pai_install.scheduling.kept import kept_object
+from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.read import scheduling_of
+from pai_install.scheduling.restore import leftovers, relabelled, restored
+from pai_install.site.model import Site
+from pai_install.site.selection import watched
+
+STEP = "virtual-clusters"
+LABELS = "labels"
+# the part of phase `addons` that renders and applies them
+_ROLE = "cluster_addons"
+# how long the scheduler may take until it has said something of every queue
+WAIT_S = 60
+_PHASES: Mapping[str, Phase] = {phase.name: phase for phase in PHASES}
+
+
+class VcApply(Operation):
+    """Node labels and the add-ons of virtual clusters, where the cluster differs; then what their scheduler says."""
+
+    name: ClassVar[str] = "vc apply"
+    summary: ClassVar[str] = "Bring the site's virtual clusters to the cluster, and nothing else."
+    configures: ClassVar[bool] = True
+    unproven: bool = Field(
+        default=False, description="Also ask what the scheduler says of them where nothing is to be changed."
+    )
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """All present machines: workers have labels."""
+        return watched(site, ())
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """Labels, add-ons, the look at them. Raises PaiError where `apply` comes first."""
+        plan = make_plan(site, observation.inventory, observation.machines, unreachable=observation.unreachable)
+        scheduling = scheduling_of(site)
+        assert scheduling is not None  # noqa: S101 - the verb has asked
+        ours = addons_of_scheduler(scheduling.backend)
+        leader = site.control_planes[0].hostname
+        _require_answer(plan, leader)
+        work = _work(observation, leader)
+        _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours)})
+        changes = (*_labels(plan), *_addons(plan, ours, work))
+        if not (changes or self.unproven):
+            return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
+        reason = "after a change" if changes else "the last run did not come to its end"
+        return replace(plan, steps=(*changes, look(scheduling, plan.leader, reason)))
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """Which of the plan's steps change something is said above it."""
+        del plan, hosts
+        return "apply these virtual clusters"
+
+
+class VcRestore(Operation):
+    """The virtual clusters with which the scheduler last came up; not in OPERATIONS, which have none."""
+
+    name: ClassVar[str] = "vc apply"
+    summary: ClassVar[str] = "Bring back the virtual clusters with which the scheduler last came up."
+    good: InstanceOf[Scheduling] = Field(exclude=True)
+    tried: InstanceOf[Scheduling] = Field(exclude=True)
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """The nodes, for their labels."""
+        return (Select(("nodes",)),)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """Labels, objects, and the look at them. What Ansible keeps records of differs then, as the site does."""
+        leader = leader_of(site, observation.machines)
+        back = Step(
+            "restore",
+            "Bring back the last virtual clusters that worked",
+            (HostStep(leader, ("the scheduler did not come up with the new ones",)),),
+            ClusterCalls(tuple(self._calls(leader, observation.answers[0]))),
+        )
+        steps = (back, look(self.good, leader, "after a change"))
+        return Plan(steps, with_leader(observation.inventory, leader), leader=leader)
+
+    def _calls(self, leader: str, nodes: Sequence[Mapping[str, object]]) -> Iterator[ClusterCall]:
+        for name, labels in relabelled(self.good, nodes).items():
+            words = {"kind": "node", "name": name, "body": {"metadata": {"labels": labels}}}
+            yield ClusterCall(leader, f"Label {name} as before", "patch", words)
+        # whoever else set a field of theirs
+        objects = {"objects": restored(self.good), "force": True}
+        yield ClusterCall(leader, "Apply the objects as they were", "apply", objects)
+        refs = [
+            {"kind": kind, "name": name, "namespace": space} for kind, name, space in leftovers(self.good, self.tried)
+        ]
+        if refs:
+            yield ClusterCall(leader, "Take away what was new", "delete", {"refs": refs})
+
+
+def look(scheduling: Scheduling, leader: str, reason: str) -> Step:
+    """The step that asks whether the cluster holds them, and what the scheduler says."""
+    work = LocalWork(STEP, {"kept": kept_object(scheduling), "wait_s": WAIT_S})
+    host = HostStep(leader, (f"{reason}; {len(objects_of(scheduling))} objects",))
+    return Step(STEP, "Ask the scheduler whether it has the virtual clusters", (host,), work, looks=True)
+
+
+def _work(observation: Observation, leader: str) -> dict[str, list[str]]:
+    """Add-on -> why it has work."""
+    seen = observation.machines.get(leader)
+    return {} if seen is None else work_of_addons(observation.inventory.settings_of(leader), seen)
+
+
+def _require_answer(plan: Plan, leader: str) -> None:
+    """Labels without the objects that name them would be half of it. Raises PaiError."""
+    if leader in plan.unreachable:
+        raise PaiError(
+            f"{leader}, through which add-ons are applied, does not answer: {plan.unreachable[leader]}",
+            remedy="nothing was changed; run the same command again when it answers",
+            exit_code=ExitCode.UNREACHABLE,
+        )
+
+
+def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:
+    """Nothing that virtual clusters stand on is left to do. Raises PaiError."""
+    earlier = list(_PHASES)[: list(_PHASES).index(LABELS)]
+    left = [
+        f"{step.name}: {host.host}: {'; '.join(host.reasons)}"
+        for step in plan.steps
+        if step.name in earlier
+        for host in step.hosts
+    ]
+    left += [f"{ADDONS}: {'; '.join(why)}" for why in addons.values()]
+    if left:
+        raise PaiError(
+            "virtual clusters alone cannot be applied: what they stand on is not as the site says",
+            details="\n".join(left),
+            remedy="pai-install apply",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def _labels(plan: Plan) -> Iterator[Step]:
+    yield from (step for step in plan.steps if step.name == LABELS)
+
+
+def _addons(plan: Plan, ours: Collection[str], work: Mapping[str, Sequence[str]]) -> Iterator[Step]:
+    """The add-ons of virtual clusters alone; without those on which nothing is to be done there is no step."""
+    reasons = tuple(dict.fromkeys(reason for name in ours for reason in work.get(name, ())))
+    for step in plan.steps if reasons else ():
+        if step.name == ADDONS:
+            hosts = tuple(HostStep(host.host, reasons, roles=(_ROLE,)) for host in step.hosts)
+            yield replace(step, hosts=hosts, action=Playbook(_PHASES[ADDONS].playbook, {f"{_ROLE}_only": list(ours)}))

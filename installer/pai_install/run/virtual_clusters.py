@@ -1,0 +1,55 @@
+"""How virtual clusters stand in the cluster, as local work of a run; and those to bring back, in a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pai_install.checks.finding import Finding
+from pai_install.cluster.client import ClusterClient
+from pai_install.cluster.model import Ref
+from pai_install.run.actions import LocalWorker
+from pai_install.scheduling.compile import objects_of
+from pai_install.scheduling.kept import kept_in_text, kept_of, kept_text
+from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.standing import Standing, findings, name_of, standings, unsure
+from pai_install.system.files import write_atomic
+
+_POLL_S = 1.0
+
+
+def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = time.sleep) -> LocalWorker:
+    """The worker. It waits as long as the scheduler has not said something of every queue; sleep: for tests."""
+
+    def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[Finding, ...]:
+        del hosts
+        scheduling = kept_of(arguments["kept"])
+        assert scheduling is not None  # noqa: S101 - the operation has made it
+        left = float(arguments["wait_s"])
+        while unsure(found := read_standings(cluster, scheduling)) and left > 0:
+            sleep(_POLL_S)
+            left -= _POLL_S
+        return findings(found)
+
+    return work
+
+
+def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[Standing, ...]:
+    """How each object stands now. Raises NoClusterError and ApiError."""
+    wanted = objects_of(scheduling)
+    return standings(wanted, cluster.get([Ref(*name_of(entry)) for entry in wanted]))
+
+
+def read_good(path: Path) -> Scheduling | None:
+    """The virtual clusters in the file; None without one that is understood."""
+    try:
+        return kept_in_text(path.read_text())
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def write_good(path: Path, scheduling: Scheduling) -> None:
+    """Writes the file, for the owner only."""
+    write_atomic(path, kept_text(scheduling), mode=0o600)

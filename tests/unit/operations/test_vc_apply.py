@@ -1,0 +1,189 @@
+"""What `vc apply` does of all that an installation would do, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pai_install.components.model import ComponentSet
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.vc_apply import VcApply, VcRestore
+from pai_install.parts.compiled import COMPILED
+from pai_install.parts.registry import PARTS, make_context
+from pai_install.parts.scheduling import SCHEDULER_ADDONS
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
+from pai_install.plan.observation import Observation
+from pai_install.plan.observed import Observed
+from pai_install.scheduling.compile import labels_of
+from pai_install.scheduling.kept import kept_of
+from pai_install.scheduling.model import BACKENDS
+from pai_install.site import Site
+from tests.unit.plan.conftest import LAYOUT, ROLES, converged
+from tests.virtual_clusters import cluster, gpus, share
+from tests.virtual_clusters import site as divided
+
+SERVICES = """\
+scheduler: {type: kueue}
+virtual-clusters: [{name: default, quota: [{sku: gpu, devices: 4}]}]
+"""
+PINNED = SERVICES.replace("devices: 4}]", "devices: 4}], pinned: [w2]").replace("devices: 4", "devices: 3")
+WORKERS = LAYOUT + '  - {hostname: w2, hostip: 10.0.0.4, machine-type: gpu, pai-worker: "true"}\n'
+GROUPS = "authentication: {group-manager: {grouplist: [{groupname: vision}]}}\n"
+
+
+@pytest.fixture
+def inventory_of(make_site: Callable[..., Site], components: ComponentSet, tmp_path: Path) -> Any:
+    """Services -> the site and its inventory."""
+
+    def made(services: str) -> tuple[Site, Inventory]:
+        site = make_site(layout=WORKERS, services=services)
+        return site, build_inventory(make_context(site, components, tmp_path), dict.fromkeys(ROLES, "1"))
+
+    return made
+
+
+def planned(
+    of: Any, before: str, after: str, change: Callable[[dict[str, Observed]], Any] = lambda _: None, **words: Any
+) -> Plan:
+    """The plan for machines that are as the site was before."""
+    seen = converged(of(before)[1])
+    lost = change(seen) or {}
+    site, inventory = of(after)
+    return VcApply(**words).plan(site, Observation(inventory, seen, lost))
+
+
+def names(plan: Plan) -> dict[str, list[str]]:
+    return {step.name: list(step.names) for step in plan.steps}
+
+
+def test_another_quota_is_the_add_ons_and_the_leader_alone(inventory_of: Any) -> None:
+    plan = planned(inventory_of, SERVICES, SERVICES.replace("devices: 4", "devices: 8"))
+    leader = ["master"]
+    assert names(plan) == {"addons": leader, "virtual-clusters": leader}
+    addons, look = plan.steps
+    assert addons.action == Playbook("addons.yml", {"cluster_addons_only": ["jobset", "kueue", "virtual_clusters"]})
+    (host,) = addons.hosts
+    assert host.reasons == ("settings of addon.virtual_clusters changed: objects",)
+    assert host.roles == ("cluster_addons",)
+    assert isinstance(look.action, LocalWork)
+    kept = kept_of(look.action.arguments["kept"])
+    assert kept is not None
+    assert kept.cluster("default").shares[0].units == 8
+    assert look.looks
+
+
+def test_a_pinned_machine_gets_its_label(inventory_of: Any) -> None:
+    plan = planned(inventory_of, SERVICES, PINNED)
+    assert list(names(plan)) == ["labels", "addons", "virtual-clusters"]
+    assert names(plan)["labels"] == ["w2"]
+
+
+def test_nothing_to_do_asks_no_one_but_after_a_run_that_did_not_end(inventory_of: Any) -> None:
+    plan = planned(inventory_of, SERVICES, SERVICES)
+    assert (plan.steps, plan.nothing) == ((), "the cluster has these virtual clusters already")
+    again = planned(inventory_of, SERVICES, SERVICES, unproven=True)
+    assert names(again) == {"virtual-clusters": ["master"]}
+    assert again.steps[0].hosts[0].reasons[0].startswith("the last run did not come to its end; ")
+
+
+def drift(host: str, role: str) -> Callable[[dict[str, Observed]], None]:
+    """A hand-made change of what a role made."""
+
+    def change(seen: dict[str, Observed]) -> None:
+        record = seen[host].roles[role].model_copy(update={"drift": (f"{role} was changed by hand",)})
+        seen[host] = seen[host].model_copy(update={"roles": {**seen[host].roles, role: record}})
+
+    return change
+
+
+def test_a_scheduler_that_was_changed_by_hand_is_put_right(inventory_of: Any) -> None:
+    plan = planned(inventory_of, SERVICES, SERVICES, drift("master", "addon.kueue"))
+    assert plan.steps[0].hosts[0].reasons == ("addon.kueue was changed by hand",)
+
+
+def test_other_add_ons_and_later_phases_are_left_to_apply(inventory_of: Any) -> None:
+    assert planned(inventory_of, SERVICES, SERVICES, drift("master", "addon.metrics_server")).empty
+    changed = planned(
+        inventory_of, SERVICES, SERVICES.replace("devices: 4", "devices: 8"), drift("master", "addon.metrics_server")
+    )
+    assert changed.steps[0].hosts[0].reasons == ("settings of addon.virtual_clusters changed: objects",)
+
+
+@pytest.mark.parametrize(
+    ("after", "change", "said"),
+    [
+        (SERVICES, drift("w2", "base"), "base: w2: base was changed by hand"),
+        (SERVICES + GROUPS, lambda _: None, "addons: addon.groups is not installed"),
+        (SERVICES.replace("kueue", "volcano"), lambda _: None, "runtime: master: settings changed"),
+    ],
+)
+def test_what_they_stand_on_comes_first_by_apply(inventory_of: Any, after: str, change: Any, said: str) -> None:
+    with pytest.raises(PaiError, match="virtual clusters alone cannot be applied") as caught:
+        planned(inventory_of, SERVICES, after, change)
+    assert said in caught.value.details
+    assert (caught.value.remedy, caught.value.exit_code) == ("pai-install apply", ExitCode.PREFLIGHT_FAILED)
+
+
+def test_labels_are_not_set_where_the_objects_cannot_follow(inventory_of: Any) -> None:
+    def lose(seen: dict[str, Observed]) -> dict[str, str]:
+        del seen["master"]
+        return {"master": "no route to host"}
+
+    with pytest.raises(PaiError, match="master, through which add-ons are applied, does not answer") as caught:
+        planned(inventory_of, SERVICES, PINNED, lose)
+    assert caught.value.exit_code == ExitCode.UNREACHABLE
+
+
+def test_a_worker_that_does_not_answer_stops_nothing(inventory_of: Any) -> None:
+    def lose(seen: dict[str, Observed]) -> dict[str, str]:
+        del seen["w2"]
+        return {"w2": "no route to host"}
+
+    plan = planned(inventory_of, SERVICES, PINNED, lose)
+    assert list(names(plan)) == ["addons", "virtual-clusters"]
+    assert plan.unreachable == {"w2": "no route to host"}
+
+
+def test_every_scheduler_has_its_add_ons() -> None:
+    known = {part.name.removeprefix("addon.") for part in PARTS if part.name.startswith("addon.")}
+    assert set(SCHEDULER_ADDONS) == set(BACKENDS)
+    for names_of_one in SCHEDULER_ADDONS.values():
+        assert set(names_of_one) <= known & set(COMPILED)
+
+
+SUPPLY = gpus("a100", 4)
+GOOD = divided(SUPPLY, clusters=(cluster("a", share(SUPPLY, 16)), cluster("b", share(SUPPLY, 8))))
+TRIED = divided(SUPPLY, clusters=(cluster("a", share(SUPPLY, 8)), cluster("new", pinned=("a100-4",))))
+
+
+def test_the_way_back_is_labels_objects_and_what_was_new(make_site: Callable[..., Site]) -> None:
+    nodes = tuple({"metadata": {"name": name, "labels": labels}} for name, labels in labels_of(TRIED).items())
+    site = make_site(services=SERVICES)
+    operation = VcRestore(good=GOOD, tried=TRIED)
+    assert operation.arguments == {}
+    plan = operation.plan(site, Observation(Inventory({}, {}, {}), {}, answers=(nodes,)))
+    back, look = plan.steps
+    assert isinstance(back.action, ClusterCalls)
+    label, objects, gone = back.action.calls
+    assert (label.verb, label.arguments["name"]) == ("patch", "a100-4")
+    assert objects.verb == "apply"
+    assert [it["metadata"]["name"] for it in objects.arguments["objects"] if it["kind"] == "ClusterQueue"] == ["a", "b"]
+    assert gone.verb == "delete"
+    new = {"kind": "clusterqueue.v1beta2.kueue.x-k8s.io", "name": "new", "namespace": ""}
+    assert new in gone.arguments["refs"]
+    assert isinstance(look.action, LocalWork)
+    assert kept_of(look.action.arguments["kept"]) == GOOD
+    assert {*plan.hosts} == {"master"}
+
+
+def test_where_nothing_was_new_nothing_is_taken_away(make_site: Callable[..., Site]) -> None:
+    site = make_site(services=SERVICES)
+    tried = replace(GOOD, clusters=GOOD.clusters[:1])
+    plan = VcRestore(good=GOOD, tried=tried).plan(site, Observation(Inventory({}, {}, {}), {}, answers=((),)))
+    assert isinstance(plan.steps[0].action, ClusterCalls)
+    assert [call.verb for call in plan.steps[0].action.calls] == ["apply"]
