@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pai_install.json_schema import closed_object
 from pai_install.scheduling.model import BACKENDS, Scheduling
-from pai_install.scheduling.simulate.model import Amounts, Gang, Outcome, Verdict
+from pai_install.scheduling.simulate.model import Amounts, Forecast, NewJob, Outcome
 from pai_install.scheduling.simulate.words import amount_of, total_of
 from pai_install.system.words import plural
 
@@ -17,7 +17,7 @@ _TEXT: dict[str, Any] = {"type": "string"}
 _SHOWN = 8
 
 
-def simulation_data(scheduling: Scheduling, gang: Gang, verdict: Verdict) -> dict[str, Any]:
+def simulation_data(scheduling: Scheduling, gang: NewJob, verdict: Forecast) -> dict[str, Any]:
     """The published form."""
     return {
         "schema_version": SIMULATION_SCHEMA_VERSION,
@@ -45,12 +45,12 @@ def _amounts(amounts: Amounts) -> dict[str, float]:
     return {name: round(amount, 3) for name, amount in amounts.items()}
 
 
-def simulation_text(gang: Gang, verdict: Verdict) -> str:
+def simulation_text(gang: NewJob, verdict: Forecast) -> str:
     """The verdict in a sentence, then where, what goes, and why."""
     return "".join(f"{line}\n" for line in _lines(gang, verdict))
 
 
-def _lines(gang: Gang, verdict: Verdict) -> Iterator[str]:
+def _lines(gang: NewJob, verdict: Forecast) -> Iterator[str]:
     priority = f", priority {gang.priority}" if gang.priority else ""
     place = f"{gang.cluster}{priority}" if gang.cluster else "no virtual cluster"
     name = f"{gang.namespace}/{gang.name}" if gang.namespace else gang.name
@@ -74,13 +74,13 @@ _HEADS: dict[Outcome, str] = {
 }
 
 
-def _end(verdict: Verdict) -> str:
+def _end(verdict: Forecast) -> str:
     if verdict.outcome == "takes-back":
         return f" ({plural(len(verdict.victims), 'job')})"
     return ":" if verdict.why else ""
 
 
-def _where(gang: Gang, verdict: Verdict) -> Iterator[str]:
+def _where(gang: NewJob, verdict: Forecast) -> Iterator[str]:
     machines: defaultdict[str, list[str]] = defaultdict(list)
     for row in verdict.placed:
         machines[row.role].append(f"{row.machine} x{row.pods}" if row.pods > 1 else row.machine)

@@ -19,7 +19,7 @@ from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
 from pai_install.scheduling.model import PRIORITIES, Scheduling
 from pai_install.scheduling.simulate.manifest import NoJobError, gang_of
-from pai_install.scheduling.simulate.model import Gang, Snapshot
+from pai_install.scheduling.simulate.model import ClusterNow, NewJob
 from pai_install.scheduling.simulate.snapshot import snapshot_kinds, snapshot_of
 from pai_install.scheduling.simulate.verdict import simulate as judge
 from pai_install.site.load import load_site
@@ -54,7 +54,7 @@ def simulate(
     return ExitCode.OK
 
 
-def _told(job: TextIO, name: str, priority: str | None) -> Gang:
+def _told(job: TextIO, name: str, priority: str | None) -> NewJob:
     """The job with what the options say. Raises PaiError."""
     try:
         gang = gang_of(job.read())
@@ -67,6 +67,6 @@ def _told(job: TextIO, name: str, priority: str | None) -> Gang:
     return replace(gang, priority=priority, number=None) if priority else gang
 
 
-def read_snapshot(cluster: ClusterClient, scheduling: Scheduling) -> Snapshot:
+def read_snapshot(cluster: ClusterClient, scheduling: Scheduling) -> ClusterNow:
     """What the cluster says now. Raises NoClusterError and ApiError."""
     return snapshot_of(scheduling, cluster.list(*(Select((kind,)) for kind in snapshot_kinds(scheduling.backend))))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pai_install.cluster.objects import quantities
 from pai_install.scheduling.default import default_objects
 from pai_install.scheduling.model import Scheduling, VirtualCluster
-from pai_install.scheduling.simulate.model import Amounts, Gang, Role, Snapshot, Verdict
+from pai_install.scheduling.simulate.model import Amounts, ClusterNow, Forecast, NewJob, Role
 from pai_install.scheduling.simulate.place import TOLERANCE, Free, free_of, place, room_for
 from pai_install.scheduling.simulate.words import amount_of, away_of, no_room, too_large
 
@@ -16,26 +16,26 @@ _REQUESTS = "requests."
 
 
 def default_verdict(
-    scheduling: Scheduling, snapshot: Snapshot, _cluster: VirtualCluster, gang: Gang, _priority: int
-) -> Verdict:
+    scheduling: Scheduling, snapshot: ClusterNow, _cluster: VirtualCluster, gang: NewJob, _priority: int
+) -> Forecast:
     """It starts where all pods have quota and room. Where only some have, these start and hold what they have."""
     if large := too_large(gang, snapshot.machines):
-        return Verdict("never", large)
+        return Forecast("never", large)
     everywhere = [it.name for it in snapshot.machines]
     pairs = [(role, everywhere) for role in gang.roles]
     if place(pairs, snapshot.machines, free_of(snapshot.machines, idle=True)) is None:
-        return Verdict("never", ("the machines have no room for all of it even when all are idle",))
+        return Forecast("never", ("the machines have no room for all of it even when all are idle",))
     hard, used = _hard(scheduling, gang.namespace), snapshot.spaces.get(gang.namespace, {})
     if never := tuple(_over(gang, hard, {}, "{0} is limited to {1}, the job asks for {3}")):
-        return Verdict("never", never)
+        return Forecast("never", never)
     free = free_of(snapshot.machines)
     over = tuple(_over(gang, hard, used, "the quota of {0} is {1}, {2} in use; the job asks for {3}"))
     placed = place(pairs, snapshot.machines, free)
     if not over and placed is not None:
-        return Verdict("starts", placed=placed)
+        return Forecast("starts", placed=placed)
     away = tuple(f"{it} and takes no pods" for it in away_of(snapshot.machines))
     why = over or (no_room(gang, snapshot.machines),)
-    return Verdict("waits", why, notes=(*_in_part(gang, hard, used, free, snapshot), *away))
+    return Forecast("waits", why, notes=(*_in_part(gang, hard, used, free, snapshot), *away))
 
 
 def _hard(scheduling: Scheduling, namespace: str) -> Amounts:
@@ -47,14 +47,14 @@ def _hard(scheduling: Scheduling, namespace: str) -> Amounts:
     return {}
 
 
-def _over(gang: Gang, hard: Amounts, used: Amounts, sentence: str) -> Iterator[str]:
+def _over(gang: NewJob, hard: Amounts, used: Amounts, sentence: str) -> Iterator[str]:
     for name, amount in gang.asks.items():
         if name in hard and used.get(name, 0.0) + amount > hard[name] + TOLERANCE:
             numbers = (amount_of(name, it) for it in (hard[name], used.get(name, 0.0), amount))
             yield sentence.format(gang.namespace, *numbers)
 
 
-def _in_part(gang: Gang, hard: Amounts, used: Amounts, free: Free, snapshot: Snapshot) -> Iterator[str]:
+def _in_part(gang: NewJob, hard: Amounts, used: Amounts, free: Free, snapshot: ClusterNow) -> Iterator[str]:
     """How many pods start all the same."""
     left: Mapping[str, float] = {name: amount - used.get(name, 0.0) for name, amount in hard.items()}
     pods, names = 0, list(free)
@@ -73,5 +73,5 @@ def _in_part(gang: Gang, hard: Amounts, used: Amounts, free: Free, snapshot: Sna
         yield f"{some} while the others wait: nothing starts whole here"
 
 
-def _fits(role: Role, count: int, names: list[str], snapshot: Snapshot, free: Free) -> bool:
+def _fits(role: Role, count: int, names: list[str], snapshot: ClusterNow, free: Free) -> bool:
     return place([(replace(role, count=count), names)], snapshot.machines, free) is not None

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pai_install.scheduling.amounts import guaranteed
 from pai_install.scheduling.model import PRIORITIES, Scheduling, VirtualCluster
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import Gang, Machine, Placed, RunningJob, Snapshot, Verdict, Victim
+from pai_install.scheduling.simulate.model import ClusterNow, Forecast, MachineNow, NewJob, Placed, RunningJob, Victim
 from pai_install.scheduling.simulate.place import free_of, place
 from pai_install.scheduling.simulate.taking import Jobs, fewest, freed, gives
 from pai_install.scheduling.simulate.words import amount_of, away_of, no_room, too_large
@@ -22,14 +22,14 @@ _CELLS_NOTE = "cells between device and machine, and above the machine, are not 
 
 
 def hived_verdict(
-    scheduling: Scheduling, snapshot: Snapshot, cluster: VirtualCluster, gang: Gang, priority: int
-) -> Verdict:
+    scheduling: Scheduling, snapshot: ClusterNow, cluster: VirtualCluster, gang: NewJob, priority: int
+) -> Forecast:
     """The first machine type that has it; a gang is never of two."""
     asked = _in_cells(scheduling, gang)
     choices = {gang.pinned: [gang.pinned]} if gang.pinned else _shared(scheduling)
     found = [_of_sku(scheduling, snapshot, cluster, asked, priority, sku, names) for sku, names in choices.items()]
     if not found:
-        return Verdict("never", ("no machine is there",))
+        return Forecast("never", ("no machine is there",))
     order = ("starts", "takes-back", "waits", "never", "refused")
     best = min(found, key=lambda it: order.index(it.outcome))
     if best.outcome in ("waits", "never"):
@@ -38,7 +38,7 @@ def hived_verdict(
     return replace(best, notes=(*best.notes, _CELLS_NOTE))
 
 
-def _in_cells(scheduling: Scheduling, gang: Gang) -> Gang:
+def _in_cells(scheduling: Scheduling, gang: NewJob) -> NewJob:
     """Devices that a job asks Kubernetes for are cells here."""
     devices = {supply.resource for supply in scheduling.supply.values() if supply.resource}
     roles = []
@@ -57,37 +57,37 @@ def _shared(scheduling: Scheduling) -> Mapping[str, list[str]]:
 
 def _of_sku(
     scheduling: Scheduling,
-    snapshot: Snapshot,
+    snapshot: ClusterNow,
     cluster: VirtualCluster,
-    gang: Gang,
+    gang: NewJob,
     priority: int,
     sku: str,
     names: list[str],
-) -> Verdict:
+) -> Forecast:
     usable = [it for it in snapshot.machines if it.name in names]
     if gang.pinned and gang.pinned not in cluster.pinned:
-        return Verdict("never", (f"{gang.pinned} is not pinned to {cluster.name}",))
+        return Forecast("never", (f"{gang.pinned} is not pinned to {cluster.name}",))
     if large := too_large(gang, usable):
-        return Verdict("never", tuple(f"{sku}: {it}" for it in large))
+        return Forecast("never", tuple(f"{sku}: {it}" for it in large))
     borrows = priority == PRIORITIES["oppo"]
     cells = None if borrows or gang.pinned else _cells(scheduling, cluster, sku)
     if cells is not None and _into(gang, cells) is None:
         has = amount_of(CELLS, guaranteed(scheduling, cluster, sku).units)
-        return Verdict("never", (f"{sku}: {cluster.name} is guaranteed {has}, in cells that do not hold this job",))
+        return Forecast("never", (f"{sku}: {cluster.name} is guaranteed {has}, in cells that do not hold this job",))
     pairs = [(role, names) for role in gang.roles]
     if place(pairs, snapshot.machines, free_of(snapshot.machines, idle=True)) is None:
-        return Verdict("never", (f"{sku}: its machines have no room for all of it even when all are idle",))
+        return Forecast("never", (f"{sku}: its machines have no room for all of it even when all are idle",))
     return _now(snapshot, cluster, gang, priority, (sku, names), cells)
 
 
 def _now(
-    snapshot: Snapshot,
+    snapshot: ClusterNow,
     cluster: VirtualCluster,
-    gang: Gang,
+    gang: NewJob,
     priority: int,
     place_of: tuple[str, list[str]],
     cells: list[float] | None,
-) -> Verdict:
+) -> Forecast:
     """Now, or by taking from jobs of oppo and from lower ones of the same virtual cluster."""
     sku, names = place_of
     pairs = [(role, names) for role in gang.roles]
@@ -108,13 +108,13 @@ def _now(
     if taken is not None:
         why = ("priority oppo: whoever is guaranteed these devices takes them back",) if priority < 0 else ()
         told = tuple(Victim(it.name, it.cluster, gives(it), _rule(it, priority)) for it in taken)
-        return Verdict("takes-back" if told else "starts", why, room(taken) or (), told)
+        return Forecast("takes-back" if told else "starts", why, room(taken) or (), told)
     usable = [it for it in snapshot.machines if it.name in names]
     why_not = no_room(gang, usable)
     if not within(candidates):
         used, whole = amount_of(CELLS, sum(_held(snapshot.jobs, cluster, names))), amount_of(CELLS, sum(cells or ()))
         why_not = f"the cells of {cluster.name} are {whole}, {used} in use by jobs from which this one takes nothing"
-    return Verdict("waits", (f"{sku}: {why_not}",), notes=tuple(f"{it} and takes no pods" for it in away_of(usable)))
+    return Forecast("waits", (f"{sku}: {why_not}",), notes=tuple(f"{it} and takes no pods" for it in away_of(usable)))
 
 
 def _cells(scheduling: Scheduling, cluster: VirtualCluster, sku: str) -> list[float]:
@@ -146,9 +146,9 @@ def _left_of(cells: Sequence[float], held: Sequence[float]) -> list[float]:
     return left
 
 
-def _into(gang: Gang, cells: Sequence[float]) -> tuple[Placed, ...] | None:
+def _into(gang: NewJob, cells: Sequence[float]) -> tuple[Placed, ...] | None:
     """The gang's devices in these cells."""
-    machines = [Machine(str(number), "", {CELLS: cell}, {CELLS: cell}) for number, cell in enumerate(cells)]
+    machines = [MachineNow(str(number), "", {CELLS: cell}, {CELLS: cell}) for number, cell in enumerate(cells)]
     asks = [
         (replace(role, asks={CELLS: role.asks[CELLS]}, terms=(), within=""), [it.name for it in machines])
         for role in gang.roles
@@ -158,7 +158,7 @@ def _into(gang: Gang, cells: Sequence[float]) -> tuple[Placed, ...] | None:
 
 
 def _candidates(
-    snapshot: Snapshot, cluster: VirtualCluster, priority: int, names: Sequence[str]
+    snapshot: ClusterNow, cluster: VirtualCluster, priority: int, names: Sequence[str]
 ) -> Iterator[RunningJob]:
     """Jobs of oppo, for any other; then lower ones of the same virtual cluster."""
     there = [job for job in snapshot.jobs if set(job.on) & set(names)]

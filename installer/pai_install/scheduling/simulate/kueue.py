@@ -15,7 +15,7 @@ from pai_install.cluster.objects import quantity
 from pai_install.scheduling.amounts import CPU, MEMORY
 from pai_install.scheduling.kueue import cluster_queue, cohort, flavor_name
 from pai_install.scheduling.model import Scheduling, VirtualCluster
-from pai_install.scheduling.simulate.model import Gang, Placed, RunningJob, Snapshot, Verdict, Victim
+from pai_install.scheduling.simulate.model import ClusterNow, Forecast, NewJob, Placed, RunningJob, Victim
 from pai_install.scheduling.simulate.place import TOLERANCE, Free, free_of, place
 from pai_install.scheduling.simulate.taking import Jobs, fewest, freed, gives
 from pai_install.scheduling.simulate.words import amount_of, away_of, no_room, number_of, too_large, total_of
@@ -57,7 +57,7 @@ class _Books:
         return self.unassigned.get(key, 0.0) + sum(self.own(name, key).lend for name in self.limits)
 
     def idle(self, key: Key, used: Mapping[tuple[str, Key], float]) -> float:
-        """What of it nobody uses."""
+        """What of it is idle."""
         taken = sum(max(0.0, used.get((name, key), 0.0) - self.own(name, key).kept) for name in self.limits)
         return self.common(key) - taken
 
@@ -70,7 +70,7 @@ class _Books:
         return max(0.0, mine.kept - uses) + above
 
     def most(self, cluster: str, key: Key) -> float:
-        """What it could have if nobody used anything."""
+        """What it could have if nothing were in use."""
         return self.available(cluster, key, {})
 
 
@@ -91,10 +91,10 @@ class _Question:
     """A job, the flavors of its roles, and what it would take of each."""
 
     scheduling: Scheduling
-    snapshot: Snapshot
+    snapshot: ClusterNow
     books: _Books
     cluster: VirtualCluster
-    gang: Gang
+    gang: NewJob
     priority: int
     way: tuple[str, ...]
 
@@ -122,8 +122,8 @@ class _Question:
 
 
 def kueue_verdict(
-    scheduling: Scheduling, snapshot: Snapshot, cluster: VirtualCluster, gang: Gang, priority: int
-) -> Verdict:
+    scheduling: Scheduling, snapshot: ClusterNow, cluster: VirtualCluster, gang: NewJob, priority: int
+) -> Forecast:
     """The best way of all: within the guarantee, then borrowing, then by taking back."""
     books = _Books(scheduling)
     flavors = tuple(_machines_of(scheduling, cluster))
@@ -133,7 +133,7 @@ def kueue_verdict(
     for borrow in (False, True):
         for question in questions:
             if question.within_quota(used, borrow=borrow) and (placed := question.placed(free)) is not None:
-                return Verdict("starts", tuple(_borrowing(question, used)), placed)
+                return Forecast("starts", tuple(_borrowing(question, used)), placed)
     for question in questions:
         found = _taking_back(question, used, free)
         if found is not None:
@@ -170,7 +170,7 @@ def _borrowing(question: _Question, used: Mapping[tuple[str, Key], float]) -> It
             yield f"{name} borrows {lent} of {key[0]}: who is guaranteed them may take them back"
 
 
-def _taking_back(question: _Question, used: dict[tuple[str, Key], float], free: Free) -> Verdict | None:
+def _taking_back(question: _Question, used: dict[tuple[str, Key], float], free: Free) -> Forecast | None:
     """First from anyone, where the job stays within the guarantee; then, borrowing, from its own virtual cluster."""
     for own_only in (False, True):
         victims = _victims(question, used, free, own_only=own_only)
@@ -178,7 +178,7 @@ def _taking_back(question: _Question, used: dict[tuple[str, Key], float], free: 
             left = _without(used, victims)
             placed = question.placed(freed(question.snapshot, free, victims))
             told = tuple(Victim(it.name, it.cluster, gives(it), _why(question, it)) for it in victims)
-            return Verdict("takes-back", tuple(_borrowing(question, left)), placed or (), told)
+            return Forecast("takes-back", tuple(_borrowing(question, left)), placed or (), told)
     return None
 
 
@@ -229,25 +229,25 @@ def _why(question: _Question, job: RunningJob) -> str:
     return f"{job.cluster} borrows"
 
 
-def _waits(questions: Sequence[_Question], used: Mapping[tuple[str, Key], float]) -> Verdict:
+def _waits(questions: Sequence[_Question], used: Mapping[tuple[str, Key], float]) -> Forecast:
     """The rule that stops the way that comes nearest."""
     if not questions:
-        return Verdict("never", ("this virtual cluster has no share of any machine type",))
+        return Forecast("never", ("this virtual cluster has no share of any machine type",))
     one = questions[0]
     machines = _machines_of(one.scheduling, one.cluster)
     usable = [it for it in one.snapshot.machines if any(it.name in names for names in machines.values())]
     if large := too_large(one.gang, usable):
-        return Verdict("never", large)
+        return Forecast("never", large)
     possible = [it for it in questions if not _beyond(it)]
     if not possible:
         short = min((_beyond(it) for it in questions), key=len)
-        return Verdict("never", short)
+        return Forecast("never", short)
     roomy = [it for it in possible if it.placed(free_of(one.snapshot.machines, idle=True)) is not None]
     if not roomy:
-        return Verdict("never", (f"its machines have no room for {total_of(one.gang.asks)} even when all are idle",))
+        return Forecast("never", (f"its machines have no room for {total_of(one.gang.asks)} even when all are idle",))
     least = min(roomy, key=lambda it: len(_short(it, used)))
     away = tuple(f"{it} and takes no pods" for it in away_of(usable))
-    return Verdict("waits", _short(least, used) or (no_room(one.gang, usable),), notes=away)
+    return Forecast("waits", _short(least, used) or (no_room(one.gang, usable),), notes=away)
 
 
 def _beyond(question: _Question) -> tuple[str, ...]:
@@ -262,12 +262,12 @@ def _beyond(question: _Question) -> tuple[str, ...]:
 
 
 def _short(question: _Question, used: Mapping[tuple[str, Key], float]) -> tuple[str, ...]:
-    """What there is too little of now, and why no more can be had."""
+    """What there is too little of now, and why there is no more."""
     name, books = question.cluster.name, question.books
     return tuple(
         f"{name}'s quota of {key[1]} on {key[0]} is {number_of(key[1], books.own(name, key).nominal)}, "
         f"{number_of(key[1], used.get((name, key), 0.0))} in use, {_limit(books.own(name, key), key[1])}: "
-        f"{number_of(key[1], max(0.0, books.available(name, key, used)))} can be had now, the job asks for "
+        f"{number_of(key[1], max(0.0, books.available(name, key, used)))} are available now, the job asks for "
         f"{number_of(key[1], amount)}"
         for key, amount in question.wants.items()
         if amount > books.available(name, key, used) + TOLERANCE

@@ -12,7 +12,7 @@ from pai_install.cluster.objects import JsonObject, child, number, rows, text, w
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
 from pai_install.scheduling.kueue_policies import PRIORITY_LABEL, QUEUE_LABEL
 from pai_install.scheduling.model import PRIORITIES
-from pai_install.scheduling.simulate.model import Gang, Role, Term
+from pai_install.scheduling.simulate.model import NewJob, Role, Term
 from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.scheduling.usage.hived import said_by
 
@@ -25,7 +25,7 @@ class NoJobError(ValueError):
     """The text is no job that can be told about."""
 
 
-def gang_of(content: str) -> Gang:
+def gang_of(content: str) -> NewJob:
     """The job in a YAML text of one object. Raises NoJobError with a sentence."""
     try:
         documents = [it for it in YAML(typ="safe", pure=True).load_all(content) if it is not None]
@@ -36,7 +36,7 @@ def gang_of(content: str) -> Gang:
     return _gang(documents[0])
 
 
-def _gang(item: JsonObject) -> Gang:
+def _gang(item: JsonObject) -> NewJob:
     group, kind = text(item.get("apiVersion")).partition("/")[0], text(item.get("kind"))
     parts_of = _KINDS.get((group, kind))
     if parts_of is None:
@@ -49,7 +49,7 @@ def _gang(item: JsonObject) -> Gang:
     named = _named(item, next(iter(parts_of(item)))[2])
     title = f"Volcano {kind}" if parts_of is _volcano else kind
     name = text(metadata.get("name")) or text(metadata.get("generateName")) or kind.lower()
-    return Gang(name, roles, namespace=text(metadata.get("namespace")), kind=title, **named)
+    return NewJob(name, roles, namespace=text(metadata.get("namespace")), kind=title, **named)
 
 
 def _named(item: JsonObject, template: JsonObject) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class NewJob:
     """A job that starts whole. cluster, namespace, priority: "" where it names none.
 
     number: of a priority that has no name, None for none. pinned: the machine that it names (HiveD).
@@ -69,7 +69,7 @@ class Gang:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class MachineNow:
     """A worker. whole, free: what it offers pods, and what of it no pod has. away: why it takes no pods, "" if it does.
 
     taints: (key, value, effect).
@@ -102,10 +102,10 @@ class RunningJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ClusterNow:
     """The cluster. spaces: namespace -> what its pods ask for. waiting: virtual cluster -> jobs that have nothing."""
 
-    machines: tuple[Machine, ...]
+    machines: tuple[MachineNow, ...]
     jobs: tuple[RunningJob, ...] = ()
     spaces: Mapping[str, Amounts] = field(default_factory=dict)
     waiting: Mapping[str, int] = field(default_factory=dict)
@@ -131,7 +131,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Forecast:
     """What is said. why: the rules that decide, in words. notes: what else is to be known."""
 
     outcome: Outcome

@@ -19,7 +19,7 @@ from pai_install.cluster.objects import (
 )
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import Amounts, Machine, RunningJob, Snapshot
+from pai_install.scheduling.simulate.model import Amounts, ClusterNow, MachineNow, RunningJob
 from pai_install.scheduling.usage import default, hived, kueue, volcano
 from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.scheduling.usage.pods import Whose, alive, full_name, node_of
@@ -40,7 +40,7 @@ def snapshot_kinds(backend: Backend) -> tuple[str, ...]:
     return ("nodes", "pods", *_KINDS[backend])
 
 
-def snapshot_of(scheduling: Scheduling, answers: Sequence[Sequence[JsonObject]]) -> Snapshot:
+def snapshot_of(scheduling: Scheduling, answers: Sequence[Sequence[JsonObject]]) -> ClusterNow:
     """answers: the objects of each of `snapshot_kinds`."""
     found = dict(zip(snapshot_kinds(scheduling.backend), answers, strict=True))
     found["pods"] = alive(found["pods"])
@@ -48,7 +48,7 @@ def snapshot_of(scheduling: Scheduling, answers: Sequence[Sequence[JsonObject]])
     for pod in found["pods"]:
         _add(spaces[text(child(pod, "metadata").get("namespace"))], asked_by_pod(child(pod, "spec")))
     jobs, waiting = _JOBS[scheduling.backend](scheduling, found)
-    return Snapshot(tuple(_machines(scheduling, found)), tuple(jobs), spaces, waiting)
+    return ClusterNow(tuple(_machines(scheduling, found)), tuple(jobs), spaces, waiting)
 
 
 def _sums() -> _Sums:
@@ -60,7 +60,7 @@ def _add(total: defaultdict[str, float], asked: Amounts) -> None:
         total[name] += amount
 
 
-def _machines(scheduling: Scheduling, found: Found) -> Iterator[Machine]:
+def _machines(scheduling: Scheduling, found: Found) -> Iterator[MachineNow]:
     """Those of the site; one that is no node of the cluster is there, and takes no pods."""
     nodes = {text(child(node, "metadata").get("name")): node for node in found["nodes"]}
     used = _sums()
@@ -78,7 +78,7 @@ def _machines(scheduling: Scheduling, found: Found) -> Iterator[Machine]:
             for row in rows(child(node, "spec").get("taints"))
         ]
         labels = words(child(node, "metadata").get("labels"))
-        yield Machine(name, sku, whole, free, labels, tuple(taints), _away(node))
+        yield MachineNow(name, sku, whole, free, labels, tuple(taints), _away(node))
 
 
 def _away(node: JsonObject) -> str:

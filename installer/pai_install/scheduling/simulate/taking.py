@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
-from pai_install.scheduling.simulate.model import RunningJob, Snapshot
+from pai_install.scheduling.simulate.model import ClusterNow, RunningJob
 from pai_install.scheduling.simulate.place import Free, without
 
 Jobs = Sequence[RunningJob]
@@ -30,7 +30,7 @@ def fewest(
     return taken
 
 
-def freed(snapshot: Snapshot, free: Free, victims: Jobs) -> Free:
+def freed(snapshot: ClusterNow, free: Free, victims: Jobs) -> Free:
     """What is free once these are gone; machines that take no pods still take none."""
     away = {it.name for it in snapshot.machines if it.away}
     for job in victims:

@@ -13,10 +13,10 @@ from pai_install.scheduling.policy import allowed, clusters_at
 from pai_install.scheduling.simulate.default import default_verdict
 from pai_install.scheduling.simulate.hived import hived_verdict
 from pai_install.scheduling.simulate.kueue import kueue_verdict
-from pai_install.scheduling.simulate.model import Gang, Snapshot, Verdict
+from pai_install.scheduling.simulate.model import ClusterNow, Forecast, NewJob
 from pai_install.scheduling.simulate.volcano import volcano_verdict
 
-_Rules = Callable[[Scheduling, Snapshot, VirtualCluster, Gang, int], Verdict]
+_Rules = Callable[[Scheduling, ClusterNow, VirtualCluster, NewJob, int], Forecast]
 _RULES: Mapping[Backend, _Rules] = {
     "kueue": kueue_verdict,
     "volcano": volcano_verdict,
@@ -35,18 +35,18 @@ _WHOLE = "Volcano Job"
 _NO_PRIORITY = 0
 
 
-def simulate(scheduling: Scheduling, snapshot: Snapshot, gang: Gang) -> tuple[Gang, Verdict]:
+def simulate(scheduling: Scheduling, snapshot: ClusterNow, gang: NewJob) -> tuple[NewJob, Forecast]:
     """The job as it is understood, with virtual cluster and namespace, and what becomes of it."""
     gang, notes = _settled(scheduling, gang)
     refused = tuple(_refusals(scheduling, gang))
     if refused:
-        return gang, Verdict("refused", refused, notes=notes)
+        return gang, Forecast("refused", refused, notes=notes)
     number = gang.number if gang.number is not None else PRIORITIES.get(gang.priority, _NO_PRIORITY)  # type: ignore[call-overload]
     verdict = _RULES[scheduling.backend](scheduling, snapshot, scheduling.cluster(gang.cluster), gang, number)
     return gang, replace(verdict, notes=(*notes, *verdict.notes, *_others(snapshot, gang, verdict)))
 
 
-def _settled(scheduling: Scheduling, gang: Gang) -> tuple[Gang, tuple[str, ...]]:
+def _settled(scheduling: Scheduling, gang: NewJob) -> tuple[NewJob, tuple[str, ...]]:
     """What the job leaves open, as far as there is one answer; with a sentence for each."""
     notes: list[str] = []
     if scheduling.backend == "default" and not gang.cluster:
@@ -63,7 +63,7 @@ def _settled(scheduling: Scheduling, gang: Gang) -> tuple[Gang, tuple[str, ...]]
     return gang, tuple(notes)
 
 
-def _refusals(scheduling: Scheduling, gang: Gang) -> Iterator[str]:
+def _refusals(scheduling: Scheduling, gang: NewJob) -> Iterator[str]:
     """What the API server says no to, or no queue answers."""
     names = ", ".join(it.name for it in scheduling.clusters)
     known = next((it for it in scheduling.clusters if it.name == gang.cluster), None)
@@ -85,7 +85,7 @@ def _refusals(scheduling: Scheduling, gang: Gang) -> Iterator[str]:
         yield f"{known.name} allows no jobs of priority {gang.number}: the highest is {highest}"
 
 
-def _others(snapshot: Snapshot, gang: Gang, verdict: Verdict) -> Iterator[str]:
+def _others(snapshot: ClusterNow, gang: NewJob, verdict: Forecast) -> Iterator[str]:
     waiting = snapshot.waiting.get(gang.cluster, 0)
     if waiting and verdict.outcome in {"starts", "takes-back"}:
         who = "1 job waits" if waiting == 1 else f"{waiting} jobs wait"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pai_install.cluster.objects import child, quantities
 from pai_install.scheduling.amounts import CPU, MEMORY
 from pai_install.scheduling.model import Scheduling, VirtualCluster
-from pai_install.scheduling.simulate.model import Amounts, Gang, Placed, RunningJob, Snapshot, Verdict, Victim
+from pai_install.scheduling.simulate.model import Amounts, ClusterNow, Forecast, NewJob, Placed, RunningJob, Victim
 from pai_install.scheduling.simulate.place import TOLERANCE, Free, free_of, place
 from pai_install.scheduling.simulate.taking import Jobs, fewest, freed, gives
 from pai_install.scheduling.simulate.words import amount_of, away_of, no_room, too_large
@@ -23,8 +23,8 @@ _RESTART = "Volcano evicts pods: a job without the policy PodEvicted -> RestartJ
 
 
 def volcano_verdict(
-    scheduling: Scheduling, snapshot: Snapshot, cluster: VirtualCluster, gang: Gang, _priority: int
-) -> Verdict:
+    scheduling: Scheduling, snapshot: ClusterNow, cluster: VirtualCluster, gang: NewJob, _priority: int
+) -> Forecast:
     """Now where there is room, else by taking back what the queue deserves."""
     machines = _machines(scheduling, snapshot, cluster)
     usable = [it for it in snapshot.machines if it.name in machines]
@@ -33,26 +33,26 @@ def volcano_verdict(
     if not never and _room(snapshot, machines, gang, free_of(snapshot.machines, idle=True)) is None:
         never = ("its machines have no room for all of it even when all are idle",)
     if never:
-        return Verdict("never", never)
+        return Forecast("never", never)
     away = tuple(f"{it} and takes no pods" for it in away_of(usable))
     if short := tuple(_short(cluster, most, mine, asks)):
-        return Verdict("waits", short, notes=away)
+        return Forecast("waits", short, notes=away)
     free = free_of(snapshot.machines)
     if (placed := _room(snapshot, machines, gang, free)) is not None:
-        return Verdict("starts", tuple(_borrowing(scheduling, cluster, mine, asks)), placed)
+        return Forecast("starts", tuple(_borrowing(scheduling, cluster, mine, asks)), placed)
     found = _taken(scheduling, snapshot, cluster, gang, free)
     if isinstance(found, str):
-        return Verdict("waits", (no_room(gang, usable), found), notes=away)
+        return Forecast("waits", (no_room(gang, usable), found), notes=away)
     victims, where = found
     told = tuple(Victim(it.name, it.cluster, gives(it), f"{it.cluster} borrows") for it in victims)
-    return Verdict("takes-back", (), where, told, (_RESTART,))
+    return Forecast("takes-back", (), where, told, (_RESTART,))
 
 
-def _room(snapshot: Snapshot, machines: tuple[str, ...], gang: Gang, free: Free) -> tuple[Placed, ...] | None:
+def _room(snapshot: ClusterNow, machines: tuple[str, ...], gang: NewJob, free: Free) -> tuple[Placed, ...] | None:
     return place([(role, machines) for role in gang.roles], snapshot.machines, free)
 
 
-def _machines(scheduling: Scheduling, snapshot: Snapshot, cluster: VirtualCluster) -> tuple[str, ...]:
+def _machines(scheduling: Scheduling, snapshot: ClusterNow, cluster: VirtualCluster) -> tuple[str, ...]:
     """Those of the groups that the queue names."""
     shared = {share.sku for share in cluster.shares}
     return tuple(
@@ -66,7 +66,7 @@ def _part(scheduling: Scheduling, cluster: VirtualCluster, *path: str) -> Amount
     return quantities(child(queue(scheduling, cluster)["spec"], *path))
 
 
-def _most(scheduling: Scheduling, snapshot: Snapshot, cluster: VirtualCluster) -> Amounts:
+def _most(scheduling: Scheduling, snapshot: ClusterNow, cluster: VirtualCluster) -> Amounts:
     """The queue's capability; nothing of what others never lend."""
     limit = _part(scheduling, cluster, "capability")
     kept = [_part(scheduling, it, "guarantee", "resource") for it in scheduling.clusters if it.name != cluster.name]
@@ -110,7 +110,7 @@ def _borrowing(scheduling: Scheduling, cluster: VirtualCluster, mine: Amounts, a
 
 
 def _taken(
-    scheduling: Scheduling, snapshot: Snapshot, cluster: VirtualCluster, gang: Gang, free: Free
+    scheduling: Scheduling, snapshot: ClusterNow, cluster: VirtualCluster, gang: NewJob, free: Free
 ) -> tuple[list[RunningJob], tuple[Placed, ...]] | str:
     """Jobs of queues that have more than they deserve, until the gang has room; or why not."""
     deserved = {it.name: _part(scheduling, it, "deserved") for it in scheduling.clusters}

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pai_install.scheduling.amounts import CPU, MEMORY, memory
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import Amounts, Gang, Machine
+from pai_install.scheduling.simulate.model import Amounts, MachineNow, NewJob
 from pai_install.scheduling.simulate.place import TOLERANCE, room_for, takes
 
 _SHOWN = 6
@@ -31,12 +31,12 @@ def total_of(asks: Amounts) -> str:
     return ", ".join(amount_of(name, amount) for name, amount in asks.items()) or "nothing"
 
 
-def too_large(gang: Gang, machines: Sequence[Machine]) -> tuple[str, ...]:
+def too_large(gang: NewJob, machines: Sequence[MachineNow]) -> tuple[str, ...]:
     """A sentence for each role of which no machine takes a pod, even if nothing else ran."""
     return tuple(sentence for role in gang.roles if (sentence := _of_role(gang, role.name, machines)))
 
 
-def _of_role(gang: Gang, name: str, machines: Sequence[Machine]) -> str:
+def _of_role(gang: NewJob, name: str, machines: Sequence[MachineNow]) -> str:
     role = next(it for it in gang.roles if it.name == name)
     allowed = [it for it in machines if takes(it, role)]
     if not allowed:
@@ -51,7 +51,7 @@ def _of_role(gang: Gang, name: str, machines: Sequence[Machine]) -> str:
     return f"{name}: no one machine has {total_of(role.asks)} together"
 
 
-def no_room(gang: Gang, machines: Sequence[Machine]) -> str:
+def no_room(gang: NewJob, machines: Sequence[MachineNow]) -> str:
     """Where devices are free, and that these are too few or in too many pieces."""
     resources = [name for name in gang.asks if name not in (CPU, MEMORY)] or [CPU]
     wanted = "; ".join(f"{role.count} x {total_of(role.asks)}" for role in gang.roles)
@@ -66,6 +66,6 @@ def no_room(gang: Gang, machines: Sequence[Machine]) -> str:
     )
 
 
-def away_of(machines: Iterable[Machine]) -> tuple[str, ...]:
+def away_of(machines: Iterable[MachineNow]) -> tuple[str, ...]:
     """Machines that take no pods now, and why."""
     return tuple(f"{it.name} {it.away}" for it in machines if it.away)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pai_install.scheduling.kueue import flavor_name
 from pai_install.scheduling.model import PRIORITIES, Backend, Scheduling, VirtualCluster
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import Gang, Machine, Role, RunningJob, Snapshot
+from pai_install.scheduling.simulate.model import ClusterNow, MachineNow, NewJob, Role, RunningJob
 from pai_install.scheduling.usage.amounts import resource_of
 from tests.unit.scheduling.sites import divided_sites
 
@@ -52,7 +52,7 @@ def running(
     return RunningJob(cluster, f"{cluster}/{name}", priority, places, dict(uses), since, borrows)
 
 
-def snapshot(scheduling: Scheduling, *jobs: RunningJob, away: Sequence[str] = ()) -> Snapshot:
+def snapshot(scheduling: Scheduling, *jobs: RunningJob, away: Sequence[str] = ()) -> ClusterNow:
     """All machines of the site, with what the jobs leave."""
     machines = []
     for name, sku in scheduling.skus.items():
@@ -61,24 +61,24 @@ def snapshot(scheduling: Scheduling, *jobs: RunningJob, away: Sequence[str] = ()
         plenty = {key: amount for key, amount in PLENTY.items() if key != unit}
         reason = "is cordoned" if name in away else ""
         whole, free = {**plenty, unit: units}, {**plenty, unit: units - taken}
-        machines.append(Machine(name, sku, whole, free, {"kubernetes.io/hostname": name}, away=reason))
+        machines.append(MachineNow(name, sku, whole, free, {"kubernetes.io/hostname": name}, away=reason))
     spaces: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for job in jobs:
         for space in scheduling.cluster(job.cluster).namespaces[:1]:
             for (_, resource), amount in job.uses.items():
                 spaces[space][resource] += amount
-    return Snapshot(tuple(machines), jobs, spaces)
+    return ClusterNow(tuple(machines), jobs, spaces)
 
 
 def gang(
     cluster: str, pods: int, units: float, namespace: str = "", priority: str = "test", resource: str = GPU
-) -> Gang:
+) -> NewJob:
     """Pods that are alike."""
-    return Gang("train", (Role("worker", pods, {resource: units}),), cluster, namespace or cluster, priority)
+    return NewJob("train", (Role("worker", pods, {resource: units}),), cluster, namespace or cluster, priority)
 
 
 @st.composite
-def questions(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, Snapshot, Gang]:
+def questions(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, ClusterNow, NewJob]:
     """A divided site that is well used, and one more job of about what its virtual cluster is guaranteed."""
     scheduling = draw(divided_sites(backend))
     scheduling = replace(scheduling, clusters=tuple(map(with_a_group, scheduling.clusters)))
@@ -104,12 +104,12 @@ def questions(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, Snapshot, 
     )
     allowed = [name for name, value in PRIORITIES.items() if value <= PRIORITIES[cluster.highest]]
     away = draw(st.lists(st.sampled_from(sorted(left)), max_size=1))
-    asked = Gang("new", roles, cluster.name, cluster.namespaces[0], draw(st.sampled_from(allowed)))
+    asked = NewJob("new", roles, cluster.name, cluster.namespaces[0], draw(st.sampled_from(allowed)))
     return scheduling, snapshot(scheduling, *jobs, away=away), asked
 
 
 @st.composite
-def contested(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, Snapshot, Gang]:
+def contested(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, ClusterNow, NewJob]:
     """Every device is in use, and one who is guaranteed some asks for one or two of them, with a high priority."""
     scheduling, found, asked = draw(questions(backend))
     guests = VirtualCluster("guests", (), groups=("guests",), namespaces=("guests",))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pai_install.scheduling.model import Level
-from pai_install.scheduling.simulate.model import Gang, Role, Term, Verdict
+from pai_install.scheduling.simulate.model import Forecast, NewJob, Role, Term
 from pai_install.scheduling.simulate.verdict import simulate
 from tests.unit.scheduling.simulate.clusters import GPU, gang, running, snapshot
 from tests.virtual_clusters import cluster, cores, gpus, share, site
@@ -22,7 +22,7 @@ SITE = site(
 )
 
 
-def verdict(asked: Gang, *jobs: object, away: tuple[str, ...] = ()) -> Verdict:
+def verdict(asked: NewJob, *jobs: object, away: tuple[str, ...] = ()) -> Forecast:
     """Of the site above, where these jobs run."""
     return simulate(SITE, snapshot(SITE, *jobs, away=away), asked)[1]  # type: ignore[arg-type]
 
@@ -37,7 +37,7 @@ def test_quota_in_use_and_no_borrowing_waits() -> None:
     found = verdict(gang("a", 1, 4), running(SITE, "a", "old", {"a100-1": 6}))
     assert found.outcome == "waits"
     assert found.why == (
-        "a's quota of nvidia.com/gpu on a100 is 8, 6 in use, borrowing is off: 2 can be had now, the job asks for 4",
+        "a's quota of nvidia.com/gpu on a100 is 8, 6 in use, borrowing is off: 2 are available now, the job asks for 4",
     )
 
 
@@ -124,7 +124,7 @@ def test_flavors_in_turn_and_roles_apart() -> None:
     plain = cores("cpu", 1)
     where = site(SUPPLY, plain, clusters=(cluster("a", share(SUPPLY, 8), share(plain, 20)),))
     roles = (Role("ps", 1, {"cpu": 4.0}), Role("worker", 1, {GPU: 8.0, "cpu": 8.0}))
-    asked = Gang("train", roles, "a", "a", "test")
+    asked = NewJob("train", roles, "a", "a", "test")
     found = simulate(where, snapshot(where), asked)[1]
     assert [(row.role, row.machine) for row in found.placed] == [("ps", "cpu-1"), ("worker", "a100-1")]
 
@@ -137,13 +137,13 @@ def test_its_own_machines_come_first_and_are_no_others() -> None:
 
 
 def test_processors_are_quota_too() -> None:
-    found = verdict(Gang("train", (Role("w", 1, {GPU: 1.0, "cpu": 200.0}),), "a", "a", "test"))
+    found = verdict(NewJob("train", (Role("w", 1, {GPU: 1.0, "cpu": 200.0}),), "a", "a", "test"))
     assert found.outcome == "never"
     assert found.why == ("asks for 200 cores of a100, a may have 93.6 cores (93.6 guaranteed, borrowing is off)",)
 
 
 def test_a_resource_of_no_quota_is_none_of_any_job() -> None:
-    found = verdict(Gang("train", (Role("w", 1, {GPU: 1.0, "example.com/card": 1.0}),), "a", "a", "test"))
+    found = verdict(NewJob("train", (Role("w", 1, {GPU: 1.0, "example.com/card": 1.0}),), "a", "a", "test"))
     assert found.why == ("w: asks for 1 example.com/card per pod, no machine has any",)
 
 
@@ -155,10 +155,10 @@ def test_a_gang_asked_to_be_in_one_rack_is() -> None:
         for it in found.machines
     )
     role = Role("worker", 4, {GPU: 4.0}, within="example.com/rack")
-    told = simulate(where, replace(found, machines=racks), Gang("train", (role,), "b", "b", "test"))[1]
+    told = simulate(where, replace(found, machines=racks), NewJob("train", (role,), "b", "b", "test"))[1]
     assert {row.machine for row in told.placed} == {"a100-3", "a100-4"}
     larger = replace(role, count=5)
-    told = simulate(where, replace(found, machines=racks), Gang("train", (larger,), "b", "b", "test"))[1]
+    told = simulate(where, replace(found, machines=racks), NewJob("train", (larger,), "b", "b", "test"))[1]
     assert told.outcome == "never"
 
 
@@ -171,11 +171,11 @@ def test_selectors_and_taints_count() -> None:
     assert [row.machine for row in told.placed] == ["a100-2"]
     here = (Term("kubernetes.io/hostname", "In", ("a100-3",)),)
     role = Role("worker", 1, {GPU: 8.0}, (here,))
-    told = simulate(SITE, replace(found, machines=kept), Gang("t", (role,), "a", "a", "test"))[1]
+    told = simulate(SITE, replace(found, machines=kept), NewJob("t", (role,), "a", "a", "test"))[1]
     assert told.outcome == "never"
     told = simulate(
         SITE,
         replace(found, machines=kept),
-        Gang("t", (replace(role, tolerates=(("team", "", ""),)),), "a", "a", "test"),
+        NewJob("t", (replace(role, tolerates=(("team", "", ""),)),), "a", "a", "test"),
     )[1]
     assert [row.machine for row in told.placed] == ["a100-3"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pai_install.scheduling.amounts import guaranteed, owned
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend, Scheduling
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import Gang, RunningJob, Snapshot, Verdict
+from pai_install.scheduling.simulate.model import ClusterNow, Forecast, NewJob, RunningJob
 from pai_install.scheduling.simulate.place import TOLERANCE
 from pai_install.scheduling.simulate.verdict import simulate
 from pai_install.scheduling.usage.amounts import units_of
@@ -21,8 +21,8 @@ from tests.unit.scheduling.simulate.clusters import contested, questions, unit_o
 pytestmark = pytest.mark.parametrize("backend", BACKENDS)
 
 
-def needs(asked: Gang, verdict: Verdict) -> dict[str, dict[str, float]]:
-    """Machine -> what the pods that are placed there ask for."""
+def needs(asked: NewJob, verdict: Forecast) -> dict[str, dict[str, float]]:
+    """MachineNow -> what the pods that are placed there ask for."""
     asks = {role.name: role.asks for role in asked.roles}
     found: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for row in verdict.placed:
@@ -31,7 +31,7 @@ def needs(asked: Gang, verdict: Verdict) -> dict[str, dict[str, float]]:
     return {machine: dict(amounts) for machine, amounts in found.items()}
 
 
-def victims_of(found: Snapshot, verdict: Verdict) -> list[RunningJob]:
+def victims_of(found: ClusterNow, verdict: Forecast) -> list[RunningJob]:
     """The jobs that go."""
     return [job for victim in verdict.victims for job in found.jobs if job.name == victim.job]
 
@@ -67,7 +67,7 @@ def test_nothing_is_taken_from_who_keeps_to_the_guarantee(backend: Backend, data
     assert backend != "default" or not gone
     for number, job in enumerate(gone):
         if job.cluster == asked.cluster:
-            assert job.borrows or job.priority < PRIORITIES[asked.priority]  # type: ignore[index]
+            assert job.borrows or job.priority < PRIORITIES[asked.priority]
         elif backend == "hived":
             assert job.borrows
         else:
@@ -102,7 +102,7 @@ def test_the_idle_machines_of_one_that_asks_for_its_guarantee_are_its_own(backen
     if any(job.cluster == asked.cluster for job in found.jobs) or (backend == "default" and found.jobs):
         return
     one = {CELLS if backend == "hived" else supply.resource: 1.0}
-    single = Gang("one", (type(asked.roles[0])("pod", 1, one),), asked.cluster, asked.namespace, asked.priority)
+    single = NewJob("one", (type(asked.roles[0])("pod", 1, one),), asked.cluster, asked.namespace, asked.priority)
     _, verdict = simulate(scheduling, found, single)
     if backend == "default" and owned(scheduling, cluster, sku).units < len(cluster.namespaces):
         return

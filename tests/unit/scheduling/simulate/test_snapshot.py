@@ -6,7 +6,7 @@ from typing import Any
 
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import Snapshot
+from pai_install.scheduling.simulate.model import ClusterNow
 from pai_install.scheduling.simulate.snapshot import snapshot_kinds, snapshot_of
 from tests.unit.scheduling.usage.objects import pod, pod_group, workload
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
@@ -31,7 +31,7 @@ def node(name: str, *, ready: bool = True, **spec: Any) -> dict[str, Any]:
 NODES = (node("a100-1", taints=[{"key": "k", "effect": "NoSchedule"}]), node("a100-2", unschedulable=True))
 
 
-def read(backend: Backend, pods: list[dict[str, Any]], *more: list[dict[str, Any]]) -> Snapshot:
+def read(backend: Backend, pods: list[dict[str, Any]], *more: list[dict[str, Any]]) -> ClusterNow:
     """Of the site above."""
     return snapshot_of(with_backend(SITE, backend), (NODES, pods, *more))
 
