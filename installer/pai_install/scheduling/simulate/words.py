@@ -16,9 +16,8 @@ def amount_of(resource: str, amount: float) -> str:
     """E.g. "8 nvidia.com/gpu", "1.5 cores", "64Gi memory"."""
     if resource == MEMORY:
         return f"{memory(int(amount))} memory"
-    return (
-        f"{number_of(resource, amount)} {'cores' if resource == CPU else 'devices' if resource == CELLS else resource}"
-    )
+    number, word = number_of(resource, amount), {CPU: "core", CELLS: "device"}.get(resource)
+    return f"{number} {resource if word is None else word if number == '1' else f'{word}s'}"
 
 
 def number_of(resource: str, amount: float) -> str:
