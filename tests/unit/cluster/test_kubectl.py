@@ -252,3 +252,19 @@ def test_fewer_answers_than_questions_are_an_error() -> None:
 
     with pytest.raises(PaiError, match="1 of 2"):
         KubectlClient(Short([])).list(Select(("nodes",)), Select(("pods",)))
+
+
+def test_a_token_is_asked_for_by_standard_input_and_bound_to_an_object() -> None:
+    status = {"token": "planted-4711", "expirationTimestamp": "2027-01-01T00:00:00Z"}
+    door, transport = client(said(json.dumps({"kind": "TokenRequest", "status": status})))
+    bound = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "alice.1", "uid": "u", "labels": {}}}
+    token = door.request_token(Ref("serviceaccount", "alice", "pai-users"), 86400, bound)
+    assert (token.text, token.until) == ("planted-4711", "2027-01-01T00:00:00Z")
+    assert "planted" not in repr(token)
+    (call,) = transport.calls
+    assert call.argv[1] == "--raw=/api/v1/namespaces/pai-users/serviceaccounts/alice/token"
+    assert json.loads(call.stdin)["spec"] == {
+        "expirationSeconds": 86400,
+        "boundObjectRef": {"apiVersion": "v1", "kind": "Secret", "name": "alice.1", "uid": "u"},
+    }
+    assert not call.reads, "a token that was lost is not asked for elsewhere"

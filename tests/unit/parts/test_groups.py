@@ -64,7 +64,8 @@ def test_a_site_without_groups_has_neither(make_site: MakeSite) -> None:
 
 def test_a_group_has_its_namespace_and_its_logins(site: Site, components: ComponentSet) -> None:
     found = objects(site, components, "groups")
-    assert set(found) == {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default"}
+    rights = {name for name in found if "/pai-users" in name} | {"ClusterRole/pai-member", "ClusterRole/pai-admin"}
+    assert set(found) - rights == {"Namespace/vision", "Secret/pai-registries", "ServiceAccount/default"}
     text = base64.b64decode(found["Secret/pai-registries"]["data"][".dockerconfigjson"])
     assert json.loads(text)["auths"]["harbor.example.com"] == {"auth": base64.b64encode(b"robot:planted-pull").decode()}
 
@@ -104,3 +105,18 @@ def test_workers_get_what_mounts_and_the_kernel_what_it_needs(site: Site, compon
     assert part_named("storage_client").components(site) == {"rsync"}
     services = site.services.model_copy(update={"storages": ()})
     assert not part_named("storage_client").components(site.model_copy(update={"services": services}))
+
+
+def test_rights_count_in_the_namespaces_of_all_groups_and_for_the_sites_jobs(
+    site: Site, components: ComponentSet
+) -> None:
+    found = objects(site, components, "groups")
+    bindings = [it for name, it in found.items() if name.startswith("ValidatingAdmissionPolicyBinding/pai-users-")]
+    assert len(bindings) == 7, "three kinds of Kubeflow, Jobs, pods, ConfigMaps, Secrets: it has no other scheduler"
+    for binding in bindings:
+        (within,) = binding["spec"]["matchResources"]["namespaceSelector"]["matchExpressions"]
+        assert within["values"] == ["default", "vision"]
+    member = [(rule["apiGroups"][0], *rule["resources"]) for rule in found["ClusterRole/pai-member"]["rules"]]
+    assert ("", "pods/exec") not in member
+    assert not [rule for rule in found["ClusterRole/pai-member"]["rules"] if "*" in rule["verbs"] + rule["resources"]]
+    assert found["Namespace/pai-users"]["metadata"]["annotations"] == {"pai-install/removal": "release"}
