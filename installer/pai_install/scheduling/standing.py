@@ -148,7 +148,7 @@ _JUDGES: Mapping[str, Callable[[JsonObject], _Judged]] = {
 
 
 def unsure(found: Sequence[ObjectStanding]) -> bool:
-    """Whether waiting can change the verdict: something is not as it should be yet, and nothing is wrong that stays so."""
+    """Whether waiting can change the verdict: something is not yet as it should be, the rest is not wrong."""
     stands = {it.stand for it in found}
     return Stand.UNSURE in stands and Stand.WRONG not in stands
 
