@@ -75,7 +75,7 @@ class VcRestore(Operation):
     """The virtual clusters with which the scheduler last came up; not in OPERATIONS, which have none."""
 
     name: ClassVar[str] = "vc apply"
-    summary: ClassVar[str] = "Bring back the virtual clusters with which the scheduler last came up."
+    summary: ClassVar[str] = "Restore the virtual clusters with which the scheduler last came up."
     good: InstanceOf[Scheduling] = Field(exclude=True)
     tried: InstanceOf[Scheduling] = Field(exclude=True)
 
@@ -89,7 +89,7 @@ class VcRestore(Operation):
         leader = leader_of(site, observation.machines)
         back = Step(
             "restore",
-            "Bring back the last virtual clusters that worked",
+            "Restore the last virtual clusters that worked",
             (HostStep(leader, ("the scheduler did not come up with the new ones",)),),
             ClusterCalls(tuple(self._calls(leader, observation.answers[0]))),
         )
@@ -145,7 +145,7 @@ def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:
     left += [f"{ADDONS}: {'; '.join(why)}" for why in addons.values()]
     if left:
         raise PaiError(
-            "virtual clusters alone cannot be applied: what they stand on is not as the site says",
+            "virtual clusters alone cannot be applied: what they stand on differs from the site",
             details="\n".join(left),
             remedy="pai-install apply",
             exit_code=ExitCode.PREFLIGHT_FAILED,

@@ -98,7 +98,7 @@ class StateFolder:
 
     @property
     def virtual_clusters(self) -> Path:
-        """The virtual clusters to bring back where those that are being applied are not taken; there for that long."""
+        """The virtual clusters to restore where those that are being applied are not taken; there for that long."""
         return self.path / "virtual-clusters.json"
 
     @property

@@ -1,4 +1,4 @@
-"""How virtual clusters stand in the cluster, as local work of a run; and those to bring back, in a file."""
+"""How virtual clusters stand in the cluster, as local work of a run; and those to restore, in a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pai_install.run.actions import LocalWorker
 from pai_install.scheduling.compile import objects_of
 from pai_install.scheduling.kept import kept_in_text, kept_of, kept_text
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.standing import Standing, findings, name_of, standings, unsure
+from pai_install.scheduling.standing import ObjectStanding, findings, name_of, standings, unsure
 from pai_install.system.files import write_atomic
 
 _POLL_S = 1.0
@@ -36,7 +36,7 @@ def standing_worker(cluster: ClusterClient, sleep: Callable[[float], None] = tim
     return work
 
 
-def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[Standing, ...]:
+def read_standings(cluster: ClusterClient, scheduling: Scheduling) -> tuple[ObjectStanding, ...]:
     """How each object stands now. Raises NoClusterError and ApiError."""
     wanted = objects_of(scheduling)
     return standings(wanted, cluster.get([Ref(*name_of(entry)) for entry in wanted]))

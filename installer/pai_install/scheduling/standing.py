@@ -35,7 +35,7 @@ class Stand(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ObjectStanding:
     """How one object stands. why: in words, empty where it is good."""
 
     of: ObjectName
@@ -56,22 +56,22 @@ def name_of(entry: JsonObject) -> ObjectName:
     )
 
 
-def standings(wanted: Sequence[JsonObject], seen: Sequence[JsonObject | None]) -> tuple[Standing, ...]:
+def standings(wanted: Sequence[JsonObject], seen: Sequence[JsonObject | None]) -> tuple[ObjectStanding, ...]:
     """How each wanted object stands. seen: what the cluster has of them, in the same order."""
     return tuple(_standing(one, found) for one, found in zip(wanted, seen, strict=True))
 
 
-def _standing(wanted: JsonObject, found: JsonObject | None) -> Standing:
+def _standing(wanted: JsonObject, found: JsonObject | None) -> ObjectStanding:
     name = name_of(wanted)
     if found is None:
-        return Standing(name, Stand.WRONG, "is not there")
+        return ObjectStanding(name, Stand.WRONG, "is not there")
     if child(found, "metadata").get("deletionTimestamp"):
-        return Standing(name, Stand.UNSURE, "is being deleted")
+        return ObjectStanding(name, Stand.UNSURE, "is being deleted")
     where = difference({key: value for key, value in wanted.items() if key not in ("apiVersion", "kind")}, found)
     if where:
-        return Standing(name, Stand.WRONG, f"has another {where}")
+        return ObjectStanding(name, Stand.WRONG, f"has another {where}")
     judge = _JUDGES.get(text(wanted.get("kind")))
-    return Standing(name, *judge(found)) if judge is not None else Standing(name)
+    return ObjectStanding(name, *judge(found)) if judge is not None else ObjectStanding(name)
 
 
 def difference(wanted: Any, found: Any, path: str = "") -> str:  # noqa: ANN401 - whatever JSON can hold
@@ -147,18 +147,18 @@ _JUDGES: Mapping[str, Callable[[JsonObject], _Judged]] = {
 }
 
 
-def unsure(found: Sequence[Standing]) -> bool:
-    """Whether waiting can change the verdict: something is not as it should be yet, and nothing is wrong for good."""
+def unsure(found: Sequence[ObjectStanding]) -> bool:
+    """Whether waiting can change the verdict: something is not yet as it should be, the rest is not wrong."""
     stands = {it.stand for it in found}
     return Stand.UNSURE in stands and Stand.WRONG not in stands
 
 
-def holds(found: Sequence[Standing]) -> bool:
+def holds(found: Sequence[ObjectStanding]) -> bool:
     """Whether all is as it should be, or held by an administrator."""
     return all(it.stand in (Stand.GOOD, Stand.HELD) for it in found)
 
 
-def findings(found: Sequence[Standing]) -> tuple[Finding, ...]:
+def findings(found: Sequence[ObjectStanding]) -> tuple[Finding, ...]:
     """One for each object that is not good; one for all where every one of them is."""
     told = tuple(_told(found))
     return told or (
@@ -166,7 +166,7 @@ def findings(found: Sequence[Standing]) -> tuple[Finding, ...]:
     )
 
 
-def _told(found: Sequence[Standing]) -> Iterator[Finding]:
+def _told(found: Sequence[ObjectStanding]) -> Iterator[Finding]:
     for it in found:
         if it.stand is Stand.HELD:
             remedy = "let it go when jobs are to start again"

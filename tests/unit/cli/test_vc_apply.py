@@ -307,7 +307,7 @@ def test_the_first_ones_cannot_be_taken_back(site: Path, machines: Machines, cap
     machines.api.objects = {ref: it for ref, it in machines.api.objects.items() if ref.kind == "node"}
     machines.api.dislikes = {"8"}
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
-    assert "there are no earlier ones to bring back" in capsys.readouterr().err
+    assert "there are no earlier ones to restore" in capsys.readouterr().err
     assert machines.kept() == divided(site)
 
 
@@ -337,7 +337,7 @@ def test_a_cut_run_that_had_brought_all_is_asked_again(site: Path, machines: Mac
     assert vc_apply(site) == ExitCode.VERIFICATION_FAILED
     assert machines.kept() == good
     assert played(machines) == []
-    assert "bringing back those with which it last came up" in capsys.readouterr().err
+    assert "restoring those with which it last came up" in capsys.readouterr().err
 
 
 def test_what_was_applied_otherwise_since_is_what_worked(site: Path, machines: Machines) -> None:

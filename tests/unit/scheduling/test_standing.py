@@ -13,7 +13,16 @@ from pai_install.checks.verdict import Verdict
 from pai_install.scheduling.compile import labels_of, objects_of
 from pai_install.scheduling.model import BACKENDS, SKU_LABEL, Scheduling
 from pai_install.scheduling.restore import LABELS, leftovers, relabelled, restored
-from pai_install.scheduling.standing import Stand, Standing, difference, findings, holds, name_of, standings, unsure
+from pai_install.scheduling.standing import (
+    ObjectStanding,
+    Stand,
+    difference,
+    findings,
+    holds,
+    name_of,
+    standings,
+    unsure,
+)
 from tests.addons import addon_action
 from tests.unit.scheduling.sites import divided_sites
 from tests.virtual_clusters import CASES, cluster, gpus, share, site, two_teams, with_backend
@@ -36,7 +45,7 @@ def held(scheduling: Scheduling) -> list[dict[str, Any]]:
     return found
 
 
-def bad(scheduling: Scheduling, seen: list[Any]) -> list[Standing]:
+def bad(scheduling: Scheduling, seen: list[Any]) -> list[ObjectStanding]:
     """Those that do not stand as they should."""
     return [it for it in standings(objects_of(scheduling), seen) if it.stand is not Stand.GOOD]
 

@@ -45,8 +45,8 @@ def apply(*, site_dir: Path, force: bool, check: bool, yes: bool, output_format:
 
     First it says what `vc plan` says: which virtual clusters appear, go, grow or shrink, and whose jobs that touches.
     One that has jobs goes only with --force. Then come node labels and the objects of the scheduler, which is asked
-    whether it has taken them. Where it has not, the virtual clusters with which it last came up are brought back, and
-    the command fails; HiveD is taken back by its bridge.
+    whether it has taken them. Where it has not, the virtual clusters with which it last came up are restored, and the
+    command fails; HiveD is taken back by its bridge.
 
     What virtual clusters stand on is brought by `apply` alone. An interrupted run goes on where it was when the command
     is run again.
@@ -124,15 +124,15 @@ class _Asked:
             say(f"HiveD did not take these virtual clusters and goes on with the last that it came up with: {advice}")
             return
         if good is None or good == self._wanted:
-            say("the scheduler did not take these virtual clusters, and there are no earlier ones to bring back")
+            say("the scheduler did not take these virtual clusters, and there are no earlier ones to restore")
             return
-        say("\nThe scheduler did not take these virtual clusters: bringing back those with which it last came up")
+        say("\nThe scheduler did not take these virtual clusters: restoring those with which it last came up")
         outcome = self._runs.run(VcRestore(good=good, tried=self._wanted))
         if outcome.exit_code == ExitCode.OK:
             self._note.unlink(missing_ok=True)
             say(f"the scheduler did not take these virtual clusters; the last that worked are back: {advice}")
         else:
-            say("the last virtual clusters that worked could not be brought back whole: run vc apply again")
+            say("the last virtual clusters that worked could not be restored whole: run vc apply again")
 
 
 def _require_same_scheduler(change: ClustersChange) -> None:
