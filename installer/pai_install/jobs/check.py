@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pai_install.jobs.capacity import Capacity, Ask
+from pai_install.jobs.capacity import Ask, Capacity
 from pai_install.jobs.model import Job
 from pai_install.jobs.native import Native, NativeJob
 from pai_install.jobs.read import JobReading
