@@ -23,7 +23,7 @@ ALLOWED = {
     "registry": {"site"},
     "storage": {"site"},
     "scheduling": {"site"},
-    "jobs": {"site", "scheduling", "storage"},
+    "jobs": {"site", "storage", "scheduling"},
     "parts": {"site", "components", "registry", "storage", "scheduling"},
     "plan": {"site", "components", "registry", "parts"},
     "engine": {"plan", "parts"},

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
+from pai_install.cli._shared.job_look import list_command, logs, show
+from pai_install.cli._shared.job_stop import stop
+from pai_install.cli._shared.job_submit import submit
 from pai_install.cli._shared.job_validate import validate_files
 from pai_install.cli.options import format_option, site_option
 
 
 @click.group
 def command() -> None:
-    """Jobs: files of OpenPAI's protocols 1 and 2, and Kubernetes' own objects."""
+    """Jobs: what files of them mean, and how those that were submitted stand."""
 
 
 @command.command()
@@ -28,3 +31,7 @@ def validate(*, site_dir: Path, files: tuple[Path, ...], group: str | None, outp
     or 3 when a file has errors: each is named with file, line and column, and what to do.
     """
     return validate_files(site_dir, files, group, output_format)
+
+
+for verb in (submit, list_command, show, logs, stop):
+    command.add_command(verb)

@@ -46,7 +46,7 @@ VERBS: dict[str, str] = {
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
     "scheduler": "The scheduler of jobs: show that it keeps what it promises.",
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
-    "job": "Jobs: what a file of OpenPAI's or Kubernetes' means, or what is wrong with it.",
+    "job": "Jobs: submit a file of OpenPAI's, see how they stand, read their logs, stop them.",
     "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",

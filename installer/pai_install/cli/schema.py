@@ -11,7 +11,8 @@ import click
 from pai_install.cli import explain, failure
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
-from pai_install.report.job import schema as job_schema
+from pai_install.report.job import schema as job_validate_schema
+from pai_install.report.jobs import job_schema, jobs_schema
 from pai_install.report.registries import schema as registries_schema
 from pai_install.report.schemas import NAMES as REPORTS
 from pai_install.report.schemas import schema as report_schema
@@ -48,7 +49,9 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "virtual-cluster": virtual_cluster_schema,
     "virtual-clusters-usage": virtual_clusters_usage_schema,
     "virtual-clusters-plan": virtual_clusters_plan_schema,
-    "job-validate": job_schema,
+    "job-validate": job_validate_schema,
+    "job": job_schema,
+    "jobs": jobs_schema,
     "error": failure.schema,
 }
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from pai_install.jobs.fields import Flag, Free, JobModel, MountPath, Scripts, Text255, Whole, one_of, refused
-from pai_install.jobs.model import Mount
+from pai_install.jobs.model import JobMount
 from pai_install.scheduling.model import PRIORITIES, Priority
 from pai_install.site.document import Document
 from pai_install.site.problem import YamlPath
@@ -208,7 +208,7 @@ class ExtrasReading:
             message = "has no effect: there is one instance"
             self.document.add((*path, "jobssh"), "site.no-effect", message, "remove it", severity="warning")
 
-    def mounts(self) -> Iterator[tuple[Mount, YamlPath]]:
+    def mounts(self) -> Iterator[tuple[JobMount, YamlPath]]:
         """Storages, and where the file says so; adds what is wrong with them."""
         told = [(number, one) for number, one in enumerate(self.extras.plugins) if one.plugin == "teamwise_storage"]
         if self.extras.storages is not None:
@@ -225,7 +225,7 @@ class ExtrasReading:
                 message = f"{where} is where {seen[where]} is mounted"
                 self.document.add(path, "site.twice", message, "give it another mountPath")
             seen.setdefault(where, name)
-            yield Mount(name, where), path
+            yield JobMount(name, where), path
 
     def _named(self, told: list[tuple[int, PluginUse]]) -> Iterator[tuple[str, str | None, YamlPath]]:
         for number, one in enumerate(self.extras.storages or ()):

@@ -9,7 +9,7 @@ from pai_install.scheduling.model import Priority
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class JobMount:
     """A storage that the job's group was granted, and where its containers see it."""
 
     storage: str
@@ -17,7 +17,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class JobPort:
     """Ports that every instance of a role listens on. begin: the first number; None where any will do."""
 
     label: str
@@ -26,7 +26,7 @@ class Port:
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class PullLogin:
     """What a registry asks of who pulls an image. The password is in no repr."""
 
     registry: str
@@ -61,12 +61,12 @@ class Role:
     image: str
     command: str = field(repr=False)
     resources: Resources
-    ports: tuple[Port, ...] = ()
+    ports: tuple[JobPort, ...] = ()
     min_failed: int | None = 1
     min_succeeded: int | None = None
     retries: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
-    login: Login | None = None
+    login: PullLogin | None = None
     confidential: bool = False
 
 
@@ -84,7 +84,7 @@ class Job:
     priority: Priority | None = None
     retries: int | None = 0
     gang: bool = True
-    mounts: tuple[Mount, ...] = ()
+    mounts: tuple[JobMount, ...] = ()
 
     @property
     def instances(self) -> int:

@@ -22,7 +22,7 @@ from pai_install.jobs.fields import (
     matching,
     refused,
 )
-from pai_install.jobs.model import Job, Port, Resources, Role
+from pai_install.jobs.model import Job, JobPort, Resources, Role
 from pai_install.jobs.rules import check_endings, check_names, check_roles, check_variables
 from pai_install.jobs.script import script
 from pai_install.site.document import Document, Entries, Items
@@ -184,7 +184,7 @@ def _role(file: V1File, role: V1Role, command: str, sku: str | None) -> Role:
             shm_mb=role.shm_mb or 64,
             sku=sku or (file.gpu_type if role.gpu_number else None),
         ),
-        ports=tuple(Port(port.label, port.port_number, port.begin_at or None) for port in role.port_list),
+        ports=tuple(JobPort(port.label, port.port_number, port.begin_at or None) for port in role.port_list),
         min_failed=role.min_failed_task_count,
         min_succeeded=role.min_succeeded_task_count or role.task_number,
         environment=file.job_envs,

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pai_install.jobs.extras import ExtrasReading, Wrapped, called
 from pai_install.jobs.fields import read_image
-from pai_install.jobs.model import Job, Login, Port, Resources, Role
+from pai_install.jobs.model import Job, JobPort, PullLogin, Resources, Role
 from pai_install.jobs.references import SECRETS, References
 from pai_install.jobs.rules import check_endings, check_names, check_roles, check_variables
 from pai_install.jobs.script import script
@@ -170,7 +170,7 @@ class _Reading:
                 shm_mb=options.shm_mb or min(_SHM_MB, asked.memory_mb),
                 sku=wish.sku_type if wish is not None else None,
             ),
-            ports=tuple(Port(label, count) for label, count in asked.ports.items()),
+            ports=tuple(JobPort(label, count) for label, count in asked.ports.items()),
             min_failed=None if failed == -1 else failed or 1,
             min_succeeded=None if succeeded == -1 else succeeded or role.instances,
             retries=role.task_retry_count,
@@ -178,7 +178,7 @@ class _Reading:
             confidential=confidential,
         )
 
-    def _image(self, path: YamlPath, role: V2Role) -> tuple[str, Login | None]:
+    def _image(self, path: YamlPath, role: V2Role) -> tuple[str, PullLogin | None]:
         number, one = self._prerequisites.get(("dockerimage", role.docker_image), (0, None))
         if one is None:
             known = [name for kind, name in self._prerequisites if kind == "dockerimage"]
@@ -199,7 +199,7 @@ class _Reading:
             self.document.add((*at, "uri"), "site.image", details.get("message", ""), details.get("remedy", ""))
             return "", login
 
-    def _login(self, path: YamlPath, auth: V2Auth, image: str) -> Login | None:
+    def _login(self, path: YamlPath, auth: V2Auth, image: str) -> PullLogin | None:
         references = References(self.document, {SECRETS: self.file.secrets})
         found: dict[str, str] = {}
         for key in ("username", "password", "registryuri"):
@@ -214,7 +214,7 @@ class _Reading:
         usual = host if "." in host or ":" in host or host == "localhost" else "docker.io"
         if {"username", "password"} - found.keys():
             return None
-        return Login(found.get("registryuri") or usual, found["username"], found["password"])
+        return PullLogin(found.get("registryuri") or usual, found["username"], found["password"])
 
     def _command(self, name: str, role: V2Role) -> tuple[str, bool]:
         """The role's script, and whether a secret is in it."""

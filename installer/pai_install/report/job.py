@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pai_install.jobs.model import Job, Port, Role
+from pai_install.jobs.model import Job, JobPort, Role
 from pai_install.jobs.native import Native, NativeJob
 from pai_install.jobs.read import JobReading
 from pai_install.jobs.variable_names import own_variables, variable_names
@@ -167,7 +167,7 @@ def _cells(role: Role) -> tuple[str, ...]:
     return (role.name, *numbers, asked.sku or "any", str(role.retries), short(role.image))
 
 
-def _port(port: Port) -> str:
+def _port(port: JobPort) -> str:
     where = f"from {port.begin} on" if port.begin is not None else "wherever they are free"
     return f"{port.label} ({plural(port.count, 'port')}, {where})"
 

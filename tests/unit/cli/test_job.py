@@ -1,62 +1,242 @@
-"""`pai-install job` from argv to exit code."""
+"""`pai-install job` from argv to exit code, before a cluster in memory."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
+import pytest
 
-from pai_install.cli.main import run
+from pai_install.cli._shared.job_cluster import JobsOfSite
+from pai_install.cli._shared.job_submit import create
+from pai_install.cli._shared.job_watch import exit_code_of, watch
 from pai_install.cli.schema import SCHEMAS
+from pai_install.cluster.client import ApiError
+from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode
-from tests.unit.jobs.sites import GROUPS, STORAGES
-from tests.unit.jobs.test_read import FILES, V2
+from pai_install.jobs.compile.objects import objects_of
+from pai_install.jobs.state import JobState
+from pai_install.site.load import load_site
+from tests.unit.cli.stub_environment import World, run
+from tests.unit.cli.test_vc import site
+from tests.unit.cluster.fake import FakeCluster
+from tests.unit.jobs.examples import servers_and_workers, somewhere
+from tests.unit.jobs.test_state import WHOLE, holds, job, pod, stands, workload
 from tests.unit.scheduling.test_read import VALID
-from tests.unit.site.scheduling.sites import LAYOUT
-from tests.unit.site.sites import write_site
+from tests.unit.site.scheduling.sites import GROUPS
+
+FILE = {
+    "jobName": "mnist_024",
+    "image": "example.com/train:1",
+    "virtualCluster": "default",
+    "taskRoles": [
+        {
+            "name": "worker",
+            "taskNumber": 2,
+            "cpuNumber": 2,
+            "memoryMB": 1024,
+            "gpuNumber": 1,
+            "command": "python train.py --workers=$PAI_TASK_ROLE_worker_HOST_LIST",
+        }
+    ],
+}
 
 
-def site(folder: Path) -> str:
-    """The site's folder."""
-    return str(write_site(folder / "cluster", layout=LAYOUT, services=VALID + GROUPS + STORAGES))
+@pytest.fixture
+def world(in_world: Any) -> World:
+    made: World = in_world(World())
+    return made
 
 
-def test_what_a_job_means(tmp_path: Path, capsys: Any) -> None:
-    assert run(["job", "validate", "--site", str(tmp_path), str(FILES / "full-v2.yaml")]) == ExitCode.OK
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    return str(site(tmp_path, VALID + GROUPS))
+
+
+def submit(folder: str, *words: str, **changes: Any) -> int:
+    """Submits FILE with changes."""
+    file = Path(folder) / "job.json"
+    file.write_text(json.dumps({**FILE, **changes}))
+    return run(["job", "submit", str(file), "--site", folder, "--user", "alice", *words])
+
+
+def kinds(world: World) -> list[str]:
+    return sorted(ref.kind for ref in world.api.objects)
+
+
+def test_submit(folder: str, world: World, capsys: Any) -> None:
+    assert submit(folder, "--group", "nlp") == ExitCode.OK
+    made = world.api.objects[Ref("jobset", "mnist-024", "nlp")]
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
+    assert made["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "test"
     shown = capsys.readouterr()
-    assert "checked without a site" in shown.err
-    assert "worker  2          4    8192 MB  1     1024 MB  a100  3        registry.example.com" in shown.out
-    assert "  worker runs: a command with secrets\n  worker listens on: tensorboard (1 port, wherever" in shown.out
-    assert "  virtual cluster: research\n  priority: prod\n  starts: all instances together, or none\n" in shown.out
-    assert "  has failed when these instances fail: 1 of ps\n" in shown.out
-    assert "  has succeeded when these instances succeed: 1 of worker, or 1 of ps\n" in shown.out
-    assert "  begins again when it failed: 2 times\n  mounts: team at /mnt/team, sets at /data/sets\n" in shown.out
-    assert "    PAI_HOST_IP_worker_INDEX\n" in shown.out
-    assert "hunter2" not in shown.out + shown.err
+    assert "mnist_024 is submitted to default with priority test" in shown.err
+    assert shown.out.startswith("mnist_024: WAITING\n  of alice, group nlp (namespace nlp, mnist-024 there)\n")
 
 
-def test_several_files_and_one_is_wrong(tmp_path: Path, capsys: Any) -> None:
-    wrong = tmp_path / "wrong.yaml"
-    wrong.write_text(V2.replace("virtualCluster: default", "virtualCluster: research"))
-    files = [str(FILES / "volcano.yaml"), str(FILES / "ps-worker-v1.json"), str(wrong)]
-    assert run(["job", "validate", "--site", site(tmp_path), "--group", "nlp", *files]) == ExitCode.SITE_INVALID
-    out = capsys.readouterr().out
-    assert f"{wrong}:14:3: defaults.virtualCluster: the group nlp may not submit to the virtual cluster research" in out
-    assert f"{wrong} is no job that can run: 1 error" in out
+def test_submit_as_data(folder: str, world: World, capsys: Any) -> None:
+    words = ("--group", "Vision_1", "--vc", "research", "--priority", "prod", "--format", "json")
+    assert submit(folder, *words) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["job"]())
+    assert (data["namespace"], data["virtual_cluster"], data["priority"]) == ("vision-1", "research", "prod")
+    assert kinds(world) == ["jobset"]
 
 
-def test_json_is_as_its_schema_says(tmp_path: Path, capsys: Any) -> None:
-    files = [str(path) for path in sorted(FILES.iterdir())]
-    run(["job", "validate", "--site", site(tmp_path), "--format", "json", *files, str(tmp_path / "missing")])
-    found = json.loads(capsys.readouterr().out)
-    jsonschema.validate(found, SCHEMAS["job-validate"]())
-    assert [one["ok"] for one in found["files"]] == [False, True, True, False, False]
-    assert not found["ok"]
+@pytest.mark.parametrize(
+    ("words", "changes", "code", "says"),
+    [
+        (("--group", "nobody"), {}, ExitCode.USAGE, "nobody is no group of this site"),
+        (("--group", "nlp", "--vc", "research"), {}, None, "research"),
+        (("--group", "nlp"), {"image": 3, "taskRoles": []}, ExitCode.SITE_INVALID, "job.json:1:"),
+        (("--group", "nlp"), {"jobName": "a" * 60}, ExitCode.SITE_INVALID, "name"),
+    ],
+)
+def test_what_is_not_submitted(
+    folder: str, world: World, capsys: Any, words: tuple[str, ...], changes: dict[str, Any], code: int | None, says: str
+) -> None:
+    found = submit(folder, *words, **changes)
+    assert found == code if code is not None else found in {ExitCode.USAGE, ExitCode.SITE_INVALID}
+    assert says in capsys.readouterr().err
+    assert not world.api.objects
 
 
-def test_a_group_that_is_none(tmp_path: Path, capsys: Any) -> None:
-    words = ["job", "validate", "--site", site(tmp_path), "--group", "vison_1", str(FILES / "full-v2.yaml")]
-    assert run(words) == ExitCode.USAGE
-    assert "did you mean Vision_1?" in capsys.readouterr().err
+def test_a_name_that_is_taken(folder: str, world: World, capsys: Any) -> None:
+    world.api.refuses = ApiError("kubectl create failed", reason="AlreadyExists")
+    assert submit(folder, "--group", "nlp") == ExitCode.STEP_FAILED
+    assert "there is a job mnist_024 already, mnist-024 in the namespace nlp" in capsys.readouterr().err
+
+
+def test_a_namespace_that_is_not_there_yet(folder: str, world: World, capsys: Any) -> None:
+    world.api.refuses = ApiError("kubectl create failed", reason="NotFound")
+    assert submit(folder, "--group", "nlp") == ExitCode.STEP_FAILED
+    assert "the namespace nlp is not there yet" in capsys.readouterr().err
+
+
+def in_cluster(world: World, *objects: dict[str, Any]) -> None:
+    for item in objects:
+        kind = item["kind"].lower()
+        world.api.objects[Ref(kind, item["metadata"]["name"], item["metadata"]["namespace"])] = item
+
+
+def test_list_and_show(folder: str, world: World, capsys: Any) -> None:
+    waits = workload(holds("QuotaReserved", "no quota", "False"))
+    in_cluster(world, job(), waits)
+    assert run(["job", "list", "--site", folder]) == ExitCode.OK
+    assert "WAITING" in capsys.readouterr().out
+    assert run(["job", "list", "--site", folder, "--user", "bob"]) == ExitCode.OK
+    assert capsys.readouterr().out == "no jobs\n"
+    assert run(["job", "list", "--site", folder, "--group", "nlp", "--format", "json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["jobs"]())
+    assert data["jobs"] == []
+    in_cluster(world, *WHOLE)
+    assert run(["job", "show", "ps.job", "--site", folder]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "worker-v2  1      RUNNING  g2" in shown
+    assert run(["job", "show", "other", "--site", folder]) == ExitCode.USAGE
+
+
+def test_a_name_in_several_groups(folder: str, world: World, capsys: Any) -> None:
+    other = job()
+    other["metadata"] = {**other["metadata"], "namespace": "nlp"}
+    in_cluster(world, job(), other)
+    assert run(["job", "show", "ps.job", "--site", folder]) == ExitCode.USAGE
+    assert "several groups have a job ps.job" in capsys.readouterr().err
+    assert run(["job", "show", "ps.job", "--site", folder, "--group", "nlp"]) == ExitCode.OK
+
+
+def test_logs(folder: str, world: World, capsys: Any) -> None:
+    pending = pod("worker-v2", 1, "Pending", "")
+    in_cluster(world, job(), *WHOLE[:3], pending)
+    names = [one["metadata"]["name"] for one in WHOLE]
+    world.api.logged = {names[0]: "from ps 0", names[2]: "from worker 0\nagain"}
+    words = ["job", "logs", "ps.job", "--site", folder]
+    assert run(words) == ExitCode.OK
+    assert capsys.readouterr().out == "ps_server-0: from ps 0\nworker-v2-0: from worker 0\nworker-v2-0: again\n"
+    one = [*words, "--role", "worker-v2", "--index", "0"]
+    assert run(one) == ExitCode.OK
+    assert capsys.readouterr().out == "from worker 0\nagain"
+    assert run([*one, "--follow"]) == ExitCode.OK
+    assert capsys.readouterr().out == "from worker 0\nagain\n"
+    assert run([*words, "--role", "worker-v2", "--index", "1"]) == ExitCode.OK
+    assert "worker-v2 1 has written nothing yet: WAITING" in capsys.readouterr().err
+    for wrong, says in (
+        (["--follow"], "--follow is for one instance, and there are 4"),
+        (["--role", "boss"], "ps.job has no role boss"),
+        (["--index", "2"], "ps.job has no instance 2"),
+    ):
+        assert run([*words, *wrong]) == ExitCode.USAGE
+        assert says in capsys.readouterr().err
+
+
+def test_stop(folder: str, world: World, capsys: Any) -> None:
+    in_cluster(world, job(), *WHOLE)
+    assert run(["job", "stop", "ps.job", "--site", folder]) == ExitCode.USAGE
+    assert "add --yes" in capsys.readouterr().err
+    assert "jobset" in kinds(world)
+    assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.OK
+    assert "jobset" not in kinds(world)
+    assert "ps.job is gone" in capsys.readouterr().err
+
+
+def seen(*states: JobState | None) -> tuple[JobState | None, list[str]]:
+    """What a watch that sees these one after the other tells."""
+    told: list[str] = []
+    looks = iter(states)
+    return watch(lambda: next(looks), told.append, lambda _seconds: None), told
+
+
+def test_watch_tells_each_change_once_until_the_end() -> None:
+    waiting, running = stands(job()), stands(job(), *WHOLE)
+    done = stands(job(conditions=[holds("Completed")]))
+    found, told = seen(waiting, waiting, running, running, done)
+    assert found == done
+    assert [text.split("\n")[0] for text in told] == ["ps.job: WAITING", "ps.job: RUNNING", "ps.job: SUCCEEDED"]
+    assert exit_code_of(found) == ExitCode.OK
+    failed, _ = seen(stands(job(conditions=[holds("Failed", "a pod failed")])))
+    assert exit_code_of(failed) == ExitCode.STEP_FAILED
+    assert seen(running, None)[0] is None
+    assert exit_code_of(None) == ExitCode.STEP_FAILED
+
+
+def test_ctrl_c_leaves_the_job_running_and_says_so(
+    folder: str, world: World, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pai_install.cli._shared.job_submit.watch", interrupted)
+    assert submit(folder, "--group", "nlp", "--watch") == ExitCode.INTERRUPTED
+    assert "mnist_024 runs on: pai-install job show mnist_024 --group nlp" in capsys.readouterr().err
+    assert kinds(world) == ["jobset"]
+
+
+def made(world: World) -> None:
+    """A job with Secrets, made."""
+    asked, place = servers_and_workers(), somewhere()
+    jobs = JobsOfSite(load_site(Path("layouts/lab")).site, place.scheduling, world.api)
+    create(jobs, objects_of(asked, place), asked)
+
+
+def test_secrets_end_with_their_job(world: World) -> None:
+    made(world)
+    secrets = [item for ref, item in world.api.objects.items() if ref.kind == "secret"]
+    assert {item["metadata"]["ownerReferences"][0]["name"] for item in secrets} == {"ps-job"}
+
+
+def test_a_job_without_its_secrets_is_taken_back(world: World) -> None:
+    class Half(FakeCluster):
+        def create(self, objects: Sequence[JsonObject]) -> tuple[JsonObject, ...]:
+            if objects[0]["kind"] == "Secret":
+                raise ApiError("kubectl create failed", reason="Forbidden")
+            return super().create(objects)
+
+    world.api = Half()
+    with pytest.raises(ApiError):
+        made(world)
+    assert not world.api.objects

@@ -166,8 +166,8 @@ class FakeCluster:
 
 def _fits(item: JsonObject, select: Select) -> bool:
     labels = item["metadata"].get("labels", {})
-    wanted = dict(part.split("=", 1) for part in select.labels.split(",") if part)
+    parts = [part.partition("=") for part in select.labels.split(",") if part]
     node = select.fields.removeprefix("spec.nodeName=")
-    return all(labels.get(key) == value for key, value in wanted.items()) and (
+    return all(labels.get(key) == value if has else key in labels for key, has, value in parts) and (
         not node or item.get("spec", {}).get("nodeName") == node
     )

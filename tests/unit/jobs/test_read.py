@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pai_install.jobs.model import Job, Login, Mount, Port
+from pai_install.jobs.model import Job, JobMount, JobPort, PullLogin
 from pai_install.jobs.native import Native
 from pai_install.jobs.read import MAX_BYTES, JobReading, read_job, read_job_text
 
@@ -87,7 +87,7 @@ WRONG = {
         "beyond 65535",
     ),
     "v1: no roles": (V1, V1[V1.index("[") : V1.rindex("]") + 1], "[]", "5:3", "is empty"),
-    "v1: not closed": (V1, "  ]\n}\n", "", "1:1", "bracket that opens here is not closed"),
+    "v1: not closed": (V1, "  ]\n}\n", "", "5:16", "bracket that opens here is not closed"),
     "v1: two unnamed roles": (V1, '"name": "worker",', '"cpuNumber": 1}, {', "6:5", "is required"),
     "v2: other version": (V2, "Version: 2", "Version: 3", "1:1", "not one of 2"),
     "v2: name": (V2, "name: mnist", "name: a.b", "2:1", "use letters"),
@@ -101,23 +101,23 @@ WRONG = {
     "v2: role with a sign last": (V2, "  worker:", "  worker_:", "7:3", "write worker"),
     "v2: no resources": (V2, "{cpu: 1, memoryMB: 1000, gpu: 1}", "{cpu: 1, gpu: 1}", "10:5", "is required"),
     "v2: no cores": (V2, "cpu: 1", "cpu: 0", "10:27", "no number of cores"),
-    "v2: ports": (V2, "gpu: 1}", "gpu: 1, ports: {a-b: 1}}", "10:65", "no digit first"),
+    "v2: ports": (V2, "gpu: 1}", "gpu: 1, ports: {a-b: 1}}", "10:67", "no digit first"),
     "v2: retries": (V2, "type: job", "type: job\njobRetryCount: -1", "4:1", "write 0 to"),
     "v2: no commands": (V2, "    commands:\n      - run\n", "    commands: []\n", "11:5", "is empty"),
     "v2: commands as text": (V2, "    commands:\n      - run\n", "    commands: run\n", "11:5", "a list is expected"),
     "v2: no such parameter": (V2, "- run", "- run <% $parameters.x %>", "12:13", "there is no $parameters"),
     "v2: no such secret": (V2, "- run", "- |\n        run\n        <% $secrets.x %>", "14:9", "there is no $secrets"),
     "v2: open reference": (V2, "- run", "- run <% $parameters.x", "12:13", "is not closed"),
-    "v2: odd reference": (V2, "- run", "- run <%# x %>", "12:9", ""),
+    "v2: odd reference": (V2, "- run", "- run <%# x %>", "12:13", "is not understood"),
     "v2: infiniband": (V2, "instances: 2", "extraContainerOptions: {infiniband: true}", "8:29", "no InfiniBand"),
     "v2: ending": (V2, "instances: 2", "completion: {minFailedInstances: 0}", "8:18", "write 1 or more, or -1"),
     "v2: deployment": (V2, "virtualCluster: default", "deployment: prod", "14:3", "no deployment"),
-    "v2: pinned": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {pinnedCellId: a}}}", "16:42", "remove it"),
+    "v2: pinned": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {pinnedCellId: a}}}", "16:41", "remove it"),
     "v2: priority": (V2, "submitFrom: web", "hivedScheduler: {jobPriorityClass: high}", "16:20", "crit, prod, test"),
     "v2: role of hived": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {wroker: {}}}", "16:32", "did you mean worker?"),
     "v2: half a gang": (
         V2, "submitFrom: web", "gangAllocation: false\n  hivedScheduler: {taskRoles: {worker: {affinityGroupName: g}}}",
-        "17:42", "gangAllocation is false",
+        "17:41", "gangAllocation is false",
     ),
     "v2: gang": (V2, "submitFrom: web", "gangAllocation: maybe", "16:3", "neither true nor false"),
     "v2: all storages": (V2, "submitFrom: web", "storages: []", "16:3", "name each"),
@@ -135,7 +135,7 @@ WRONG = {
         "  - {type: script, name: a, require: [b]}\n  - {type: script, name: b, require: [a]}\ntaskRoles:", "7:29",
         "requires itself",
     ),
-    "v2: two files": (V2, "extras:\n", "---\nextras:\n", "15:1", "no job that is known"),
+    "v2: two files": (V2, "extras:\n", "---\nextras:\n", "16:1", "a second begins"),
     "v2: key twice": (V2, "type: job", "type: job\nname: other", "4:1", "given twice"),
     "v2: a tab": (V2, "    instances", "\tinstances", "8:1", "indent with spaces"),
     "kubernetes: kind": (POD, "kind: Job", "kind: Deployment", "2:1", "is no job"),
@@ -208,12 +208,12 @@ def test_all_of_protocol_2() -> None:
     found = job(read_job(FILES / "full-v2.yaml"))
     worker, ps = found.roles
     assert (found.virtual_cluster, found.priority, found.retries, found.gang) == ("research", "prod", 2, True)
-    assert found.mounts == (Mount("team", "/mnt/team"), Mount("sets", "/data/sets"))
+    assert found.mounts == (JobMount("team", "/mnt/team"), JobMount("sets", "/data/sets"))
     assert (worker.resources.sku, worker.resources.shm_mb, ps.resources.shm_mb) == ("a100", 1024, 256)
     assert (worker.min_failed, worker.min_succeeded, worker.retries) == (None, 1, 3)
     assert (ps.min_failed, ps.min_succeeded) == (1, 1)
-    assert worker.ports == (Port("tensorboard", 1),)
-    assert worker.login == Login("registry.example.com", "robot", "open-sesame")
+    assert worker.ports == (JobPort("tensorboard", 1),)
+    assert worker.login == PullLogin("registry.example.com", "robot", "open-sesame")
     assert "open-sesame" not in repr(found)
     assert worker.confidential
     assert not ps.confidential

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pai_install.cli._shared.job_cluster import known_group
 from pai_install.cli._shared.tell import say, tell_result
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.jobs.check import check_job
 from pai_install.jobs.read import read_job
 from pai_install.report.job import readings_data, readings_text
-from pai_install.site.groups import groups_of
 from pai_install.site.load import LAYOUT, load_site
 from pai_install.site.model import Site
-from pai_install.site.validate import did_you_mean
 
 
 def validate_files(site_dir: Path, files: tuple[Path, ...], group: str | None, output_format: str) -> int:
@@ -31,13 +30,6 @@ def _site(site_dir: Path, group: str | None) -> Site | None:
         say(f"{site_dir} has no {LAYOUT}: the files are checked without a site")
         return None
     site = load_site(site_dir).site
-    known_group(site, group)
+    if group is not None:
+        known_group(site, group)
     return site
-
-
-def known_group(site: Site, group: str | None) -> None:
-    """Raises PaiError for a group that the site does not have."""
-    names = [one.name for one in groups_of(site.services)]
-    if group is not None and group not in names:
-        message = f"{group} is no group of this site"
-        raise PaiError(message, remedy=did_you_mean(group, names), exit_code=ExitCode.USAGE)

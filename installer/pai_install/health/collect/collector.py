@@ -200,7 +200,7 @@ class LogLines:
         return True
 
 
-class Job:
+class Errand:
     """One child: a command, or a function of this file whose JSON result a forked child returns."""
 
     def __init__(self, name: str, work: "object", timeout: float, cut: int) -> None:
@@ -322,10 +322,10 @@ class Job:
             self.result["truncated"] = True
 
 
-def run_jobs(queue: "list[Job]", deadline: float, then: "object") -> "dict[str, Job]":
+def run_jobs(queue: "list[Errand]", deadline: float, then: "object") -> "dict[str, Errand]":
     """Runs jobs, PARALLEL at a time, until `deadline`; `then(job)` returns the jobs that follow one."""
     selector = selectors.DefaultSelector()
-    running, done = [], {}  # type: list[Job], dict[str, Job]
+    running, done = [], {}  # type: list[Errand], dict[str, Errand]
     while queue or running:
         while queue and (len(running) < PARALLEL or time.monotonic() >= deadline):
             job = queue.pop(0)
@@ -461,25 +461,25 @@ def read_gpu_processes(pids: "list[str]") -> "dict[str, dict[str, str]]":
     }
 
 
-def table_jobs(table: str) -> "list[Job]":
+def table_jobs(table: str) -> "list[Errand]":
     """The jobs of one of the tables above."""
     rows = [[cell.strip() for cell in line.split("|", 3)] for line in table.strip().splitlines()]
-    return [Job(name, shlex.split(argv), float(limit), int(kib) * 1024) for name, limit, kib, argv in rows]
+    return [Errand(name, shlex.split(argv), float(limit), int(kib) * 1024) for name, limit, kib, argv in rows]
 
 
-def first_jobs(driver_timeout: float) -> "list[Job]":
+def first_jobs(driver_timeout: float) -> "list[Errand]":
     """What depends on nothing else; the driver's slow answer first."""
-    jobs = [Job("nvidia_smi_xml", ["nvidia-smi", "-q", "-x"], driver_timeout, 3 << 20)]
-    jobs += [Job(name, work, 15, 3 << 20) for name, work in READERS]
+    jobs = [Errand("nvidia_smi_xml", ["nvidia-smi", "-q", "-x"], driver_timeout, 3 << 20)]
+    jobs += [Errand(name, work, 15, 3 << 20) for name, work in READERS]
     jobs += table_jobs(COMMANDS)
     config = "/etc/kubernetes/admin.conf"
     if Path(config).exists():
         command = ["kubectl", "--kubeconfig", config, "--request-timeout=10s", "get", "nodes"]
-        jobs.append(Job("kubernetes_nodes", [*command, "-o", "jsonpath=" + NODE_COLUMNS], 15, 3 << 20))
+        jobs.append(Errand("kubernetes_nodes", [*command, "-o", "jsonpath=" + NODE_COLUMNS], 15, 3 << 20))
     return jobs
 
 
-def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
+def next_jobs(job: "Errand", deep_image: str) -> "list[Errand]":
     """The jobs that need the answer of another."""
     output = str(job.result.get("stdout", ""))
     if job.name == "nvidia_smi_xml" and not job.result.get("timed_out"):
@@ -490,16 +490,16 @@ def next_jobs(job: "Job", deep_image: str) -> "list[Job]":
             names = {"image": shlex.quote(deep_image), "full": shlex.quote(full_name(deep_image))}
             jobs += table_jobs(DEEP.format(pid=os.getpid(), all_gpus=ALL_GPUS, **names))
         pids = sorted(set(re.findall(r"<pid>(\d+)</pid>", output)))[:500]
-        return [*jobs, Job("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
+        return [*jobs, Errand("gpu_processes", lambda: read_gpu_processes(pids), 10, 1 << 20)]
     if job.name == "ps" and re.search(r"^\s*\d+\s+D", output, re.MULTILINE):
         return table_jobs(SECOND_LOOK)
     if job.name == "nvidia_smi_fields" and job.result.get("rc") == 0:
         fields = ",".join(field for field in CSV_FIELDS.split() if f'"{field}"' in output)
         command = ["nvidia-smi", "--query-gpu=" + fields, "--format=csv"]
-        return [Job("nvidia_smi_csv", command, 20, 65536)] if fields else []
+        return [Errand("nvidia_smi_csv", command, 20, 65536)] if fields else []
     if job.name == "smart_scan" and job.result.get("rc") == 0:
         disks = [line.split()[0] for line in output.splitlines() if line.startswith("/dev/")]
-        return [Job("smart:" + disk, ["smartctl", "-j", "-H", "-A", disk], 10, 65536) for disk in disks[:24]]
+        return [Errand("smart:" + disk, ["smartctl", "-j", "-H", "-A", disk], 10, 65536) for disk in disks[:24]]
     return []
 
 

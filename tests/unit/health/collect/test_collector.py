@@ -252,7 +252,7 @@ def test_time_for_a_cold_driver_fits_into_the_deadline() -> None:
 
 def test_children_that_cannot_be_killed_at_the_deadline_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    jobs = [collector.Job(f"sleeper {number}", ["sleep", "4"], 60, 100) for number in range(8)]
+    jobs = [collector.Errand(f"sleeper {number}", ["sleep", "4"], 60, 100) for number in range(8)]
     start = time.monotonic()
     done = collector.run_jobs(jobs, start + 0.2, lambda _: [])
     assert time.monotonic() - start < 3.5
@@ -262,7 +262,7 @@ def test_children_that_cannot_be_killed_at_the_deadline_do_not_add_up(monkeypatc
 def test_job_that_cannot_be_killed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "KILL_WAIT_S", 0.1)
     monkeypatch.setattr(os, "killpg", lambda *_: None)
-    job = collector.Job("sleeper", ["sleep", "3"], 0.1, 100)
+    job = collector.Errand("sleeper", ["sleep", "3"], 0.1, 100)
     done = collector.run_jobs([job], time.monotonic() + 5, lambda _: [])
     assert done["sleeper"].result["unkillable"] is True
     assert done["sleeper"].result["timed_out"] is True
@@ -294,8 +294,8 @@ def test_nothing_that_is_run_changes_the_machine() -> None:
     assert not words & {"restart", "start", "stop", "enable", "set", "--gpu-reset", "-r", "-pm", "-e=1", "modprobe"}
 
 
-def job(name: str, **result: object) -> collector.Job:
-    found = collector.Job(name, ["x"], 1, 1)
+def job(name: str, **result: object) -> collector.Errand:
+    found = collector.Errand(name, ["x"], 1, 1)
     found.result.update(result)
     return found
 
@@ -423,7 +423,7 @@ def test_reader_that_breaks_costs_only_itself() -> None:
     def broken() -> object:
         raise OSError("no")
 
-    jobs = [collector.Job("bad", broken, 5, 1000), collector.Job("good", lambda: {"a": 1}, 5, 1000)]
+    jobs = [collector.Errand("bad", broken, 5, 1000), collector.Errand("good", lambda: {"a": 1}, 5, 1000)]
     done = collector.run_jobs(jobs, time.monotonic() + 10, lambda _: [])
     assert done["bad"].result["rc"] == 1
     assert json.loads(str(done["good"].result["stdout"])) == {"a": 1}
@@ -431,7 +431,7 @@ def test_reader_that_breaks_costs_only_itself() -> None:
 
 def test_reader_that_hangs_costs_its_own_timeout() -> None:
     start = time.monotonic()
-    done = collector.run_jobs([collector.Job("slow", lambda: time.sleep(20), 0.3, 1000)], start + 10, lambda _: [])
+    done = collector.run_jobs([collector.Errand("slow", lambda: time.sleep(20), 0.3, 1000)], start + 10, lambda _: [])
     assert done["slow"].result["timed_out"] is True
     assert time.monotonic() - start < 5
 

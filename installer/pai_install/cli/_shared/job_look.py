@@ -1,0 +1,112 @@
+"""`job list`, `job show` and `job logs`: how jobs stand, and what they printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pai_install.cli._shared.environment import pass_environment
+from pai_install.cli._shared.job_cluster import jobs_of, known_group
+from pai_install.cli._shared.tell import say, tell_result
+from pai_install.cli.options import format_option, site_option
+from pai_install.cluster.client import Select
+from pai_install.cluster.model import Ref
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.compile import names
+from pai_install.jobs.state import CONTAINER, PODS, Instance, JobState
+from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
+from pai_install.run.environment import Environment
+
+name_argument = click.argument("name", metavar="NAME")
+group_option = click.option("--group", default="", metavar="GROUP", help="Only jobs of this group.")
+
+
+@click.command(name="list")
+@site_option
+@group_option
+@click.option("--user", default="", metavar="USER", help="Only jobs of this user.")
+@format_option
+@pass_environment
+def list_command(*, site_dir: Path, group: str, user: str, output_format: str, environment: Environment) -> int:
+    """List jobs: how each stands, and what those that wait are waiting for, in the scheduler's words.
+
+    Exit code 5 when no control plane answers, 6 when the API refuses.
+    """
+    with jobs_of(site_dir, environment) as jobs:
+        namespace = known_group(jobs.site, group).namespace if group else ""
+        found = tuple(job for job in jobs.all(namespace) if user in {"", job.user})
+    tell_result(output_format, jobs_data(found), jobs_text(found))
+    return ExitCode.OK
+
+
+@click.command()
+@site_option
+@name_argument
+@group_option
+@format_option
+@pass_environment
+def show(*, site_dir: Path, name: str, group: str, output_format: str, environment: Environment) -> int:
+    """Show a job: its state, on which machine each pod is, exit codes, retries, and why it waits."""
+    with jobs_of(site_dir, environment) as jobs:
+        found = jobs.one(name, group)
+    tell_result(output_format, job_data(found), job_text(found))
+    return ExitCode.OK
+
+
+@click.command()
+@site_option
+@name_argument
+@group_option
+@click.option("--role", default="", metavar="ROLE", help="Only instances of this role.")
+@click.option("--index", type=click.IntRange(0), default=None, help="Only the instance of this number.")
+@click.option("--follow", is_flag=True, help="Go on as the log grows, until the instance ends; of one instance.")
+@pass_environment
+def logs(
+    *, site_dir: Path, name: str, group: str, role: str, index: int | None, follow: bool, environment: Environment
+) -> int:
+    """Print what a job's instances wrote: of one as it is, of several with ROLE-INDEX before each line.
+
+    Logs go with their pods: those of roles that end with the others are gone when the job has ended.
+    """
+    with jobs_of(site_dir, environment) as jobs:
+        job = jobs.one(name, group)
+        chosen = instances_of(job, role, index)
+        refs = [Ref("pod", one.pod, job.namespace) for one in chosen]
+        if follow:
+            _require_one(chosen)
+            for line in jobs.client.follow(refs[0], container=CONTAINER):
+                click.echo(line)
+        elif len(chosen) == 1 and chosen[0].state in {"WAITING", "STARTING"}:
+            say(f"{chosen[0].role} {chosen[0].index} has written nothing yet: {chosen[0].state}")
+        elif len(chosen) == 1:
+            click.echo(jobs.client.logs(refs[0], container=CONTAINER), nl=False)
+        elif chosen:
+            found = jobs.client.logs_of(Select((PODS,), job.namespace, f"{names.JOB}={job.label}"))
+            for one in chosen:
+                for line in found.get(one.pod, "").splitlines():
+                    click.echo(f"{one.role}-{one.index}: {line}")
+    if not chosen:
+        say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
+    return ExitCode.OK
+
+
+def instances_of(job: JobState, role: str, index: int | None) -> list[Instance]:
+    """Those that are there, of a role or of all. Raises PaiError for a role or number that the job does not have."""
+    roles = {one.name: one for one in job.roles}
+    if role and role not in roles:
+        raise _usage(f"{job.name} has no role {role}", f"it has {', '.join(roles)}")
+    chosen = [roles[role]] if role else list(job.roles)
+    if index is not None and all(index >= one.wanted for one in chosen):
+        raise _usage(f"{job.name} has no instance {index}", f"it has {max(one.wanted for one in chosen)}, from 0 on")
+    return [one for it in chosen for one in it.instances if index in {None, one.index}]
+
+
+def _require_one(chosen: list[Instance]) -> None:
+    if len(chosen) != 1:
+        there = ", ".join(f"{one.role} {one.index}" for one in chosen) or "none"
+        raise _usage(f"--follow is for one instance, and there are {len(chosen)}: {there}", "add --role and --index")
+
+
+def _usage(message: str, remedy: str) -> PaiError:
+    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)

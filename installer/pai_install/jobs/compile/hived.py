@@ -1,0 +1,65 @@
+"""A job for HiveD: a JobSet whose pods name their virtual cluster's scheduler and are one affinity group. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from typing import Any
+
+from pai_install.jobs.compile.jobset import job_set, outline_of
+from pai_install.jobs.compile.pod import Extras, Outline, secrets
+from pai_install.jobs.model import Job, Role
+from pai_install.jobs.place import JobPlace
+from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
+from pai_install.scheduling.model import PRIORITIES
+
+Object = dict[str, Any]
+
+_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+_DEVICES = "metadata.annotations['hivedscheduler.microsoft.com/pod-leaf-cell-isolation']"
+
+
+def hived_objects(job: Job, place: JobPlace) -> Iterator[Object]:
+    """The JobSet first."""
+    gang = outline_of(job, place)
+    yield job_set(gang, {role.name: _extras(gang, role) for role in job.roles})
+    yield from secrets(gang)
+
+
+def _extras(gang: Outline, role: Role) -> Extras:
+    given = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": _DEVICES}}}
+    return Extras(
+        {"schedulerName": f"{SCHEDULER}{gang.place.cluster.name}", "priorityClassName": gang.place.priority},
+        {_SPEC: _annotation(gang, role)},
+        {MARKER: "1"},
+        (given,) if role.resources.gpus else (),
+    )
+
+
+def _annotation(gang: Outline, role: Role) -> str:
+    """Plain lines, as the API server wants them. A job that need not start whole is no group: each pod is its own."""
+    sku = role.resources.sku
+    lines = [
+        f"virtualCluster: {gang.place.cluster.name}",
+        f"priority: {PRIORITIES[gang.place.priority]}",
+        *([f"leafCellType: {sku}"] if sku else []),
+        f"leafCellNumber: {_cells(gang, role)}",
+        "ignoreK8sSuggestedNodes: false",
+    ]
+    if gang.job.gang:
+        members = [
+            line
+            for one in gang.job.roles
+            for line in (f"  - podNumber: {one.instances}", f"    leafCellNumber: {_cells(gang, one)}")
+        ]
+        group = f"{gang.place.owner.namespace}.{gang.names.job}"
+        lines += ["affinityGroup:", f"  name: {group}", "  members:", *members]
+    return "\n".join(lines)
+
+
+def _cells(gang: Outline, role: Role) -> int:
+    """Devices, and as many as have the processors and the memory that are asked for."""
+    supply, asked = gang.place.supply(role), role.resources
+    by_cpu = ceil(asked.cpu * 1000 / supply.cpu_millis) if supply.cpu_millis else 0
+    by_memory = ceil(asked.memory_mb * 2**20 / supply.memory_bytes) if supply.memory_bytes else 0
+    return max(asked.gpus, by_cpu, by_memory, 1)

@@ -1,0 +1,74 @@
+"""What a job's objects are called, checked before anything is made. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.model import Job, Role
+from pai_install.jobs.names import kubernetes_name
+
+# a label of DNS, a host's name among them
+MOST = 63
+_DOMAIN = "svc.cluster.local"
+
+JOB = "pai-install/job"
+ROLE = "pai-install/role"
+USER = "pai-install/user"
+GROUP = "pai-install/group"
+CLUSTER = "pai-install/virtual-cluster"
+# annotations: names as the user wrote them
+JOB_NAME = "pai-install/job-name"
+ROLES = "pai-install/roles"
+PRIORITY = "pai-install/priority"
+
+
+@dataclass(frozen=True, slots=True)
+class JobNames:
+    """A job's and its roles' names as Kubernetes has them. roles: by the name that the user gave.
+
+    host: a pattern of `job`, `role` and `index`, which is what the pods are called and found by.
+    """
+
+    job: str
+    roles: Mapping[str, str]
+    namespace: str
+    host: str
+
+    def host_of(self, role: Role, index: int) -> str:
+        """The full name by which the others find an instance, whether it runs already or not."""
+        short = self.host.format(job=self.job, role=self.roles[role.name], index=index)
+        return f"{short}.{self.job}.{self.namespace}.{_DOMAIN}"
+
+
+def names_of(job: Job, namespace: str, host: str, suffix: int) -> JobNames:
+    """The names of a job. suffix: characters that a controller adds to a pod's name after the host's.
+
+    Raises PaiError for names that Kubernetes cannot take, with how long the job's may be.
+    """
+    roles = {role.name: kubernetes_name(role.name) for role in job.roles}
+    for name, count in Counter(roles.values()).items():
+        if count > 1:
+            same = " and ".join(own for own, made in roles.items() if made == name)
+            raise _invalid(f"roles {same} have the same name in Kubernetes: {name}", "rename one of them")
+    names = JobNames(kubernetes_name(job.name), roles, namespace, host)
+    rest = max(_rest(names, role, suffix) for role in job.roles)
+    if not names.job or len(names.job) + rest > MOST:
+        role = max(job.roles, key=lambda one: _rest(names, one, suffix))
+        raise _invalid(
+            f"the job's name {job.name!r} has {len(names.job)} characters and may have {max(MOST - rest, 0)}: "
+            f"with the role {role.name} the pods' names would be longer than {MOST}",
+            "shorten the name of the job or of the role",
+        )
+    return names
+
+
+def _rest(names: JobNames, role: Role, suffix: int) -> int:
+    longest = names.host.format(job="", role=names.roles[role.name], index=max(role.instances - 1, 0))
+    return len(longest) + suffix
+
+
+def _invalid(message: str, remedy: str) -> PaiError:
+    return PaiError(message, remedy=remedy, exit_code=ExitCode.SITE_INVALID)

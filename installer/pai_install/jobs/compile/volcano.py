@@ -1,0 +1,69 @@
+"""A job for Volcano: its own Job, which starts whole and is restarted whole. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.compile.jobset import ENDLESS
+from pai_install.jobs.compile.names import names_of
+from pai_install.jobs.compile.pod import Extras, Outline, pod_template, secrets
+from pai_install.jobs.model import Job, Role
+from pai_install.jobs.place import JobPlace
+
+Object = dict[str, Any]
+
+KIND = "jobs.batch.volcano.sh"
+SCHEDULER = "volcano"
+_HOST = "{job}-{role}-{index}"
+_INDEX = "metadata.labels['volcano.sh/task-index']"
+
+
+def volcano_objects(job: Job, place: JobPlace) -> Iterator[Object]:
+    """The Job first. Raises PaiError for what Volcano cannot count."""
+    for role in job.roles:
+        _refuse(role)
+    gang = Outline(job, place, names_of(job, place.owner.namespace, _HOST, 0), _INDEX)
+    spec = {
+        "schedulerName": SCHEDULER,
+        "queue": place.cluster.name,
+        "priorityClassName": place.priority,
+        "minAvailable": job.instances if job.gang else 1,
+        # an eviction counts as a retry, and is nobody's fault
+        "maxRetry": job.retries or ENDLESS,
+        "plugins": {"svc": ["--publish-not-ready-addresses=true"], "env": []},
+        # of a job that lost a pod the rest would hold its devices for nothing
+        "policies": [{"event": "PodEvicted", "action": "RestartJob"}],
+        "tasks": [_task(gang, role) for role in job.roles],
+    }
+    yield {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": gang.metadata(), "spec": spec}
+    yield from secrets(gang)
+
+
+def _task(gang: Outline, role: Role) -> Object:
+    policies = []
+    if role.min_failed is not None:
+        policies.append({"event": "PodFailed", "action": "TerminateJob" if gang.job.retries == 0 else "RestartJob"})
+    if role.min_succeeded is not None:
+        policies.append({"event": "TaskCompleted", "action": "CompleteJob"})
+    return {
+        "name": gang.names.roles[role.name],
+        "replicas": role.instances,
+        "policies": policies,
+        "template": pod_template(gang, role, Extras({"schedulerName": SCHEDULER})),
+    }
+
+
+def _refuse(role: Role) -> None:
+    """What would be done otherwise than it is asked for is not done."""
+    if role.min_failed not in (None, 1):
+        _cannot(f"end the job when {role.min_failed} instances of {role.name} have failed: when one has, or never")
+    if role.min_succeeded not in (None, role.instances):
+        _cannot(f"end the job when {role.min_succeeded} of {role.instances} {role.name} have succeeded: when all have")
+    if role.retries:
+        _cannot(f"retry one instance of {role.name}: it retries the whole job")
+
+
+def _cannot(what: str) -> None:
+    raise PaiError(f"volcano cannot {what}", remedy="change the file", exit_code=ExitCode.SITE_INVALID)

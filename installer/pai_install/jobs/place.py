@@ -1,0 +1,129 @@
+"""Where a job goes: its group's namespace, its virtual cluster, the claims of its storages. Pure.
+
+What the API server would refuse a user is refused here: it refuses an administrator nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.model import Job, Role
+from pai_install.scheduling.model import Priority, Scheduling, Supply, VirtualCluster
+from pai_install.scheduling.policy import allowed, clusters_at
+from pai_install.storage.model import Grant
+
+# a label's value, which a user's name becomes
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a pod mounts of a storage. folder: below it; empty: all of it."""
+
+    name: str
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class JobOwner:
+    """Whose a job is, and where the group's jobs are."""
+
+    user: str
+    group: str
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobPlace:
+    """Where a job goes. claims: of its storages, by their names."""
+
+    scheduling: Scheduling
+    cluster: VirtualCluster
+    priority: Priority
+    owner: JobOwner
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+
+    def supply(self, role: Role) -> Supply:
+        """The machines that a role asks devices of. Raises PaiError where there are none, or it does not say which."""
+        own = [it for it in _reachable(self.scheduling, self.cluster) if role.resources.sku in (None, it.sku)]
+        fit = [it for it in own if bool(it.resource) == bool(role.resources.gpus)] or own
+        if not fit or (role.resources.gpus and not fit[0].resource):
+            raise _usage(*_no_supply(self, role))
+        if role.resources.gpus and len({it.resource for it in fit}) > 1:
+            names = ", ".join(it.sku for it in fit)
+            raise _usage(f"role {role.name} does not say of which machines its devices are: {names}", "name the SKU")
+        return fit[0]
+
+
+def place(
+    job: Job, scheduling: Scheduling, owner: JobOwner, grants: Iterable[Grant], wish: tuple[str | None, Priority | None]
+) -> JobPlace:
+    """wish: virtual cluster and priority that count before those of the file. Raises PaiError for what may not be.
+
+    grants: those that new jobs use.
+    """
+    if _LABEL_VALUE.fullmatch(owner.user) is None:
+        raise _usage(
+            f"{owner.user!r} is no name for a user here: Kubernetes takes up to 63 letters, digits, '-', '_' and '.'",
+            "give one with --user",
+        )
+    cluster = _cluster(scheduling, owner, wish[0] or job.virtual_cluster)
+    priority = wish[1] or job.priority or cluster.usual
+    if priority not in allowed(cluster):
+        said = ", ".join(allowed(cluster))
+        raise _usage(f"jobs of {cluster.name} may not have the priority {priority}", f"it allows {said}: --priority")
+    found = JobPlace(scheduling, cluster, priority, owner, dict(_claims(job, owner, grants)))
+    for role in job.roles:
+        if role.resources.gpus or role.resources.sku:
+            found.supply(role)
+    return found
+
+
+def _cluster(scheduling: Scheduling, owner: JobOwner, name: str | None) -> VirtualCluster:
+    """The one that is named, else `default`, else the only one that the group may use."""
+    may = clusters_at(scheduling).get(owner.namespace, ())
+    names = [it.name for it in may]
+    if not may:
+        raise _usage(f"group {owner.group} may submit to no virtual cluster", "pai-install vc list")
+    wanted = name or ("default" if "default" in names else names[0] if len(names) == 1 else None)
+    if wanted is None:
+        raise _usage("the job names no virtual cluster", f"add --vc, one of {', '.join(names)}")
+    if wanted not in names:
+        known = any(it.name == wanted for it in scheduling.clusters)
+        reason = f"group {owner.group} may not submit to {wanted}" if known else f"{wanted} is no virtual cluster"
+        raise _usage(reason, f"it may submit to {', '.join(names)}: --vc")
+    return next(it for it in may if it.name == wanted)
+
+
+def _claims(job: Job, owner: JobOwner, grants: Iterable[Grant]) -> Iterable[tuple[str, Claim]]:
+    own = {grant.storage.name: grant for grant in grants if grant.group == owner.group and grant.current}
+    for mount in job.mounts:
+        grant = own.get(mount.storage)
+        if grant is None or not grant.claimed:
+            granted = ", ".join(own) or "none"
+            raise _usage(
+                f"group {owner.group} is not granted the storage {mount.storage}",
+                f"it has {granted}; pai-install storage grant {mount.storage} --group {owner.group}",
+            )
+        yield mount.storage, Claim(grant.claim, "" if grant.storage.share else owner.user)
+
+
+def _reachable(scheduling: Scheduling, cluster: VirtualCluster) -> list[Supply]:
+    """The SKUs of which the virtual cluster has a share or machines."""
+    pinned = {scheduling.skus[machine] for machine in cluster.pinned if machine in scheduling.skus}
+    return [it for it in scheduling.supply.values() if cluster.share(it.sku) is not None or it.sku in pinned]
+
+
+def _no_supply(place: JobPlace, role: Role) -> tuple[str, str]:
+    has = ", ".join(it.sku for it in _reachable(place.scheduling, place.cluster)) or "nothing"
+    what = f"machines {role.resources.sku}" if role.resources.sku else "machines with devices"
+    if role.resources.sku and role.resources.gpus and role.resources.sku in place.scheduling.supply:
+        what = f"devices of {role.resources.sku}"
+    return f"{place.cluster.name} has no {what}, which role {role.name} asks for", f"it has {has}"
+
+
+def _usage(message: str, remedy: str) -> PaiError:
+    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)

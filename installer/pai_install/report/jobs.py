@@ -1,0 +1,132 @@
+"""How jobs stand: as data, as text, and the schemas of the data. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pai_install.jobs.state import STATES, Instance, JobState, RoleState
+from pai_install.json_schema import closed_object
+from pai_install.report.storages import table
+from pai_install.system.words import plural
+
+JOBS_SCHEMA_VERSION = 1
+_HEAD = ("NAME", "GROUP", "USER", "VC", "PRIORITY", "STATE", "PODS", "GPUS", "WHY")
+_ROLE_HEAD = ("ROLE", "INDEX", "STATE", "MACHINE", "EXIT", "WHY")
+_TEXT: dict[str, Any] = {"type": "string"}
+_COUNT: dict[str, Any] = {"type": "integer", "minimum": 0}
+
+
+def job_data(job: JobState) -> dict[str, Any]:
+    """The published form of one job."""
+    return {"schema_version": JOBS_SCHEMA_VERSION, **_job(job)}
+
+
+def jobs_data(jobs: Sequence[JobState]) -> dict[str, Any]:
+    """The published form of a list."""
+    return {"schema_version": JOBS_SCHEMA_VERSION, "jobs": [_job(job) for job in jobs]}
+
+
+def _job(job: JobState) -> dict[str, Any]:
+    return {
+        "name": job.name,
+        "label": job.label,
+        "namespace": job.namespace,
+        "group": job.group,
+        "user": job.user,
+        "virtual_cluster": job.cluster,
+        "priority": job.priority,
+        "state": job.state,
+        "why": job.why,
+        "retries": job.retries,
+        "created": job.created,
+        "roles": [
+            {"name": role.name, "instances": role.wanted, "gpus": role.gpus, "pods": list(map(_pod, role.instances))}
+            for role in job.roles
+        ],
+    }
+
+
+def _pod(one: Instance) -> dict[str, Any]:
+    return {
+        "index": one.index,
+        "pod": one.pod,
+        "state": one.state,
+        "machine": one.machine,
+        "exit_code": one.exit_code,
+        "why": one.why,
+    }
+
+
+def jobs_text(jobs: Sequence[JobState]) -> str:
+    """A line for each job."""
+    if not jobs:
+        return "no jobs\n"
+    return table([_HEAD, *map(_line, jobs)])
+
+
+def _line(job: JobState) -> tuple[str, ...]:
+    there, wanted = len(job.instances), sum(role.wanted for role in job.roles)
+    gpus = sum(role.wanted * role.gpus for role in job.roles)
+    owner = (job.name, job.group, job.user, job.cluster, job.priority)
+    return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.why)
+
+
+def job_text(job: JobState) -> str:
+    """What it is, how it stands, and where each pod is."""
+    why = f": {job.why}" if job.why else ""
+    retries = f", {plural(job.retries, 'retry', 'retries')}" if job.retries else ""
+    lines = [
+        f"{job.name}: {job.state}{retries}{why}",
+        f"  of {job.user}, group {job.group} (namespace {job.namespace}, {job.label} there)",
+        f"  in {job.cluster}, priority {job.priority}, since {job.created or 'now'}",
+    ]
+    return "".join(f"{line}\n" for line in lines) + table([_ROLE_HEAD, *pods_rows(job.roles)])
+
+
+def pods_rows(roles: Sequence[RoleState]) -> Iterator[tuple[str, ...]]:
+    """A line for each pod, and one for those of a role that are not there."""
+    for role in roles:
+        for one in role.instances:
+            code = "" if one.exit_code is None else str(one.exit_code)
+            yield role.name, str(one.index), one.state, one.machine, code, one.why
+        if missing := role.wanted - len(role.instances):
+            yield role.name, f"{missing} of {role.wanted}", "no pod", "", "", ""
+
+
+def _schema_of_job() -> dict[str, dict[str, Any]]:
+    states = {"enum": list(STATES)}
+    pod = closed_object(
+        index=_COUNT,
+        pod=_TEXT,
+        state=states,
+        machine={**_TEXT, "description": "empty before it has one"},
+        exit_code={"type": ["integer", "null"], "description": "null while it runs"},
+        why={**_TEXT, "description": "what it waits for, or what ended it"},
+    )
+    role = closed_object(name=_TEXT, instances=_COUNT, gpus=_COUNT, pods={"type": "array", "items": pod})
+    return {
+        "name": {**_TEXT, "description": "as the file has it"},
+        "label": {**_TEXT, "description": "in Kubernetes"},
+        **dict.fromkeys(("namespace", "group", "user", "virtual_cluster", "priority"), _TEXT),
+        "state": states,
+        "why": {**_TEXT, "description": "what it waits for, or why it failed; empty: nothing to say"},
+        "retries": {**_COUNT, "description": "of the whole job, so far"},
+        "created": _TEXT,
+        "roles": {"type": "array", "items": role},
+    }
+
+
+def job_schema() -> dict[str, Any]:
+    """The JSON Schema of `job_data`."""
+    return _titled("job show", closed_object(schema_version={"const": JOBS_SCHEMA_VERSION}, **_schema_of_job()))
+
+
+def jobs_schema() -> dict[str, Any]:
+    """The JSON Schema of `jobs_data`."""
+    jobs = {"type": "array", "items": closed_object(**_schema_of_job())}
+    return _titled("job list", closed_object(schema_version={"const": JOBS_SCHEMA_VERSION}, jobs=jobs))
+
+
+def _titled(verb: str, made: dict[str, Any]) -> dict[str, Any]:
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"pai-install {verb}", **made}

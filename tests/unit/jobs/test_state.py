@@ -1,0 +1,165 @@
+"""How jobs stand, from objects as the API gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+
+from pai_install.jobs.compile.objects import objects_of
+from pai_install.jobs.model import Job
+from pai_install.jobs.state import JobState, states_of
+from pai_install.report.jobs import job_data, job_schema, job_text, jobs_data, jobs_schema, jobs_text
+from pai_install.scheduling.model import Backend
+from tests.unit.jobs.examples import role, servers_and_workers, somewhere
+
+Object = dict[str, Any]
+
+
+def job(backend: Backend = "kueue", of: Job | None = None, **status: Any) -> Object:
+    """The job's own object as the cluster has it."""
+    made = dict(objects_of(of or servers_and_workers(), somewhere(backend))[0])
+    return {**made, "metadata": {**made["metadata"], "creationTimestamp": "2026-01-01T00:00:00Z"}, "status": status}
+
+
+def holds(kind: str, message: str = "", status: str = "True") -> Object:
+    return {"type": kind, "status": status, "reason": "Because", "message": message}
+
+
+def pod(role_label: str, index: int, phase: str = "Running", node: str = "g1", **more: Any) -> Object:
+    """more: state, of its container; conditions; made: when."""
+    state = more.get("state", {"running": {}} if phase == "Running" else {})
+    labels = {"pai-install/job": "ps-job", "pai-install/role": role_label}
+    labels["batch.kubernetes.io/job-completion-index"] = str(index)
+    made = more.get("made", "2026-01-01T00:00:01Z")
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{role_label}-{index}-{made[-3:-1]}",
+            "namespace": "vision",
+            "labels": labels,
+            "creationTimestamp": made,
+        },
+        "spec": {"nodeName": node} if node else {},
+        "status": {
+            "phase": phase,
+            "conditions": more.get("conditions", []),
+            "containerStatuses": [{"name": "main", "state": state}],
+        },
+    }
+
+
+def workload(*conditions: Object, name: str = "ps-job") -> Object:
+    owner = {"kind": "JobSet", "name": name, "controller": True}
+    metadata = {"name": f"jobset-{name}-1", "namespace": "vision", "ownerReferences": [owner]}
+    return {"kind": "Workload", "metadata": metadata, "status": {"conditions": list(conditions)}}
+
+
+def stands(own: Object, *pods: Object, said: tuple[Object, ...] = (), backend: Backend = "kueue") -> JobState:
+    (found,) = states_of(backend, [own], pods, said)
+    return found
+
+
+def ended(code: int, reason: str = "") -> Object:
+    return {"terminated": {"exitCode": code, "reason": reason or ("Error" if code else "Completed")}}
+
+
+WHOLE = [pod("ps-server", 0), pod("ps-server", 1, node="g2"), pod("worker-v2", 0), pod("worker-v2", 1, node="g2")]
+
+
+def test_a_job_that_waits_says_why_in_the_schedulers_words() -> None:
+    message = "couldn't assign flavors to pod set worker-v2: insufficient unused quota for nvidia.com/gpu"
+    other = workload(holds("QuotaReserved", "of another job", "False"), name="other")
+    found = stands(job(), said=(other, workload(holds("QuotaReserved", message, "False"))))
+    assert (found.state, found.why) == ("WAITING", f"waits for quota: {message}")
+    assert "ps_server  2 of 2  no pod\n" in job_text(found)
+
+
+def test_a_job_that_was_taken_back_says_so_and_waits() -> None:
+    said = workload(holds("Evicted", "Preempted to accommodate another"), holds("QuotaReserved", "no quota", "False"))
+    found = stands(job(), said=(said,))
+    assert found.why == "was stopped: Preempted to accommodate another; waits for quota: no quota"
+    again = workload(holds("Evicted", "Preempted"), holds("QuotaReserved", "Quota reserved"))
+    assert stands(job(), *WHOLE, said=(again,)).why == ""
+
+
+def test_a_job_runs_once_all_of_it_does() -> None:
+    assert stands(job(), *WHOLE).state == "RUNNING"
+    assert stands(job(), *WHOLE[:3]).state == "STARTING"
+    unplaced = pod("worker-v2", 1, "Pending", "", conditions=[holds("PodScheduled", "0/2 nodes", "False")])
+    found = stands(job(), *WHOLE[:3], unplaced)
+    assert (found.state, found.why) == ("STARTING", "0/2 nodes")
+    pulling = pod("worker-v2", 1, "Pending", state={"waiting": {"reason": "ErrImagePull", "message": "not found"}})
+    assert stands(job(), *WHOLE[:3], pulling).why == "ErrImagePull not found"
+
+
+def test_where_each_pod_is_and_how_it_ended() -> None:
+    found = stands(
+        job(conditions=[holds("Completed")], restarts=1),
+        pod("worker-v2", 0, "Succeeded", state=ended(0)),
+        pod("worker-v2", 1, "Failed", "g2", state=ended(137, "OOMKilled")),
+    )
+    assert (found.state, found.retries) == ("SUCCEEDED", 1)
+    text = job_text(found)
+    assert text.startswith("ps.job: SUCCEEDED, 1 retry\n  of alice, group vision (namespace vision, ps-job there)\n")
+    assert "worker-v2  0       SUCCEEDED  g1       0\n" in text
+    assert "worker-v2  1       FAILED     g2       137   OOMKilled\n" in text
+
+
+def test_of_pods_with_one_number_the_newest_counts() -> None:
+    old = pod("worker-v2", 0, "Failed", state=ended(1), made="2026-01-01T00:00:00Z")
+    found = stands(job(), old, *WHOLE)
+    assert [one.state for one in found.instances] == ["RUNNING"] * 4
+
+
+def test_a_job_that_failed_says_why() -> None:
+    found = stands(job(conditions=[holds("Failed", "jobset failed due to one or more job failures")]))
+    assert (found.state, found.why) == ("FAILED", "jobset failed due to one or more job failures")
+
+
+def test_one_that_is_being_stopped() -> None:
+    own = job()
+    own["metadata"]["deletionTimestamp"] = "2026-01-01T00:10:00Z"
+    assert stands(own, *WHOLE).state == "STOPPING"
+
+
+def test_volcano() -> None:
+    plain = Job("ps.job", (role("ps_server", 2), role("worker-v2", 2, 4, min_succeeded=2)))
+
+    def at(phase: str, *pods: Object, said: tuple[Object, ...] = ()) -> JobState:
+        status = {"state": {"phase": phase, "message": "a pod failed"}, "retryCount": 2}
+        return stands(job("volcano", plain, **status), *pods, said=said, backend="volcano")
+
+    owner = [{"kind": "Job", "name": "ps-job"}]
+    waits = {
+        "metadata": {"name": "ps-job-1", "namespace": "vision", "ownerReferences": owner},
+        "status": {"conditions": [holds("Unschedulable", "4/4 tasks in gang unschedulable")]},
+    }
+    found = at("Pending", said=(waits,))
+    assert (found.state, found.why) == ("WAITING", "waits for room: 4/4 tasks in gang unschedulable")
+    assert at("Running", *WHOLE, said=(waits,)).why == ""
+    assert at("Running", *WHOLE).state == "RUNNING"
+    assert at("Completed").state == "SUCCEEDED"
+    assert (at("Terminated").state, at("Terminated").why, at("Terminated").retries) == ("FAILED", "a pod failed", 2)
+
+
+def test_what_is_printed_is_what_is_published() -> None:
+    waiting = stands(job(), said=(workload(holds("QuotaReserved", "no quota", "False")),))
+    running = stands(job(), *WHOLE)
+    jsonschema.validate(job_data(running), job_schema())
+    jsonschema.validate(jobs_data([waiting, running]), jobs_schema())
+    lines = jobs_text([waiting, running]).splitlines()
+    assert lines[1].split() == [
+        *("ps.job", "vision", "alice", "research", "prod", "WAITING", "0/4", "8"),
+        *("waits", "for", "quota:", "no", "quota"),
+    ]
+    assert lines[2].split()[-3:] == ["RUNNING", "4/4", "8"]
+    assert jobs_text([]) == "no jobs\n"
+
+
+def test_what_somebody_else_wrote_there_is_no_reason_to_fail() -> None:
+    own = job(conditions="broken")
+    own["metadata"]["annotations"]["pai-install/roles"] = "{"
+    assert stands(own, *WHOLE).roles == ()
+    own["metadata"]["annotations"]["pai-install/roles"] = '{"a": 3}'
+    assert stands(own).roles[0].wanted == 0
