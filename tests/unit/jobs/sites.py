@@ -17,8 +17,8 @@ GRANTS = "{groupname: Vision_1, extension: {acls: {storageConfigs: [team]}}}"
 GROUPS = NO_GRANTS.replace("{groupname: Vision_1}", GRANTS)
 STORAGES = """
 storages:
-  - {name: team, type: nfs, server: 10.0.0.9, path: /team}
-  - {name: sets, type: nfs, server: 10.0.0.9, path: /sets}
+  - {name: team, type: nfs, server: nas.example.com, path: /team}
+  - {name: sets, type: nfs, server: nas.example.com, path: /sets}
 """
 
 

@@ -112,9 +112,11 @@ WRONG = {
     "v2: infiniband": (V2, "instances: 2", "extraContainerOptions: {infiniband: true}", "8:29", "no InfiniBand"),
     "v2: ending": (V2, "instances: 2", "completion: {minFailedInstances: 0}", "8:18", "write 1 or more, or -1"),
     "v2: deployment": (V2, "virtualCluster: default", "deployment: prod", "14:3", "no deployment"),
-    "v2: pinned": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {pinnedCellId: a}}}", "16:41", "remove it"),
+    "v2: pinned": (
+        V2, "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {pinnedCellId: a}}}", "16:41", "remove it",
+    ),
     "v2: priority": (V2, "submitFrom: web", "hivedScheduler: {jobPriorityClass: high}", "16:20", "crit, prod, test"),
-    "v2: role of hived": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {wroker: {}}}", "16:32", "did you mean worker?"),
+    "v2: role of hived": (V2, "submitFrom: web", "hivedScheduler: {taskRoles: {wroker: {}}}", "16:32", "mean worker?"),
     "v2: half a gang": (
         V2, "submitFrom: web", "gangAllocation: false\n  hivedScheduler: {taskRoles: {worker: {affinityGroupName: g}}}",
         "17:41", "gangAllocation is false",
@@ -127,7 +129,7 @@ WRONG = {
         V2, "submitFrom: web", "com.microsoft.pai.runtimeplugin: [{plugin: ssh, parameters: {jobssh: true}}]", "16:64",
         "no ssh",
     ),
-    "v2: plugin": (V2, "submitFrom: web", "com.microsoft.pai.runtimeplugin: [{plugin: gti}]", "16:38", "teamwise_storage"),
+    "v2: plugin": (V2, "submitFrom: web", "com.microsoft.pai.runtimeplugin: [{plugin: gti}]", "16:38", "ssh, cmd"),
     "v2: tensorboard": (V2, "submitFrom: web", "tensorBoard: {randomStr: x}", "16:3", "not set up"),
     "v2: data on HDFS": (V2, "taskRoles:", "  - {type: data, name: d, uri: [hdfs://x]}\ntaskRoles:", "6:27", "no HDFS"),
     "v2: a circle": (
@@ -142,7 +144,7 @@ WRONG = {
     "kubernetes: version": (POD, "batch/v1", "batch/v1beta1", "1:1", "write batch.volcano.sh/v1alpha1 or batch/v1"),
     "kubernetes: no name": (POD, "name: train", "generateName: train-", "4:3", "find the job again"),
     "kubernetes: name": (POD, "name: train", "name: Train_1", "4:3", "write train-1"),
-    "kubernetes: devices": (POD, "limits: {nvidia.com/gpu: 1}", "limits: {nvidia.com/gpu: 2}", "13:45", "2 are the limit"),
+    "kubernetes: devices": (POD, "limits: {nvidia.com/gpu: 1}", "limits: {nvidia.com/gpu: 2}", "13:45", "2 are the"),
     "kubernetes: no limit": (POD, "            limits: {nvidia.com/gpu: 1}\n", "", "13:45", "and no limit"),
     "kubernetes: quantity": (POD, "memory: 1Gi", "memory: 1Gib", "13:32", "no amount of memory"),
     "kubernetes: pods": (POD, "parallelism: 2", "parallelism: many", "6:3", "no number of pods"),
