@@ -10,6 +10,7 @@ from tests.unit.jobs.test_read import JOBSET, KUBEFLOW, POD, V2, read
 
 LARGE = "{cpu: 1, memoryMB: 1000, gpu: 9}"
 STORAGE = "submitFrom: web\n  storages: [{name: sets}]"
+TASKS = V2[V2.index("    instances") : V2.index("extras")]
 # what is wrong: what to replace in the job, by what, the group, the place, words of the message
 REFUSED = {
     "no such virtual cluster": ("virtualCluster: default", "virtualCluster: reserch", None, "14:3", "research?"),
@@ -24,16 +25,15 @@ REFUSED = {
     "nine GPUs": ("{cpu: 1, memoryMB: 1000, gpu: 1}", LARGE, None, "10:5", "the largest machine for it, a100, has 8"),
     "memory": ("memoryMB: 1000", "memoryMB: 1000000", None, "10:5", "for jobs"),
     "no such machine": (
-        "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: h100}}}", None, "16:42", "no machine type",
+        "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: h100}}}", None, "16:41", "no machine type",
     ),
     "not of this virtual cluster": (
-        "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: t4}}}", None, "16:42", "may borrow none",
+        "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: t4}}}", None, "16:41", "may borrow none",
     ),
     "a gang that is too large": ("instances: 2", "instances: 25", None, "14:3", "never has more than"),
     "a gang that fits no machines": (
-        "instances: 2\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, memoryMB: 1000, gpu: 1}",
-        "instances: 4\n    dockerImage: image\n    resourcePerInstance: {cpu: 1, memoryMB: 1000, gpu: 5}", None, "14:3",
-        "room for 3",
+        TASKS, TASKS.replace("instances: 2", "instances: 4").replace("gpu: 1", "gpu: 5").replace(": default", ": research"),
+        None, "14:3", "room for 3",
     ),
 }  # fmt: skip
 
