@@ -32,7 +32,8 @@ REFUSED = {
     ),
     "a gang that is too large": ("instances: 2", "instances: 25", None, "14:3", "never has more than"),
     "a gang that fits no machines": (
-        TASKS, TASKS.replace("instances: 2", "instances: 4").replace("gpu: 1", "gpu: 5").replace(": default", ": research"),
+        TASKS,
+        TASKS.replace("instances: 2", "instances: 4").replace("gpu: 1", "gpu: 5").replace(": default", ": research"),
         None, "14:3", "room for 3",
     ),
 }  # fmt: skip
