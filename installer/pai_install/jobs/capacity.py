@@ -154,7 +154,10 @@ class Capacity:
             return 0
         asked = (wish.devices, wish.cpu_millis, wish.memory_bytes)
         each = [have // want for have, want in zip(self._machine(workers), asked, strict=True) if want]
-        return min([*each, wish.instances]) * len(workers.names)
+        pinned = self.scheduling.pinned if self.scheduling is not None else {}
+        mine = self.cluster.name if self.cluster is not None else ""
+        machines = sum(pinned.get(name, mine) == mine for name in workers.names)
+        return min([*each, wish.instances]) * machines
 
     @property
     def _has_quotas(self) -> bool:

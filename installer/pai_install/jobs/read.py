@@ -115,7 +115,8 @@ def _several(parts: list[str], path: Path) -> JobReading:
     second = found[1]
     if not second.problems:
         message = "a file has one job of OpenPAI's, and here a second begins"
-        second.add((), "site.several", message, "write each in a file of its own")
+        mark = second.root.mark if second.root is not None else None
+        second.add((), "site.several", message, "write each in a file of its own", mark=mark)
     problems = _sorted([problem for document in found for problem in document.problems])
     return JobReading(second.file, None, problems)
 

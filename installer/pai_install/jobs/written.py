@@ -11,7 +11,6 @@ from dataclasses import dataclass
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NO_ESCAPE = re.compile(r'\\(?:["\\/bfnrtu\n]|(.))', re.DOTALL)
 _DOCUMENT = re.compile(r"^---(?=[ \t\n]|$)", re.MULTILINE)
-_SAYS_NOTHING = re.compile(r"(?:\s*(?:#[^\n]*|%[^\n]*|\.\.\.)?(?:\n|$))*")
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,12 @@ def documents(text: str) -> list[str]:
     found, start = [], 0
     for mark in [*_DOCUMENT.finditer(text), None]:
         part = text[start : mark.start() if mark else len(text)]
-        if not _SAYS_NOTHING.fullmatch(part):
+        if any(map(_says_something, part.split("\n"))):
             found.append(re.sub(r"[^\n]", " ", text[:start]).replace(" ", "") + ("   " if start else "") + part)
         start = mark.end() if mark else len(text)
     return found
+
+
+def _says_something(line: str) -> bool:
+    word = line.strip()
+    return word not in ("", "...") and word[0] not in "#%"

@@ -1,0 +1,1 @@
+"""Jobs: reading, checking and what they mean."""

@@ -1,0 +1,29 @@
+"""Sites that jobs are checked against."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+from pai_install.site.load import load_site
+from pai_install.site.model import Site
+from tests.unit.scheduling.test_read import VALID
+from tests.unit.site.scheduling.sites import GROUPS as NO_GRANTS
+from tests.unit.site.scheduling.sites import LAYOUT
+from tests.unit.site.sites import write_site
+
+GRANTS = "{groupname: Vision_1, extension: {acls: {storageConfigs: [team]}}}"
+GROUPS = NO_GRANTS.replace("{groupname: Vision_1}", GRANTS)
+STORAGES = """
+storages:
+  - {name: team, type: nfs, server: nas.example.com, path: /team}
+  - {name: sets, type: nfs, server: nas.example.com, path: /sets}
+"""
+
+
+@functools.cache
+def research(services: str = VALID + GROUPS + STORAGES) -> Site:
+    """A site with the virtual clusters research and default, groups and storages."""
+    with tempfile.TemporaryDirectory() as folder:
+        return load_site(write_site(Path(folder) / "cluster", layout=LAYOUT, services=services)).site

@@ -1,0 +1,85 @@
+"""Jobs beside a site: what could never start there, and who may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_install.jobs.check import check_job
+from tests.unit.jobs.sites import GROUPS, STORAGES, research
+from tests.unit.jobs.test_read import JOBSET, KUBEFLOW, POD, V2, read
+
+LARGE = "{cpu: 1, memoryMB: 1000, gpu: 9}"
+STORAGE = "submitFrom: web\n  storages: [{name: sets}]"
+TASKS = V2[V2.index("    instances") : V2.index("extras")]
+# what is wrong: what to replace in the job, by what, the group, the place, words of the message
+REFUSED = {
+    "no such virtual cluster": ("virtualCluster: default", "virtualCluster: reserch", None, "14:3", "research?"),
+    "not the group's": ("virtualCluster: default", "virtualCluster: research", "nlp", "14:3", "may not submit"),
+    "priority": (
+        "  virtualCluster: default\nextras:\n  submitFrom: web",
+        "  virtualCluster: research\nextras:\n  hivedScheduler: {jobPriorityClass: crit}", "Vision_1", "16:20",
+        "above the highest",
+    ),
+    "storage of another": ("submitFrom: web", STORAGE, "Vision_1", "17:15", "may not mount sets"),
+    "no such storage": ("submitFrom: web", STORAGE.replace("sets", "taem"), "Vision_1", "17:15", "did you mean team?"),
+    "nine GPUs": ("{cpu: 1, memoryMB: 1000, gpu: 1}", LARGE, None, "10:5", "the largest machine for it, a100, has 8"),
+    "memory": ("memoryMB: 1000", "memoryMB: 1000000", None, "10:5", "for jobs"),
+    "no such machine": (
+        "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: h100}}}", None, "16:41", "no machine type",
+    ),
+    "not of this virtual cluster": (
+        "submitFrom: web", "hivedScheduler: {taskRoles: {worker: {skuType: t4}}}", None, "16:41", "may borrow none",
+    ),
+    "a gang that is too large": ("instances: 2", "instances: 25", None, "14:3", "never has more than"),
+    "a gang that fits no machines": (
+        TASKS,
+        TASKS.replace("instances: 2", "instances: 4").replace("gpu: 1", "gpu: 5").replace(": default", ": research"),
+        None, "14:3", "room for 3",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_the_site_refuses(name: str) -> None:
+    old, new, group, place, words = REFUSED[name]
+    assert old in V2
+    reading = read(V2.replace(old, new))
+    assert reading.job is not None, reading.problems
+    checked = check_job(reading, research(), group)
+    assert checked.job is None
+    told = [f"{one.line}:{one.column} {one.message} ({one.remedy})" for one in checked.problems]
+    assert len(told) == 1, told
+    assert told[0].startswith(f"{place} "), told
+    assert words in told[0], told
+
+
+@pytest.mark.parametrize("group", [None, "Vision_1", "nlp"])
+def test_a_job_that_fits(group: str | None) -> None:
+    reading = read(V2)
+    assert check_job(reading, research(), group) == reading
+
+
+def test_without_a_gang_each_instance_counts_alone() -> None:
+    text = V2.replace("instances: 2", "instances: 999").replace("submitFrom: web", "gangAllocation: false")
+    assert check_job(read(text), research(), None).job is not None
+
+
+def test_a_site_without_virtual_clusters() -> None:
+    site = research(GROUPS + STORAGES)
+    assert check_job(read(V2), site, None).job is not None
+    named = read(V2.replace("virtualCluster: default", "virtualCluster: research"))
+    assert [one.code for one in check_job(named, site, None).problems] == ["job.virtual-cluster"]
+
+
+def test_kinds_that_the_scheduler_does_not_queue() -> None:
+    checked = check_job(read(KUBEFLOW), research(), None)
+    assert [(one.line, one.code) for one in checked.problems] == [(2, "job.kind")]
+    assert check_job(read(JOBSET), research(), "Vision_1").job is not None
+    assert [one.code for one in check_job(read(JOBSET), research(), "nlp").problems] == ["job.virtual-cluster"]
+
+
+def test_namespaces_of_others() -> None:
+    text = POD.replace("name: train", "name: train\n  namespace: nlp")
+    assert check_job(read(text), research(), "nlp").job is not None
+    checked = check_job(read(text), research(), "Vision_1")
+    assert [(one.line, one.code) for one in checked.problems] == [(5, "job.namespace")]
