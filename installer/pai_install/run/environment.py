@@ -130,7 +130,7 @@ class ProductEnvironment(Environment):
     def local_work(
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
-        """The machines' health, the self-test of the scheduler, the end of one that goes, how virtual clusters stand."""
+        """The machines' health, the self-test of the scheduler, the end of one that goes, and virtual clusters."""
         from pai_install.health.gate import health_gate  # noqa: PLC0415
         from pai_install.run.scheduler_switch import scheduler_switch  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
