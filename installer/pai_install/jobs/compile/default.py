@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
-from pai_install.jobs.compile.pod import Extras, secrets
+from pai_install.jobs.compile.pod import PodExtras, secrets
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 
@@ -16,6 +16,6 @@ Object = dict[str, Any]
 def default_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     """The JobSet first."""
     gang = outline_of(job, place)
-    extras = {role.name: Extras({"priorityClassName": place.priority}) for role in job.roles}
+    extras = {role.name: PodExtras({"priorityClassName": place.priority}) for role in job.roles}
     yield job_set(gang, extras)
     yield from secrets(gang)

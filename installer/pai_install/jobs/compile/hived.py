@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
-from pai_install.jobs.compile.pod import Extras, Outline, secrets
+from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
@@ -26,9 +26,9 @@ def hived_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     yield from secrets(gang)
 
 
-def _extras(gang: Outline, role: Role) -> Extras:
+def _extras(gang: Outline, role: Role) -> PodExtras:
     given = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": _DEVICES}}}
-    return Extras(
+    return PodExtras(
         {"schedulerName": f"{SCHEDULER}{gang.place.cluster.name}", "priorityClassName": gang.place.priority},
         {_SPEC: _annotation(gang, role)},
         {MARKER: "1"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pai_install.jobs.compile.names import JobNames, names_of
-from pai_install.jobs.compile.pod import Extras, Outline, pod_template
+from pai_install.jobs.compile.pod import Outline, PodExtras, pod_template
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 
@@ -25,7 +25,7 @@ def outline_of(job: Job, place: JobPlace) -> Outline:
     return Outline(job, place, names, _INDEX)
 
 
-def job_set(gang: Outline, extras: dict[str, Extras], **more: str) -> Object:
+def job_set(gang: Outline, extras: dict[str, PodExtras], **more: str) -> Object:
     """The JobSet. extras: of each role, by its name. more: labels."""
     roles = [
         {
@@ -51,7 +51,7 @@ def _success(gang: Outline) -> Object:
     return {"operator": "Any", "targetReplicatedJobs": named} if named else {"operator": "All"}
 
 
-def _job(gang: Outline, role: Role, extras: Extras) -> Object:
+def _job(gang: Outline, role: Role, extras: PodExtras) -> Object:
     """The role as a batch Job. A pod that lost its machine is made again and has not failed."""
     enough = role.min_succeeded if role.min_succeeded is not None else role.instances
     lost = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
-from pai_install.jobs.compile.pod import Extras, secrets
+from pai_install.jobs.compile.pod import PodExtras, secrets
 from pai_install.jobs.model import Job
 from pai_install.jobs.place import JobPlace
 from pai_install.scheduling.kueue_policies import PRIORITY_LABEL, QUEUE_LABEL
@@ -20,6 +20,6 @@ _ANYWHERE = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
 def kueue_objects(job: Job, place: JobPlace) -> Iterator[Object]:
     """The JobSet first."""
     gang = outline_of(job, place)
-    extras = {role.name: Extras(annotations=_ANYWHERE) for role in job.roles}
+    extras = {role.name: PodExtras(annotations=_ANYWHERE) for role in job.roles}
     yield job_set(gang, extras, **{QUEUE_LABEL: place.cluster.name, PRIORITY_LABEL: place.priority})
     yield from secrets(gang)

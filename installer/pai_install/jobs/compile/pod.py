@@ -61,7 +61,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Extras:
+class PodExtras:
     """What one scheduler wants of a pod beside the rest. devices: None: the machine's are asked of Kubernetes."""
 
     spec: Mapping[str, Any] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Extras:
     env: tuple[Object, ...] = ()
 
 
-def pod_template(gang: Outline, role: Role, extras: Extras) -> Object:
+def pod_template(gang: Outline, role: Role, extras: PodExtras) -> Object:
     """A pod of a role. Its processes are not the first of their container: they end when they are told to."""
     volumes = list(_volumes(gang, role))
     secret = f"{gang.names.job}-{gang.names.roles[role.name]}-login"
@@ -97,7 +97,7 @@ def _asks_nvidia(gang: Outline, role: Role) -> bool:
     return bool(role.resources.gpus) and gang.place.supply(role).resource.startswith(_NVIDIA)
 
 
-def _container(gang: Outline, role: Role, extras: Extras, mounts: list[Object]) -> Object:
+def _container(gang: Outline, role: Role, extras: PodExtras, mounts: list[Object]) -> Object:
     env = [*extras.env, *variables(gang.job, role, gang.place, gang.names, gang.index)]
     if not role.resources.gpus:
         # images of CUDA say "all"
@@ -116,7 +116,7 @@ def _container(gang: Outline, role: Role, extras: Extras, mounts: list[Object]) 
     }
 
 
-def _resources(gang: Outline, role: Role, extras: Extras) -> Object:
+def _resources(gang: Outline, role: Role, extras: PodExtras) -> Object:
     asked = role.resources
     amounts = {"cpu": str(asked.cpu), "memory": f"{asked.memory_mb}Mi"}
     devices = extras.devices

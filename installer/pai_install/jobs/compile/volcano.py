@@ -8,7 +8,7 @@ from typing import Any
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.jobset import ENDLESS
 from pai_install.jobs.compile.names import names_of
-from pai_install.jobs.compile.pod import Extras, Outline, pod_template, secrets
+from pai_install.jobs.compile.pod import Outline, PodExtras, pod_template, secrets
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
 
@@ -51,7 +51,7 @@ def _task(gang: Outline, role: Role) -> Object:
         "name": gang.names.roles[role.name],
         "replicas": role.instances,
         "policies": policies,
-        "template": pod_template(gang, role, Extras({"schedulerName": SCHEDULER})),
+        "template": pod_template(gang, role, PodExtras({"schedulerName": SCHEDULER})),
     }
 
 
