@@ -46,7 +46,7 @@ def stop(*, site_dir: Path, name: str, group: str, yes: bool, environment: Envir
 
 
 def _agreed(question: str) -> bool:
-    """Asks. Raises PaiError where nobody can be asked."""
+    """Asks. Raises PaiError where no one can be asked."""
     if not sys.stdin.isatty():
         message = "cannot ask for confirmation: stdin is not a terminal"
         raise PaiError(message, remedy="add --yes", exit_code=ExitCode.USAGE)

@@ -191,7 +191,7 @@ def _watched(jobs: JobsOfSite, job: Job, placed: JobPlace, output_format: str) -
         say(f"\n{job.name} runs on: pai-install job show {job.name} --group {placed.owner.group}")
         return ExitCode.INTERRUPTED
     if ended is None:
-        say(f"{job.name} was stopped by somebody")
+        say(f"{job.name} was stopped by someone")
     elif output_format == "json":
         tell_result(output_format, job_data(ended), "")
     return exit_code_of(ended)

@@ -141,7 +141,7 @@ def _volumes(gang: Outline, role: Role) -> Iterator[tuple[Object, Object]]:
 
 
 def secrets(gang: Outline) -> Iterator[Object]:
-    """Logins at registries, and commands that nobody else may read."""
+    """Logins at registries, and commands that no one else may read."""
     for role in gang.job.roles:
         name = f"{gang.names.job}-{gang.names.roles[role.name]}"
         if role.login is not None:

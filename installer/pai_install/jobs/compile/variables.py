@@ -13,7 +13,7 @@ from pai_install.jobs.place import JobPlace
 
 Object = dict[str, Any]
 
-# a pod has an address of its own: its ports are in nobody's way
+# a pod has an address of its own: its ports are in no one's way
 FIRST_PORT = 10000
 LAST_PORT = 65535
 # where OpenPAI put a job's code

@@ -30,7 +30,7 @@ def volcano_objects(job: Job, place: JobPlace) -> Iterator[Object]:
         "queue": place.cluster.name,
         "priorityClassName": place.priority,
         "minAvailable": job.instances if job.gang else 1,
-        # an eviction counts as a retry, and is nobody's fault
+        # an eviction counts as a retry, and is no one's fault
         "maxRetry": job.retries or ENDLESS,
         "plugins": {"svc": ["--publish-not-ready-addresses=true"], "env": []},
         # of a job that lost a pod the rest would hold its devices for nothing
