@@ -140,7 +140,7 @@ def _require_same_scheduler(change: ClustersChange) -> None:
     if change.before and change.before != change.after:
         raise PaiError(
             f"the cluster has the scheduler {change.before}, the site names {change.after}",
-            remedy="pai-install apply changes the scheduler",
+            remedy=f"pai-install scheduler switch --to {change.after} changes the scheduler",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
