@@ -47,7 +47,7 @@ def command() -> None:
 @acting_options
 @pass_environment
 def add(*, site_dir: Path, name: str, groups: tuple[str, ...], how: How, environment: Environment) -> int:
-    """Make somebody a user: a member of groups, who submits jobs in their namespaces.
+    """Make a person a user: a member of groups, who submits jobs in their namespaces.
 
     A user that exists is added to these groups and stays in its others. A member of a group of administrators sees and
     stops the jobs of all. The user gets in with what `user kubeconfig` makes.

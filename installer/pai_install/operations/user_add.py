@@ -1,4 +1,4 @@
-"""Make somebody a user, a member of groups."""
+"""Make a person a user, a member of groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class UserAdd(UserOperation):
     """Gives a user an account and makes it a member of groups; groups that it is in already it stays in."""
 
     name: ClassVar[str] = "user add"
-    summary: ClassVar[str] = "Make somebody a user: a member of groups, with access to their namespaces."
+    summary: ClassVar[str] = "Make a person a user: a member of groups, with access to their namespaces."
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """One call for each object that is missing."""

@@ -32,7 +32,7 @@ class UserRemove(UserOperation):
             require_groups(site, self.groups)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """One call for each object, those that give rights first. Raises PaiError for a name that nobody has."""
+        """One call for each object, those that give rights first. Raises PaiError for a name that no user has."""
         everyone = Found(*observation.answers[: len(USERS)])
         found = everyone.of(self.user)
         if not (found.accounts or found.memberships or found.administrations or found.marks):

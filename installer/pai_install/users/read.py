@@ -43,7 +43,7 @@ class Found:
 
 
 def effective(binding: JsonObject, user: str) -> bool:
-    """Whether it binds the user's account, and not what somebody wrote into it by hand."""
+    """Whether it binds the user's account, and not what was written into it by hand."""
     subjects = rows(binding.get("subjects"))
     return any((one.get("name"), one.get("namespace")) == (user, NAMESPACE) for one in subjects)
 

@@ -1,6 +1,6 @@
 """What members of groups and administrators may do, as roles of Kubernetes. Pure.
 
-The roles give nobody anything: a binding in a group's namespace makes a user its member (objects.py).
+The roles alone give no access: a binding in a group's namespace makes a user its member (objects.py).
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def _token(cluster: ClusterClient, user: str, days: int, bound: JsonObject) -> t
     token = cluster.request_token(account, int(timedelta(days=days).total_seconds()), bound)
     until = read_time(token.until)
     if until is None or not token.text:
-        raise PaiError("the API server gave no token, or one without an end")
+        raise PaiError("the API server returned no token, or one without an end")
     return token.text, until
 
 

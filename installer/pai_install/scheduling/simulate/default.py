@@ -8,7 +8,7 @@ from dataclasses import replace
 from pai_install.cluster.objects import quantities
 from pai_install.scheduling.default import default_objects
 from pai_install.scheduling.model import Scheduling, VirtualCluster
-from pai_install.scheduling.simulate.model import Amounts, ClusterNow, Forecast, NewJob, Role
+from pai_install.scheduling.simulate.model import Amounts, ClusterNow, Forecast, GangRole, NewJob
 from pai_install.scheduling.simulate.place import TOLERANCE, Free, free_of, place, room_for
 from pai_install.scheduling.simulate.words import amount_of, away_of, no_room, too_large
 
@@ -73,5 +73,5 @@ def _in_part(gang: NewJob, hard: Amounts, used: Amounts, free: Free, snapshot: C
         yield f"{some} while the others wait: nothing starts whole here"
 
 
-def _fits(role: Role, count: int, names: list[str], snapshot: ClusterNow, free: Free) -> bool:
+def _fits(role: GangRole, count: int, names: list[str], snapshot: ClusterNow, free: Free) -> bool:
     return place([(replace(role, count=count), names)], snapshot.machines, free) is not None

@@ -12,7 +12,7 @@ from pai_install.cluster.objects import JsonObject, child, number, rows, text, w
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
 from pai_install.scheduling.kueue_policies import PRIORITY_LABEL, QUEUE_LABEL
 from pai_install.scheduling.model import PRIORITIES
-from pai_install.scheduling.simulate.model import NewJob, Role, Term
+from pai_install.scheduling.simulate.model import GangRole, NewJob, Term
 from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.scheduling.usage.hived import said_by
 
@@ -68,9 +68,9 @@ def _named(item: JsonObject, template: JsonObject) -> dict[str, Any]:
     return {"cluster": cluster, "priority": name, "number": value, "pinned": text(said.get("pinnedCellId"))}
 
 
-def _role(name: str, count: int, template: JsonObject) -> Role:
+def _role(name: str, count: int, template: JsonObject) -> GangRole:
     spec = child(template, "spec")
-    return Role(
+    return GangRole(
         name,
         count,
         {key: amount for key, amount in asked_by_pod(spec).items() if amount > 0 and key != MARKER} | _cells(template),

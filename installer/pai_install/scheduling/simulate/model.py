@@ -23,7 +23,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class GangRole:
     """Pods that are alike. asks: of one pod. within: the label of the level of topology that holds them all.
 
     terms: all of one of these must hold; empty: any machine. tolerates: (key, value, effect), "" for any.
@@ -45,7 +45,7 @@ class NewJob:
     """
 
     name: str
-    roles: tuple[Role, ...]
+    roles: tuple[GangRole, ...]
     cluster: str = ""
     namespace: str = ""
     priority: str = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pai_install.scheduling.simulate.model import Amounts, MachineNow, Placed, Role, Term
+from pai_install.scheduling.simulate.model import Amounts, GangRole, MachineNow, Placed, Term
 
 # a sum of thousandths is not exact
 TOLERANCE = 1e-6
@@ -22,14 +22,14 @@ def free_of(machines: Iterable[MachineNow], *, idle: bool = False) -> Free:
     return {it.name: dict(it.whole if idle else it.free) for it in machines if idle or not it.away}
 
 
-def takes(machine: MachineNow, role: Role) -> bool:
+def takes(machine: MachineNow, role: GangRole) -> bool:
     """Whether pods of the role may be there at all."""
     kept_out = any(not _tolerated(taint, role) for taint in machine.taints if taint[2] in _KEEPS_OUT)
     chosen = not role.terms or any(all(_holds(term, machine.labels) for term in terms) for terms in role.terms)
     return chosen and not kept_out
 
 
-def _tolerated(taint: tuple[str, str, str], role: Role) -> bool:
+def _tolerated(taint: tuple[str, str, str], role: GangRole) -> bool:
     return any(
         all(wanted in ("", found) for wanted, found in zip(toleration, taint, strict=True))
         for toleration in role.tolerates
@@ -52,7 +52,7 @@ def _holds(term: Term, labels: Mapping[str, str]) -> bool:
 
 
 def place(
-    roles: Sequence[tuple[Role, Collection[str]]], machines: Sequence[MachineNow], free: Free
+    roles: Sequence[tuple[GangRole, Collection[str]]], machines: Sequence[MachineNow], free: Free
 ) -> tuple[Placed, ...] | None:
     """All pods of all roles, each on one of the machines that are named beside it; None where one has no place."""
     left = {name: dict(amounts) for name, amounts in free.items()}
@@ -70,7 +70,7 @@ def place(
     return tuple(sorted(found, key=lambda row: order[row.role]))
 
 
-def _domains(role: Role, machines: Sequence[MachineNow]) -> Iterator[Sequence[MachineNow]]:
+def _domains(role: GangRole, machines: Sequence[MachineNow]) -> Iterator[Sequence[MachineNow]]:
     """The machines themselves, or those of each domain of the level that is to hold all pods."""
     if not role.within:
         yield machines
@@ -80,7 +80,7 @@ def _domains(role: Role, machines: Sequence[MachineNow]) -> Iterator[Sequence[Ma
             yield [it for it in machines if it.labels.get(role.within) == value]
 
 
-def _fill(role: Role, machines: Sequence[MachineNow], free: Free) -> list[Placed] | None:
+def _fill(role: GangRole, machines: Sequence[MachineNow], free: Free) -> list[Placed] | None:
     """The fullest machines first, so that whole ones stay whole."""
     wanted, rows = role.count, []
     room = {it.name: room_for(role.asks, free[it.name]) for it in machines}

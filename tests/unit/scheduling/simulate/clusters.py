@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pai_install.scheduling.kueue import flavor_name
 from pai_install.scheduling.model import PRIORITIES, Backend, Scheduling, VirtualCluster
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import ClusterNow, MachineNow, NewJob, Role, RunningJob
+from pai_install.scheduling.simulate.model import ClusterNow, GangRole, MachineNow, NewJob, RunningJob
 from pai_install.scheduling.usage.amounts import resource_of
 from tests.unit.scheduling.sites import divided_sites
 
@@ -74,7 +74,7 @@ def gang(
     cluster: str, pods: int, units: float, namespace: str = "", priority: str = "test", resource: str = GPU
 ) -> NewJob:
     """Pods that are alike."""
-    return NewJob("train", (Role("worker", pods, {resource: units}),), cluster, namespace or cluster, priority)
+    return NewJob("train", (GangRole("worker", pods, {resource: units}),), cluster, namespace or cluster, priority)
 
 
 @st.composite
@@ -100,7 +100,7 @@ def questions(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, ClusterNow
     most = scheduling.supply[scheduling.skus[machine]].units
     asks = st.fixed_dictionaries({unit_of(scheduling, machine): st.integers(1, most + 1).map(float)})
     roles = tuple(
-        Role(f"role-{number}", draw(st.integers(1, 3)), draw(asks)) for number in range(draw(st.integers(1, 2)))
+        GangRole(f"role-{number}", draw(st.integers(1, 3)), draw(asks)) for number in range(draw(st.integers(1, 2)))
     )
     allowed = [name for name, value in PRIORITIES.items() if value <= PRIORITIES[cluster.highest]]
     away = draw(st.lists(st.sampled_from(sorted(left)), max_size=1))
@@ -129,7 +129,7 @@ def contested(draw: st.DrawFn, backend: Backend) -> tuple[Scheduling, ClusterNow
     cluster = scheduling.cluster(asked.cluster)
     skus = [share.sku for share in cluster.shares if share.units] or [next(iter(scheduling.supply))]
     unit = unit_of(scheduling, scheduling.supply[draw(st.sampled_from(skus))].machines[0])
-    role = Role("pods", draw(st.integers(1, 2)), {unit: 1.0})
+    role = GangRole("pods", draw(st.integers(1, 2)), {unit: 1.0})
     return scheduling, snapshot(scheduling, *jobs), replace(asked, roles=(role,), priority=cluster.highest)
 
 

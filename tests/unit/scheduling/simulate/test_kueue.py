@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pai_install.scheduling.model import Level
-from pai_install.scheduling.simulate.model import Forecast, NewJob, Role, Term
+from pai_install.scheduling.simulate.model import Forecast, GangRole, NewJob, Term
 from pai_install.scheduling.simulate.verdict import simulate
 from tests.unit.scheduling.simulate.clusters import GPU, gang, running, snapshot
 from tests.virtual_clusters import cluster, cores, gpus, share, site
@@ -123,7 +123,7 @@ def test_flavors_in_turn_and_roles_apart() -> None:
     """Processors first: a parameter server without devices takes no machine that has some."""
     plain = cores("cpu", 1)
     where = site(SUPPLY, plain, clusters=(cluster("a", share(SUPPLY, 8), share(plain, 20)),))
-    roles = (Role("ps", 1, {"cpu": 4.0}), Role("worker", 1, {GPU: 8.0, "cpu": 8.0}))
+    roles = (GangRole("ps", 1, {"cpu": 4.0}), GangRole("worker", 1, {GPU: 8.0, "cpu": 8.0}))
     asked = NewJob("train", roles, "a", "a", "test")
     found = simulate(where, snapshot(where), asked)[1]
     assert [(row.role, row.machine) for row in found.placed] == [("ps", "cpu-1"), ("worker", "a100-1")]
@@ -137,13 +137,13 @@ def test_its_own_machines_come_first_and_are_no_others() -> None:
 
 
 def test_processors_are_quota_too() -> None:
-    found = verdict(NewJob("train", (Role("w", 1, {GPU: 1.0, "cpu": 200.0}),), "a", "a", "test"))
+    found = verdict(NewJob("train", (GangRole("w", 1, {GPU: 1.0, "cpu": 200.0}),), "a", "a", "test"))
     assert found.outcome == "never"
     assert found.why == ("asks for 200 cores of a100, a may have 93.6 cores (93.6 guaranteed, borrowing is off)",)
 
 
 def test_a_resource_of_no_quota_is_none_of_any_job() -> None:
-    found = verdict(NewJob("train", (Role("w", 1, {GPU: 1.0, "example.com/card": 1.0}),), "a", "a", "test"))
+    found = verdict(NewJob("train", (GangRole("w", 1, {GPU: 1.0, "example.com/card": 1.0}),), "a", "a", "test"))
     assert found.why == ("w: asks for 1 example.com/card per pod, no machine has any",)
 
 
@@ -154,7 +154,7 @@ def test_a_gang_asked_to_be_in_one_rack_is() -> None:
         replace(it, labels={"example.com/rack": "left" if it.name in {"a100-1", "a100-2"} else "right"})
         for it in found.machines
     )
-    role = Role("worker", 4, {GPU: 4.0}, within="example.com/rack")
+    role = GangRole("worker", 4, {GPU: 4.0}, within="example.com/rack")
     told = simulate(where, replace(found, machines=racks), NewJob("train", (role,), "b", "b", "test"))[1]
     assert {row.machine for row in told.placed} == {"a100-3", "a100-4"}
     larger = replace(role, count=5)
@@ -170,7 +170,7 @@ def test_selectors_and_taints_count() -> None:
     told = simulate(SITE, replace(found, machines=kept), gang("a", 1, 8))[1]
     assert [row.machine for row in told.placed] == ["a100-2"]
     here = (Term("kubernetes.io/hostname", "In", ("a100-3",)),)
-    role = Role("worker", 1, {GPU: 8.0}, (here,))
+    role = GangRole("worker", 1, {GPU: 8.0}, (here,))
     told = simulate(SITE, replace(found, machines=kept), NewJob("t", (role,), "a", "a", "test"))[1]
     assert told.outcome == "never"
     told = simulate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pai_install.scheduling.simulate.manifest import CELLS, NoJobError, gang_of
-from pai_install.scheduling.simulate.model import Role, Term
+from pai_install.scheduling.simulate.model import GangRole, Term
 
 JOBSET = """
 apiVersion: jobset.x-k8s.io/v1alpha2
@@ -73,8 +73,8 @@ def test_a_jobset() -> None:
     found = gang_of(JOBSET)
     assert (found.name, found.namespace, found.cluster, found.priority) == ("train", "vision", "research", "prod")
     assert found.roles == (
-        Role("ps", 1, {"cpu": 0.5}),
-        Role(
+        GangRole("ps", 1, {"cpu": 0.5}),
+        GangRole(
             "worker",
             4,
             {"nvidia.com/gpu": 8.0, "memory": float(2**30)},
@@ -89,7 +89,7 @@ def test_a_jobset() -> None:
 def test_a_pod_of_hived() -> None:
     found = gang_of(POD)
     assert (found.cluster, found.priority, found.number, found.pinned) == ("team", "prod", 100, "gpu-06")
-    assert found.roles == (Role("pod", 1, {CELLS: 4.0}),)
+    assert found.roles == (GangRole("pod", 1, {CELLS: 4.0}),)
 
 
 def test_a_job_of_volcano() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pai_install.scheduling.simulate.manifest import CELLS
-from pai_install.scheduling.simulate.model import NewJob, Role
+from pai_install.scheduling.simulate.model import GangRole, NewJob
 from pai_install.scheduling.simulate.verdict import simulate
 from tests.unit.scheduling.simulate.clusters import gang, running, snapshot
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
@@ -83,7 +83,7 @@ class TestDefault:
         assert found.notes[0].startswith("2 of 4 pods start at once and hold what they have")
 
     def test_the_virtual_cluster_is_that_of_the_namespace(self) -> None:
-        asked = NewJob("t", (Role("w", 1, {"nvidia.com/gpu": 1.0}),), namespace="b")
+        asked = NewJob("t", (GangRole("w", 1, {"nvidia.com/gpu": 1.0}),), namespace="b")
         told, found = simulate(DEFAULT, snapshot(DEFAULT), asked)
         assert (told.cluster, found.outcome) == ("b", "starts")
 
