@@ -1,0 +1,83 @@
+"""Makes an image of a machine's own Python, with one program in it: run on a machine, as root, NAME PROGRAM.
+
+The image is made of the machine's files, so all machines of one suite have the same one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import sysconfig
+import tarfile
+from pathlib import Path
+
+PROGRAMS = {"/usr/bin/python3": sys.executable, "/usr/bin/sh": "/usr/bin/dash"}
+LEFT_OUT = re.compile(r"/(__pycache__|test|idlelib|ensurepip|lib2to3|config-[^/]+)(/|$)")
+
+
+def libraries(program: Path) -> set[str]:
+    """The shared libraries that a file needs, as the loader finds them."""
+    said = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=False).stdout
+    return set(re.findall(r"(/\S+) \(0x", said))
+
+
+def files() -> dict[str, Path]:
+    """Path in the image -> file of the machine."""
+    found = {name: Path(program).resolve() for name, program in PROGRAMS.items()}
+    standard = Path(sysconfig.get_path("stdlib"))
+    inside = [path for path in standard.rglob("*") if path.is_file() and not LEFT_OUT.search(str(path))]
+    found |= {str(path): path.resolve() for path in inside}
+    needed = [path for path in found.values() if path.suffix == ".so"] + [
+        Path(it).resolve() for it in PROGRAMS.values()
+    ]
+    for library in set().union(*map(libraries, needed)):
+        found[library.replace("/lib/", "/usr/lib/", 1) if library.startswith("/lib/") else library] = Path(library)
+    return found
+
+
+def layer(program: bytes) -> bytes:
+    """The files as a tar archive, the same at any time."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name in ("bin", "lib"):
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            archive.addfile(link)
+        for name, path in sorted(files().items()):
+            add(archive, name, path.read_bytes(), 0o755)
+        add(archive, "/opt/program.py", program, 0o644)
+    return buffer.getvalue()
+
+
+def add(archive: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
+    entry = tarfile.TarInfo(name.lstrip("/"))
+    entry.size, entry.mode = len(content), mode
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def image(name: str, program: bytes) -> bytes:
+    """What `docker load` and `ctr images import` read."""
+    content = layer(program)
+    config = {
+        "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[sysconfig.get_platform().rpartition("-")[2]],
+        "os": "linux",
+        "config": {"Env": ["PATH=/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE=1"], "Cmd": ["python3"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(content).hexdigest()}"]},
+    }
+    manifest = [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar.gz"]}]
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        add(archive, "layer.tar.gz", gzip.compress(content, 1, mtime=0), 0o644)
+        add(archive, "config.json", json.dumps(config).encode(), 0o644)
+        add(archive, "manifest.json", json.dumps(manifest).encode(), 0o644)
+    return buffer.getvalue()
+
+
+if __name__ == "__main__":
+    words = ["ctr", "--namespace=k8s.io", "images", "import", "-"]
+    subprocess.run(words, input=image(sys.argv[1], Path(sys.argv[2]).read_bytes()), check=True)

@@ -1,0 +1,140 @@
+"""OpenPAI's job files on a cluster: gangs whose instances meet, that wait whole, and leave nothing when they go."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Any
+
+import pytest
+
+from .conftest import EXISTING, LOST, Cluster, equip, pai_install
+
+pytestmark = pytest.mark.lab
+
+GROUP = "vision"
+SERVICES = f"""\
+scheduler: {{type: kueue}}
+virtual-clusters:
+  - {{name: default, quota: [{{sku: lab-gpu, machines: 1}}], borrow: false, groups: [{GROUP}]}}
+authentication:
+  group-manager:
+    grouplist:
+      - {{groupname: {GROUP}}}
+"""
+IMAGE = "pai.test/rendezvous:1"
+GPU = "nvidia.com~1gpu"
+HERE = Path(__file__).parent
+# a parameter server never ends by itself
+ENOUGH = {"minSucceededTaskCount": 1}
+METHOD = "python3 /opt/program.py --pause={} --ps_hosts=$PAI_TASK_ROLE_ps_server_HOST_LIST"
+WORKERS = "--worker_hosts=$PAI_TASK_ROLE_worker_HOST_LIST"
+
+
+@pytest.fixture(scope="module")
+def site(cluster: Cluster) -> Iterator[Cluster]:
+    """The cluster with Kueue, a virtual cluster of one worker, and devices that are only said to be there."""
+    services, layout = cluster.site / "services-configuration.yaml", cluster.site / "layout.yaml"
+    before = layout.read_text()
+    services.write_text(SERVICES)
+    # a job asks for whole cores, and the machines have more than the layout says
+    layout.write_text(before.replace("vcore: 1", "vcore: 2"))
+    try:
+        equip(cluster.site)
+        report = cluster.converge()
+        assert report["ok"], report["stderr"]
+        for worker in (EXISTING, LOST):
+            cluster.on(worker, python_image())
+            devices(cluster, worker, "add", "8")
+        yield cluster
+    finally:
+        cluster.ask("delete", "jobsets", "--all", "--all-namespaces", "--timeout=60s")
+        for worker in (EXISTING, LOST):
+            devices(cluster, worker, "remove")
+            cluster.on(worker, f"ctr --namespace=k8s.io images rm {IMAGE}")
+        services.unlink()
+        layout.write_text(before)
+        cluster.ask("delete", "namespace", GROUP, "--wait=false")
+        report = cluster.converge()
+    assert report["ok"], report["stderr"]
+
+
+def python_image() -> str:
+    """A command that makes the jobs' image on a machine."""
+    parts = {"make": HERE / "python_image.py", "program": HERE / "rendezvous.py"}
+    written = (
+        f"echo {base64.b64encode(it.read_bytes()).decode()} | base64 -d >$d/{name}" for name, it in parts.items()
+    )
+    return f"d=$(mktemp -d) && {' && '.join(written)} && python3 $d/make {IMAGE} $d/program && rm -r $d"
+
+
+def devices(cluster: Cluster, worker: str, operation: str, count: str = "") -> None:
+    """Says that a node has devices, or that it has not."""
+    change = [{"op": operation, "path": f"/status/capacity/{GPU}", **({"value": count} if count else {})}]
+    cluster.ask("patch", "node", worker, "--subresource=status", "--type=json", f"--patch={json.dumps(change)}")
+
+
+def job(cluster: Cluster, verb: str, *words: str) -> CompletedProcess[str]:
+    return pai_install("job", verb, "--site", str(cluster.site), *words)
+
+
+def shown(cluster: Cluster, name: str) -> dict[str, Any]:
+    done = job(cluster, "show", name, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def until(holds: Callable[[], object], seconds: float = 120) -> bool:
+    end = time.monotonic() + seconds
+    while not (held := bool(holds())) and time.monotonic() < end:
+        time.sleep(1)
+    return held
+
+
+def file_of(folder: Path, name: str, pause_s: float = 0.0) -> str:
+    """A job of a parameter server and a worker, as protocol 1 has them; the worker takes all devices there are."""
+    common = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 128}
+    method = f"{METHOD.format(pause_s)} {WORKERS}"
+    roles = [
+        {**common, "name": "ps_server", "gpuNumber": 0, "command": f"{method} --job_name=ps"},
+        {
+            **common,
+            "name": "worker",
+            "gpuNumber": 8,
+            "minSucceededTaskCount": 1,
+            "command": f"{method} --job_name=worker",
+        },
+    ]
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps({"jobName": name, "image": IMAGE, "taskRoles": roles}, indent=2))
+    return str(path)
+
+
+def test_a_parameter_server_and_its_worker_meet_and_find_the_line(site: Cluster, tmp_path: Path) -> None:
+    done = job(site, "submit", file_of(tmp_path, "mnist_024"), "--group", GROUP, "--user", "alice", "--watch")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = shown(site, "mnist_024")
+    assert (found["state"], found["user"], found["group"]) == ("SUCCEEDED", "alice", GROUP)
+    logs = job(site, "logs", "mnist_024", "--role", "worker")
+    assert "worker 0 met ps 0" in logs.stdout
+    assert "worker 0 found y = 2.0 x + -1.0" in logs.stdout
+    assert job(site, "stop", "mnist_024", "--yes").returncode == 0
+    assert until(lambda: site.kubectl("get", "pods,secrets,jobsets", f"--namespace={GROUP}", "--output=name") == "")
+
+
+def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(site: Cluster, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        done = job(site, "submit", file_of(tmp_path, name, 0.3), "--group", GROUP)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert until(lambda: shown(site, "first")["state"] == "RUNNING")
+    waits = shown(site, "second")
+    assert waits["state"] == "WAITING"
+    assert "quota" in waits["why"]
+    assert "second" not in site.kubectl("get", "pods", f"--namespace={GROUP}", "--output=name")
+    assert until(lambda: shown(site, "first")["state"] == "SUCCEEDED")
+    assert until(lambda: shown(site, "second")["state"] == "SUCCEEDED")
