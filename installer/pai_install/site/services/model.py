@@ -43,7 +43,7 @@ _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
 _MONITORING = NotYet("monitoring is not set up by this version")
 _LOGINS = NotYet(
-    "groups have namespaces, storages and pull secrets; accounts and logins of people are not set up by this version"
+    "groups have namespaces, storages and pull secrets, and `user add` makes people members; logins are not set up"
 )
 _HEALTH = NotYet("health takes its limits from health.yml")
 
