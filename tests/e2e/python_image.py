@@ -32,10 +32,10 @@ def files() -> dict[str, Path]:
     standard = Path(sysconfig.get_path("stdlib"))
     inside = [path for path in standard.rglob("*") if path.is_file() and not LEFT_OUT.search(str(path))]
     found |= {str(path): path.resolve() for path in inside}
-    needed = [path for path in found.values() if path.suffix == ".so"] + [
-        Path(it).resolve() for it in PROGRAMS.values()
-    ]
-    for library in set().union(*map(libraries, needed)):
+    # what the C library loads when a thread ends
+    found |= {str(path): path.resolve() for path in Path("/usr/lib").glob("*/libgcc_s.so.1")}
+    programs = [found[name] for name in PROGRAMS]
+    for library in set().union(*map(libraries, [*programs, *(it for it in inside if it.suffix == ".so")])):
         found[library.replace("/lib/", "/usr/lib/", 1) if library.startswith("/lib/") else library] = Path(library)
     return found
 
