@@ -30,7 +30,9 @@ GIB = 1 << 30
 STORING = LAYOUT.replace(
     'machine-type: cpu, pai-worker: "true"', 'machine-type: cpu, pai-worker: "true", pai-storage: "true"'
 )
-STORAGES = """storages:
+QUOTAS = "storage-manager: {quotas: {user: 5Gi}}\n"
+STORAGES = (
+    """storages:
   - {name: own, type: nfs, server: worker2, path: /share/data}
   - name: data
     type: nfs
@@ -38,6 +40,8 @@ STORAGES = """storages:
     path: /export/data
     mount-options: [nfsvers=4.1, port=20490]
 """
+    + QUOTAS
+)
 
 
 def write_site(folder: Path, layout: str = LAYOUT, config: str = CONFIG, services: str = "") -> Path:
@@ -65,6 +69,7 @@ def mount(path: str, **changes: Any) -> dict[str, Any]:
         "filesystem": "ext4",
         "read_only": False,
         "noexec": False,
+        "project_quotas": True,
         "total_bytes": 500 * GIB,
         "free_bytes": 400 * GIB,
         "inodes": 1000,

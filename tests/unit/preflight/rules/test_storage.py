@@ -11,7 +11,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.preflight import needs
 from pai_install.preflight.judge import judge
 from pai_install.site import Site
-from tests.unit.preflight.machines import LAYOUT, STORAGES, STORING, findings_of, fleet, mount, read_site
+from tests.unit.preflight.machines import LAYOUT, QUOTAS, STORAGES, STORING, findings_of, fleet, mount, read_site
 
 
 @pytest.fixture
@@ -62,14 +62,11 @@ def test_what_is_served_is_on_a_disk(storing: Site, kind: str, verdict: str) -> 
     assert {name: item.verdict.value for name, item in found.items()} == {"worker2": verdict}
 
 
-QUOTAS = "storage-manager: {quotas: {user: 5Gi}}\n"
-
-
 @pytest.mark.parametrize(
     ("services", "kept", "verdicts"), [(QUOTAS, True, ["PASS"]), (QUOTAS, False, ["FAIL"]), ("", False, [])]
 )
 def test_quotas_that_the_site_asks_for_are_kept(tmp_path: Path, services: str, kept: bool, verdicts: list[str]) -> None:
-    site = read_site(tmp_path / "limited", STORING, services=STORAGES + services)
+    site = read_site(tmp_path / "limited", STORING, services=STORAGES.replace(QUOTAS, services))
     mounts = {"mounts": [mount("/share", mount_point="/srv", filesystem="xfs", project_quotas=kept)]}
     found = findings_of(site, "storage-quotas", {"worker2": mounts})
     assert [item.verdict.value for item in found.values()] == verdicts
