@@ -98,7 +98,13 @@ def outcome_of(request: Request, environment: Environment, how: How, *, quiet: b
 
 def require_answer(how: How) -> None:
     """Raises PaiError where the user would have to be asked and cannot be."""
-    if not (how.yes or how.check or sys.stdin.isatty()):
+    if not (how.yes or how.check):
+        require_terminal()
+
+
+def require_terminal() -> None:
+    """Raises PaiError where no one can be asked."""
+    if not sys.stdin.isatty():
         raise PaiError(
             "cannot ask for confirmation: stdin is not a terminal", remedy="add --yes", exit_code=ExitCode.USAGE
         )

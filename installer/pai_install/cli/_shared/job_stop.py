@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
+from pai_install.cli._shared.act import require_terminal
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.job_cluster import jobs_of
 from pai_install.cli._shared.job_look import group_option, name_argument
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option, yes_option
 from pai_install.cluster.client import Select
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import ExitCode
 from pai_install.jobs.compile import names
 from pai_install.jobs.state import job_kind
 from pai_install.run.environment import Environment
@@ -47,7 +47,5 @@ def stop(*, site_dir: Path, name: str, group: str, yes: bool, environment: Envir
 
 def _agreed(question: str) -> bool:
     """Asks. Raises PaiError where no one can be asked."""
-    if not sys.stdin.isatty():
-        message = "cannot ask for confirmation: stdin is not a terminal"
-        raise PaiError(message, remedy="add --yes", exit_code=ExitCode.USAGE)
+    require_terminal()
     return click.confirm(question, err=True)
