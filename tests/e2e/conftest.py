@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -217,6 +217,14 @@ def pods(cluster: Cluster) -> Iterator[dict[str, str]]:
         yield {worker: cluster.kubectl("get", "pod", f"on-{worker}", where) for worker in (EXISTING, LOST)}
     finally:
         cluster.kubectl("delete", "pod", f"on-{EXISTING}", f"on-{LOST}", "--ignore-not-found", "--grace-period=0")
+
+
+def until(holds: Callable[[], object], seconds: float = 90) -> bool:
+    """Whether something comes true in time."""
+    end = time.monotonic() + seconds
+    while not (held := bool(holds())) and time.monotonic() < end:
+        time.sleep(1)
+    return held
 
 
 def equip(site: Path) -> None:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, Cluster, equip, pai_install
+from .conftest import EXISTING, LOST, Cluster, equip, pai_install, until
 
 pytestmark = pytest.mark.lab
 
@@ -89,13 +88,6 @@ def shown(cluster: Cluster, name: str) -> dict[str, Any]:
     return found
 
 
-def until(holds: Callable[[], object], seconds: float = 120) -> bool:
-    end = time.monotonic() + seconds
-    while not (held := bool(holds())) and time.monotonic() < end:
-        time.sleep(1)
-    return held
-
-
 def file_of(folder: Path, name: str, pause_s: float = 0.0) -> str:
     """A job of a parameter server and a worker, as protocol 1 has them; the worker takes all devices there are."""
     common = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 128}
@@ -124,17 +116,19 @@ def test_a_parameter_server_and_its_worker_meet_and_find_the_line(site: Cluster,
     assert "worker 0 met ps 0" in logs.stdout
     assert "worker 0 found y = 2.0 x + -1.0" in logs.stdout
     assert job(site, "stop", "mnist_024", "--yes").returncode == 0
-    assert until(lambda: site.kubectl("get", "pods,secrets,jobsets", f"--namespace={GROUP}", "--output=name") == "")
+    assert until(
+        lambda: site.kubectl("get", "pods,secrets,jobsets", f"--namespace={GROUP}", "--output=name") == "", 120
+    )
 
 
 def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(site: Cluster, tmp_path: Path) -> None:
     for name in ("first", "second"):
         done = job(site, "submit", file_of(tmp_path, name, 0.3), "--group", GROUP)
         assert done.returncode == 0, done.stdout + done.stderr
-    assert until(lambda: shown(site, "first")["state"] == "RUNNING")
+    assert until(lambda: shown(site, "first")["state"] == "RUNNING", 120)
     waits = shown(site, "second")
     assert waits["state"] == "WAITING"
     assert "quota" in waits["why"]
     assert "second" not in site.kubectl("get", "pods", f"--namespace={GROUP}", "--output=name")
-    assert until(lambda: shown(site, "first")["state"] == "SUCCEEDED")
-    assert until(lambda: shown(site, "second")["state"] == "SUCCEEDED")
+    assert until(lambda: shown(site, "first")["state"] == "SUCCEEDED", 120)
+    assert until(lambda: shown(site, "second")["state"] == "SUCCEEDED", 120)

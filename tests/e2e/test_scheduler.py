@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from subprocess import CompletedProcess
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, Cluster, equip, pai_install
+from .conftest import EXISTING, LOST, Cluster, equip, pai_install, until
 
 pytestmark = pytest.mark.lab
 
@@ -218,14 +217,6 @@ def running(cluster: Cluster) -> dict[str, tuple[str, str, int]]:
         for state in pod["status"].get("containerStatuses", ())
         if state["ready"]
     }
-
-
-def until(holds: Callable[[], object], seconds: float = 90) -> bool:
-    """Whether something comes true in time."""
-    end = time.monotonic() + seconds
-    while not (held := bool(holds())) and time.monotonic() < end:
-        time.sleep(1)
-    return held
 
 
 @pytest.mark.soak

@@ -44,7 +44,7 @@ VERBS: dict[str, str] = {
     "node": "Take nodes of the cluster out of scheduling and back.",
     "registry": "The registry cache of the cluster, and the registries that machines ask.",
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
-    "scheduler": "The scheduler of jobs: show that it keeps what it promises.",
+    "scheduler": "The scheduler of jobs: show that it keeps what it promises, or have another one.",
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
     "job": "Jobs: submit a file of OpenPAI's, see how they stand, read their logs, stop them.",
     "user": "Users: members of groups, their access to the cluster and when it ends.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pai_install.cli._shared.act import How, act, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.user_kubeconfig import make_kubeconfig, require_free, server_of
-from pai_install.cli.options import format_option, names, site_option
+from pai_install.cli.options import Command, format_option, names, site_option
 from pai_install.errors import ExitCode
 from pai_install.operations.user import USERS, require_name
 from pai_install.operations.user_add import UserAdd
@@ -27,6 +28,13 @@ from pai_install.users.read import Found
 name_argument = click.argument("name", metavar="NAME")
 
 
+def groups_option(meaning: str, *, required: bool = False) -> Callable[[Command], Command]:
+    """An option that names groups; the verb gets them as `groups`."""
+    return click.option(
+        "--group", "groups", multiple=True, required=required, callback=names, metavar="GROUP,...", help=meaning
+    )
+
+
 @click.group
 def command() -> None:
     """Users: members of groups, their access to the cluster and when it ends."""
@@ -35,15 +43,7 @@ def command() -> None:
 @command.command()
 @site_option
 @name_argument
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    required=True,
-    callback=names,
-    metavar="GROUP,...",
-    help="A group of authentication.group-manager; repeatable.",
-)
+@groups_option("A group of authentication.group-manager; repeatable.", required=True)
 @acting_options
 @pass_environment
 def add(*, site_dir: Path, name: str, groups: tuple[str, ...], how: How, environment: Environment) -> int:
@@ -75,14 +75,7 @@ def list_command(*, site_dir: Path, output_format: str, environment: Environment
 @command.command()
 @site_option
 @name_argument
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    callback=names,
-    metavar="GROUP,...",
-    help="Only take the user out of this group; repeatable.  [default: remove the user]",
-)
+@groups_option("Only take the user out of this group; repeatable.  [default: remove the user]")
 @acting_options
 @pass_environment
 def remove(*, site_dir: Path, name: str, groups: tuple[str, ...], how: How, environment: Environment) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_install.jobs.kinds import COMPANIONS, KINDS, NativeKind
+from pai_install.scheduling.kueue_policies import QUEUE_LABEL
 from pai_install.site.document import Document, Entries, Items, Text
 from pai_install.site.problem import YamlPath, short
 from pai_install.site.quantity import QuantityError, parse_bytes
@@ -17,7 +18,6 @@ from pai_install.site.validate import did_you_mean
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 63
 _CPU = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?|(\d{1,12})m")
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 
 
 @dataclass(frozen=True, slots=True)

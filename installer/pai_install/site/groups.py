@@ -15,6 +15,9 @@ _SYSTEM = ("kube-", "pai-")
 _MAX_LENGTH = 63
 # it is every cluster's, and its users are everyone
 DEFAULT = "default"
+# labels of what belongs to a user, and to a group as the site writes it
+USER_LABEL = "pai-install/user"
+GROUP_LABEL = "pai-install/group"
 
 
 @dataclass(frozen=True, slots=True)

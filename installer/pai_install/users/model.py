@@ -7,12 +7,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
+from pai_install.site.groups import GROUP_LABEL, USER_LABEL
+
 # where accounts of users are; a name beginning with pai- can be no group's
 NAMESPACE = "pai-users"
 # the user that a job, a pod or a ConfigMap belongs to
-OWNER = "pai-install/user"
-# on a binding: the group, as the site writes it
-GROUP = "pai-install/group"
+OWNER = USER_LABEL
+# on a binding, as an annotation: the group, as the site writes it
+GROUP = GROUP_LABEL
 # on the mark of a kubeconfig: until when it lasts
 EXPIRES = "pai-install/expires"
 MEMBER, ADMIN = "pai-member", "pai-admin"

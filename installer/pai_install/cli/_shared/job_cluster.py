@@ -40,10 +40,13 @@ class JobsOfSite:
         jobs, pods, *said = self.client.list(*selects)
         return states_of(backend, jobs, pods, said[0] if said else ())
 
+    def namespace_of(self, group: str) -> str:
+        """Where a group's jobs are; "" for those of any group. Raises PaiError for a name that is no group's."""
+        return known_group(self.site, group).namespace if group else ""
+
     def one(self, name: str, group: str) -> JobState:
         """The job that a name means, as its file or as Kubernetes has it. group: "": of any. Raises PaiError."""
-        namespace = known_group(self.site, group).namespace if group else ""
-        found = self.all(namespace, kubernetes_name(name))
+        found = self.all(self.namespace_of(group), kubernetes_name(name))
         if not found:
             where = f"group {group}" if group else "this site"
             raise PaiError(f"{where} has no job {name}", remedy="pai-install job list", exit_code=ExitCode.USAGE)

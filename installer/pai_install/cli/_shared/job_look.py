@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli._shared.job_cluster import jobs_of, known_group
+from pai_install.cli._shared.job_cluster import jobs_of
 from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import Select
@@ -34,8 +34,7 @@ def list_command(*, site_dir: Path, group: str, user: str, output_format: str, e
     Exit code 5 when no control plane answers, 6 when the API refuses.
     """
     with jobs_of(site_dir, environment) as jobs:
-        namespace = known_group(jobs.site, group).namespace if group else ""
-        found = tuple(job for job in jobs.all(namespace) if user in {"", job.user})
+        found = tuple(job for job in jobs.all(jobs.namespace_of(group)) if user in {"", job.user})
     tell_result(output_format, jobs_data(found), jobs_text(found))
     return ExitCode.OK
 

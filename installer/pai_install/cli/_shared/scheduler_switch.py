@@ -9,9 +9,9 @@ import click
 from pai_install.cli._shared.act import How, act, acting_options, require_answer
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
+from pai_install.cli._shared.vc_plan import read_kept
 from pai_install.cli.options import site_option
 from pai_install.cluster.client import ClusterClient
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.scheduler_switch import SchedulerSwitch
 from pai_install.run.environment import Environment
@@ -21,7 +21,6 @@ from pai_install.run.services_file import services_file
 from pai_install.run.state import state_of
 from pai_install.scheduling.amounts import devices_of
 from pai_install.scheduling.compile import remarks
-from pai_install.scheduling.kept import KEPT, KEPT_IN, kept_of
 from pai_install.scheduling.model import BACKENDS, Backend
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.edit.shown import difference
@@ -77,8 +76,7 @@ def _require_sections(site: Site, to: Backend, site_dir: Path) -> None:
 
 def scheduler_before(cluster: ClusterClient, site: Site) -> Backend:
     """What the cluster was given last; where it keeps no word of that, what the site's file says. None is default."""
-    (found,) = cluster.get([Ref("configmap", KEPT, KEPT_IN)])
-    kept = kept_of(found)
+    kept = read_kept(cluster)
     return kept.backend if kept is not None else scheduler_of(site) or "default"
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.names import kubernetes_name
+from pai_install.site.groups import GROUP_LABEL, USER_LABEL
 
 # a label of DNS, a host's name among them
 MOST = 63
@@ -16,8 +17,8 @@ _DOMAIN = "svc.cluster.local"
 
 JOB = "pai-install/job"
 ROLE = "pai-install/role"
-USER = "pai-install/user"
-GROUP = "pai-install/group"
+USER = USER_LABEL
+GROUP = GROUP_LABEL
 CLUSTER = "pai-install/virtual-cluster"
 # annotations: names as the user wrote them
 JOB_NAME = "pai-install/job-name"

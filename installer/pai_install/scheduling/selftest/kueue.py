@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pai_install.scheduling.kueue_policies import PRIORITY_LABEL, QUEUE_LABEL
 from pai_install.scheduling.model import HOST_LABEL
 from pai_install.scheduling.selftest.model import PREFIX, Gang, Queue, Scenario
 from pai_install.scheduling.selftest.objects import (
@@ -19,8 +20,6 @@ from pai_install.scheduling.selftest.objects import (
 )
 
 API = "kueue.x-k8s.io/v1beta2"
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 ANYWHERE = "kueue.x-k8s.io/podset-unconstrained-topology"
 JOBS = ("jobs.batch", "jobsets.jobset.x-k8s.io")
 # what says why a job waits
