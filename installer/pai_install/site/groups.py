@@ -18,6 +18,8 @@ DEFAULT = "default"
 # labels of what belongs to a user, and to a group as the site writes it
 USER_LABEL = "pai-install/user"
 GROUP_LABEL = "pai-install/group"
+# label of a ConfigMap that says what became of a job; no user writes one
+RECORD_LABEL = "pai-install/record"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pai_install.registry.pull_secrets import NAME as PULL_SECRET
 from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
+from pai_install.site.groups import RECORD_LABEL
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.users.kinds import POD, JobKind, kinds_at
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
@@ -183,8 +184,14 @@ def _named(reference: str) -> str:
 
 
 def _config_maps(who: Users) -> Object:
+    """Theirs alone, and none that says what became of a job: who reads one has to be able to believe it."""
     kind = RequestKind("", "v1", "configmaps", _ALL)
-    return policy("pai-users-configmaps", kind, _OWN, who.variables, who.only)
+    labels = "object.metadata.labels"
+    genuine = Rule(
+        f"object == null || !has({labels}) || !({literal(RECORD_LABEL)} in {labels})",
+        f"'the label {RECORD_LABEL} is for what pai-install records of jobs'",
+    )
+    return policy("pai-users-configmaps", kind, (*_OWN, genuine), who.variables, who.only)
 
 
 def _secrets(who: Users) -> Object:

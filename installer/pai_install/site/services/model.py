@@ -11,6 +11,7 @@ from pai_install.site.problem import YamlPath
 from pai_install.site.services.authentication import Authentication
 from pai_install.site.services.dynamic_volumes import DynamicVolumes
 from pai_install.site.services.hived import Hivedscheduler
+from pai_install.site.services.jobs import Jobs
 from pai_install.site.services.monitoring import (
     AlertManager,
     Grafana,
@@ -120,6 +121,8 @@ class Services(KebabSection):
     """What keeps the virtual clusters, and levels of topology. Without it HiveD's block counts where there is one."""
     virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf] = None
     """Who is guaranteed what, who may borrow it, and who may submit."""
+    jobs: Jobs | None = None
+    """What is kept of jobs that have ended."""
     # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""
@@ -128,6 +131,11 @@ class Services(KebabSection):
     def file_server(self) -> StorageManager:
         """How the machines with pai-storage serve, also where the file says nothing of it."""
         return self.storage_manager or StorageManager()
+
+    @property
+    def job_records(self) -> Jobs:
+        """What is kept of jobs, also where the file says nothing of it."""
+        return self.jobs or Jobs()
 
     @classmethod
     def tell_unknown(cls, document: Document, path: YamlPath, remedy: str) -> None:

@@ -1,0 +1,75 @@
+"""What keeps what became of jobs: a service on the control planes, and an add-on with what it may do in the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from pai_install.parts.context import Context
+from pai_install.parts.part import Part, RoleVariables, everywhere
+from pai_install.site import Machine, Site
+from pai_install.site.groups import groups_of
+from pai_install.site.schedulers import scheduler_of
+from pai_install.users.recorder import recorded_kinds, recorder_objects
+
+
+class JobRecorderVariables(RoleVariables):
+    """server: URL of the API. namespaces: of groups. kinds: of jobs, GROUP/RESOURCE. log_bytes: of each pod."""
+
+    role = "job_recorder"
+    server: str
+    namespaces: tuple[str, ...]
+    kinds: tuple[str, ...]
+    keep_days: int
+    most: int
+    log_bytes: int
+
+
+class JobRecorder(Part):
+    """Every control plane of a site that has jobs: one of them records, the others stand by."""
+
+    name = "job_recorder"
+    phase = "addons"
+    model = JobRecorderVariables
+    after = ("api_proxy", "control_plane", "addon.job_recorder")
+    removable = True
+
+    def applies(self, site: Site, machine: Machine) -> bool:
+        """The control planes, also where it is to be taken away."""
+        del site
+        return machine.control_plane
+
+    def variables(self, context: Context, machine: Machine) -> JobRecorderVariables | None:
+        """The same on all of them; None where there are no groups, no scheduler of jobs, or nothing is to be kept."""
+        del machine
+        site = context.site
+        if not has_recorder(site):
+            return None
+        kept = site.services.job_records
+        return JobRecorderVariables(
+            server=f"https://{context.endpoint}",
+            namespaces=_namespaces(site),
+            kinds=tuple(recorded_kinds(scheduler_of(site))),
+            keep_days=kept.keep_days,
+            most=kept.keep_per_group,
+            log_bytes=kept.log_kib * 1024,
+        )
+
+    def alike(self, site: Site, machine: Machine) -> Hashable:
+        """The same everywhere."""
+        return everywhere(site, machine)
+
+
+def has_recorder(site: Site) -> bool:
+    """Whether there are groups whose jobs a scheduler runs, and records of them are to be kept."""
+    return bool(groups_of(site.services) and scheduler_of(site) and site.services.job_records.keep_days)
+
+
+def recorder_values(context: Context) -> dict[str, Any]:
+    """For the add-on's template."""
+    site = context.site
+    return {"objects": list(recorder_objects(scheduler_of(site), _namespaces(site)))}
+
+
+def _namespaces(site: Site) -> tuple[str, ...]:
+    return tuple(sorted({group.namespace for group in groups_of(site.services)}))

@@ -1,0 +1,42 @@
+"""jobs: what is kept of jobs that have ended; ours."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from pai_install.site.scalars import invalid, read_whole
+from pai_install.site.services.section import KebabSection
+
+_MOST_DAYS, _MOST_RECORDS, _MOST_KIB = 365, 5000, 256
+
+
+def _up_to(most: int, least: int = 0) -> BeforeValidator:
+    def read(value: object) -> int:
+        found = read_whole(value)
+        if not least <= found <= most:
+            raise invalid("range", f"{found} is not from {least} to {most}", f"write a number from {least} to {most}")
+        return found
+
+    return BeforeValidator(read)
+
+
+def _number(most: int, least: int = 0) -> WithJsonSchema:
+    return WithJsonSchema({"type": ["integer", "string"], "minimum": least, "maximum": most})
+
+
+Days = Annotated[int, _up_to(_MOST_DAYS), _number(_MOST_DAYS)]
+Records = Annotated[int, _up_to(_MOST_RECORDS, 1), _number(_MOST_RECORDS, 1)]
+Kibibytes = Annotated[int, _up_to(_MOST_KIB, 1), _number(_MOST_KIB, 1)]
+
+
+class Jobs(KebabSection):
+    """jobs: records of jobs, which answer after their pods are gone."""
+
+    keep_days: Days = 7
+    """Days that the record of a job stays after the job is gone; 0: nothing is recorded."""
+    keep_per_group: Records = 500
+    """Records that a group may have of jobs that are gone; beyond that the oldest go."""
+    log_kib: Kibibytes = 16
+    """KiB of the last lines of each pod that a record has; fewer of a job with more than 40 pods."""

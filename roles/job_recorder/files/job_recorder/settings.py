@@ -1,0 +1,25 @@
+"""What the recorder is told: a file of JSON that the role writes."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from job_recorder.memory import Rules
+
+
+@dataclass(frozen=True)
+class Settings:
+    """server: URL of the API. kinds: GROUP/RESOURCE of jobs. folder: where the token is."""
+
+    server: str
+    kinds: tuple[str, ...]
+    rules: Rules
+
+
+def read(path: Path) -> Settings:
+    """Raises OSError, ValueError or KeyError for a file that is not the role's."""
+    found = json.loads(path.read_text())
+    rules = Rules(found["keep_days"], found["most"], found["log_bytes"], frozenset(found["namespaces"]))
+    return Settings(found["server"], tuple(found["kinds"]), rules)
