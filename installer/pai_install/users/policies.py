@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pai_install.registry.pull_secrets import NAME as PULL_SECRET
+from pai_install.scheduling.kinds import POD, JobKind
 from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
 from pai_install.site.services.virtual_clusters import SchedulerType
-from pai_install.users.kinds import POD, JobKind, kinds_at
+from pai_install.users.kinds import kinds_at, requests, templates
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
 from pai_install.users.rights import ADMINISTRATE
 
@@ -105,7 +106,7 @@ _OWN = (
 def _jobs(kind: JobKind, who: Users) -> Object:
     variables = {
         **who.variables,
-        "templates": f"object == null ? [] : ({kind.templates})",
+        "templates": f"object == null ? [] : ({templates(kind)})",
         "specs": "variables.templates.map(t, has(t.spec), t.spec)",
         "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "
         "(has(s.initContainers) ? s.initContainers : []))",
@@ -118,7 +119,7 @@ def _jobs(kind: JobKind, who: Users) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(name, kind.asked(*_ALL), (*_OWN, labelled, *_content()), variables, who.only)
+    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, *_content()), variables, who.only)
 
 
 def _content() -> Iterator[Rule]:
