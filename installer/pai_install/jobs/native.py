@@ -17,6 +17,7 @@ from pai_install.site.validate import did_you_mean
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 63
+_NULL = ("", "~", "null", "Null", "NULL")
 _JOBS = {(kind.api, kind.name): kind for kind in WITH_PODS}
 # what may stand in a file beside a job
 COMPANIONS = frozenset({("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Service")})
@@ -35,8 +36,18 @@ class NativeRole:
 
 
 @dataclass(frozen=True, slots=True)
+class Companion:
+    """An object that is no job and goes with one. content: as the file has it, at the places of `document`."""
+
+    kind: str
+    name: str
+    content: Mapping[str, Any] = field(repr=False)
+    document: Document = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class NativeJob:
-    """One object that is a job. content: as the file has it. queue: that it names itself."""
+    """One object that is a job. content: as the file has it, at the places of `document`. queue: that it names."""
 
     kind: JobKind
     name: str
@@ -44,6 +55,7 @@ class NativeJob:
     queue: str
     roles: tuple[NativeRole, ...]
     content: Mapping[str, Any] = field(repr=False)
+    document: Document = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +63,17 @@ class Native:
     """A file of Kubernetes objects. beside: those that are no jobs and go with them, in the order of the file."""
 
     jobs: tuple[NativeJob, ...]
-    beside: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    beside: tuple[Companion, ...] = ()
 
     @property
     def name(self) -> str:
         """The first job's."""
         return self.jobs[0].name
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """Those of the file, with what is wrong with each."""
+        return (*(job.document for job in self.jobs), *(one.document for one in self.beside))
 
 
 def is_native(document: Document) -> bool:
@@ -64,7 +81,7 @@ def is_native(document: Document) -> bool:
     return "kind" in document.content or "apiVersion" in document.content
 
 
-def read_object(document: Document) -> NativeJob | Mapping[str, Any] | None:
+def read_object(document: Document) -> NativeJob | Companion | None:
     """A job, or an object that may stand beside one; None where problems were added that leave none."""
     root = document.content
     api, name = (_text(root.get(key)) for key in ("apiVersion", "kind"))
@@ -80,14 +97,14 @@ def read_object(document: Document) -> NativeJob | Mapping[str, Any] | None:
     told = len(document.problems)
     named, namespace = _named(document), _text(document.at(("metadata", "namespace")))
     if kind is None:
-        return plain_data(root) if len(document.problems) == told else None
+        return Companion(name, named, _as_written(root), document) if len(document.problems) == told else None
     roles = tuple(_roles(document, kind))
     if len(document.problems) > told:
         return None
     if not roles or not sum(role.instances for role in roles):
         document.add(kind.way, "site.missing", "no pods are asked for", "see `kubectl explain`")
         return None
-    return NativeJob(kind, named, namespace, _queue(document, kind), roles, plain_data(root))
+    return NativeJob(kind, named, namespace, _queue(document, kind), roles, _as_written(root), document)
 
 
 def queue_path(document: Document, kind: JobKind) -> YamlPath:
@@ -250,6 +267,20 @@ def _device(document: Document, path: YamlPath, resource: str) -> int:
         remedy = f"write {resource}: {found['requests']} below limits, too"
         document.add((*path, "requests", resource), "site.contradiction", message, remedy)
     return found.get("requests", found.get("limits", 0))
+
+
+def _as_written(value: object) -> Any:  # noqa: ANN401 - any content
+    """Content as kubectl reads it: with nothing for null, and numbers of the base 8 as such."""
+    if isinstance(value, dict):
+        return {str(key): _as_written(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    if isinstance(value, Text) and value.plain:
+        if value in _NULL:
+            return None
+        if re.fullmatch(r"[+-]?0o?[0-7]{1,21}", value):
+            return int(value.replace("o", ""), 8)
+    return plain_data(value)
 
 
 def _text(value: object) -> str:

@@ -25,7 +25,7 @@ class PodMarks:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PodPart:
     """Pods that are alike. each: how many of `count` are numbered together."""
 
     role: str
@@ -73,7 +73,7 @@ class JobKind:
         """Whether the training-operator runs it."""
         return self.group == _KUBEFLOW
 
-    def parts(self, item: JsonObject) -> Iterator[Part]:
+    def parts(self, item: JsonObject) -> Iterator[PodPart]:
         """The pods that an object of the kind asks for, by their roles."""
         yield from _below(item, self.way, "", 1, 1)
 
@@ -119,8 +119,8 @@ JOBSET = JobKind(
         "jobset.sigs.k8s.io/replicatedjob-name",
         ("jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index"),
     ),
-    ("kueue",),
-    brought=("kueue",),
+    ("kueue", "default", "hived"),
+    brought=("kueue", "default", "hived"),
 )
 VOLCANO_JOB = JobKind(
     "batch.volcano.sh",
@@ -153,6 +153,11 @@ def kind_of(item: JsonObject) -> JobKind | None:
     return _BY_NAME.get((group, text(item.get("kind"))))
 
 
+def queued_at(backend: Backend) -> tuple[JobKind, ...]:
+    """What a scheduler queues, but for pods that no job made."""
+    return tuple(kind for kind in KINDS if backend in kind.queued)
+
+
 def template_ways(item: JsonObject, kind: JobKind) -> Iterator[tuple[str | int, ...]]:
     """The way to each pod template that an object has."""
     yield from _ways(item, kind.way, ())
@@ -170,9 +175,9 @@ def _ways(value: object, way: tuple[str, ...], done: tuple[str | int, ...]) -> I
             yield from _ways(value.get(key), way[1:], (*done, str(key)))
 
 
-def _below(value: JsonObject, way: tuple[str, ...], role: str, count: int, each: int) -> Iterator[Part]:
+def _below(value: JsonObject, way: tuple[str, ...], role: str, count: int, each: int) -> Iterator[PodPart]:
     if not way:
-        yield Part(role, count, each, value)
+        yield PodPart(role, count, each, value)
         return
     if way[0] == "template":
         each = _beside(value)

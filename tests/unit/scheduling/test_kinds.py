@@ -71,12 +71,12 @@ def test_what_is_no_job() -> None:
 
 
 def test_templates_as_the_api_server_finds_them() -> None:
-    entries = "object.spec.tfReplicaSpecs"
+    entries, rows = "object.spec.tfReplicaSpecs", "object.spec.replicatedJobs"
+    steps = ("r.template", "r.template.spec", "r.template.spec.template")
     assert [templates(kind) for kind in WITH_PODS if kind.name in {"Job", "TFJob", "JobSet", "Pod"}] == [
         "[object.spec.template]",
         f"has({entries}) ? {entries}.map(r, has({entries}[r].template), {entries}[r].template) : []",
-        "has(object.spec.replicatedJobs) ? object.spec.replicatedJobs.map(r, has(r.template) && has(r.template.spec) && "
-        "has(r.template.spec.template), r.template.spec.template) : []",
+        f"has({rows}) ? {rows}.map(r, {' && '.join(f'has({step})' for step in steps)}, {steps[-1]}) : []",
         "has(object.spec.tasks) ? object.spec.tasks.map(r, has(r.template), r.template) : []",
         "[object]",
     ]

@@ -10,7 +10,7 @@ from ruamel.yaml.error import YAMLError
 
 from pai_install.cluster.objects import JsonObject, child, number, rows, text, words
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
-from pai_install.scheduling.kinds import VOLCANO_JOB, WITH_PODS, JobKind, Part, kind_of
+from pai_install.scheduling.kinds import VOLCANO_JOB, WITH_PODS, JobKind, PodPart, kind_of
 from pai_install.scheduling.kueue_policies import PRIORITY_LABEL, QUEUE_LABEL
 from pai_install.scheduling.model import PRIORITIES
 from pai_install.scheduling.simulate.model import GangRole, NewJob, Term
@@ -71,7 +71,7 @@ def named_by(item: JsonObject, kind: JobKind) -> dict[str, Any]:
     return {"cluster": cluster, "priority": name, "number": value, "pinned": text(said.get("pinnedCellId"))}
 
 
-def _role(kind: JobKind, part: Part) -> GangRole:
+def _role(kind: JobKind, part: PodPart) -> GangRole:
     template, spec = part.template, child(part.template, "spec")
     return GangRole(
         part.role or ("pods" if kind.way else "pod"),
