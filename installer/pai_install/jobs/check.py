@@ -110,9 +110,9 @@ class _Checker:
 
     def _kind(self, number: int, job: NativeJob) -> Iterator[Refusal]:
         backend = self._scheduling.backend if self._scheduling is not None else "default"
-        if backend not in job.kind.backends:
+        if backend not in job.kind.queued:
             message = f"{backend}, this site's scheduler, does not queue {job.kind.shown}"
-            remedy = f"a site with {' or '.join(job.kind.backends)} does; write the job as another kind"
+            remedy = f"a site with {' or '.join(job.kind.queued)} does; write the job as another kind"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
 
     def _namespace(self, number: int, job: NativeJob) -> Iterator[Refusal]:

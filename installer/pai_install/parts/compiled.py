@@ -13,7 +13,14 @@ from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.parts.hived import has_hived, hived_values
 from pai_install.parts.job_recorder import has_recorder, recorder_values
-from pai_install.parts.scheduling import controller_values, has_kueue, has_volcano, kueue_values, volcano_values
+from pai_install.parts.scheduling import (
+    controller_values,
+    has_jobsets,
+    has_kueue,
+    has_volcano,
+    kueue_values,
+    volcano_values,
+)
 from pai_install.parts.virtual_clusters import has_virtual_clusters, virtual_cluster_values
 from pai_install.registry.compile import wants_cache
 from pai_install.site import Site
@@ -46,7 +53,7 @@ COMPILED: Mapping[str, Compiled] = {
         frozenset({"objects", "configuration_digest", "api_port", "open_port", "extender_port", "hived_port"}),
     ),
     "job_recorder": Compiled(has_recorder, recorder_values, frozenset({"objects"})),
-    "jobset": Compiled(has_kueue, controller_values, frozenset({"replicas", "api_port"})),
+    "jobset": Compiled(has_jobsets, controller_values, frozenset({"replicas", "api_port"})),
     "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout"})),
     "volcano": Compiled(
         has_volcano,

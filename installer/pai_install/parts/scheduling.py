@@ -7,6 +7,7 @@ from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT
+from pai_install.scheduling.kinds import JOBSET
 from pai_install.scheduling.model import Backend
 from pai_install.site import Site
 from pai_install.site.schedulers import scheduler_of
@@ -18,9 +19,14 @@ PODS_READY_TIMEOUT = "5m"
 SCHEDULER_ADDONS: Mapping[Backend, tuple[str, ...]] = {
     "kueue": ("jobset", "kueue", "virtual_clusters"),
     "volcano": ("volcano", "virtual_clusters"),
-    "default": ("virtual_clusters",),
-    "hived": ("hived",),
+    "default": ("jobset", "virtual_clusters"),
+    "hived": ("jobset", "hived"),
 }
+
+
+def has_jobsets(site: Site) -> bool:
+    """Whether jobs are JobSets here: with every scheduler but Volcano, which has a kind of its own."""
+    return scheduler_of(site) in JOBSET.brought
 
 
 def has_kueue(site: Site) -> bool:

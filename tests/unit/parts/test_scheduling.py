@@ -82,7 +82,7 @@ def hooks(found: dict[str, Any]) -> list[dict[str, Any]]:
     ("services", "wanted"),
     [
         ("scheduler:\n", []),
-        ("scheduler: {type: default}\n", []),
+        ("scheduler: {type: default}\n", ["jobset"]),
         (KUEUE, ["jobset", "kueue"]),
         (VOLCANO, ["volcano"]),
     ],
