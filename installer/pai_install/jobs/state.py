@@ -15,8 +15,8 @@ from pai_install.scheduling.model import Backend
 from pai_install.scheduling.simulate.manifest import named_by
 from pai_install.scheduling.usage.amounts import asked_by_pod
 
-State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING"]
-STATES: tuple[State, ...] = ("WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING")
+State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED"]
+STATES: tuple[State, ...] = ("WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED")
 ENDED: frozenset[State] = frozenset({"SUCCEEDED", "FAILED"})
 
 PODS = "pods"
@@ -27,7 +27,10 @@ _POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDE
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for."""
+    """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for.
+
+    gone: the pod is not there any more; this is how it stood.
+    """
 
     role: str
     index: int
@@ -36,6 +39,7 @@ class Instance:
     machine: str = ""
     exit_code: int | None = None
     why: str = ""
+    gone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,11 @@ class RoleState:
 
 @dataclass(frozen=True, slots=True)
 class JobState:
-    """How a job stands. label: its name in Kubernetes. why: what it waits for, or why it failed. retries: so far."""
+    """How a job stands. label: its name in Kubernetes. why: what it waits for, or why it failed. retries: so far.
+
+    gone: since when its object is not there any more, and this is what was kept of it; empty while it is there.
+    stopped_by, stopped_why: who ended it and why, where they said so.
+    """
 
     kind: JobKind
     name: str
@@ -65,6 +73,10 @@ class JobState:
     retries: int
     created: str
     roles: tuple[RoleState, ...]
+    uid: str = ""
+    gone: str = ""
+    stopped_by: str = ""
+    stopped_why: str = ""
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -126,6 +138,9 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         retries=found.retries,
         created=text(metadata.get("creationTimestamp")),
         roles=roles,
+        uid=text(metadata.get("uid")),
+        stopped_by=notes.get(names.STOPPED_BY, ""),
+        stopped_why=notes.get(names.STOPPED_WHY, ""),
     )
 
 

@@ -41,6 +41,9 @@ def _job(job: JobState) -> dict[str, Any]:
         "why": job.why,
         "retries": job.retries,
         "created": job.created,
+        "gone": job.gone,
+        "stopped_by": job.stopped_by,
+        "stopped_why": job.stopped_why,
         "roles": [
             {"name": role.name, "instances": role.wanted, "gpus": role.gpus, "pods": list(map(_pod, role.instances))}
             for role in job.roles
@@ -56,6 +59,7 @@ def _pod(one: Instance) -> dict[str, Any]:
         "machine": one.machine,
         "exit_code": one.exit_code,
         "why": one.why,
+        "gone": one.gone,
     }
 
 
@@ -70,18 +74,28 @@ def _line(job: JobState) -> tuple[str, ...]:
     there, wanted = len(job.instances), sum(role.wanted for role in job.roles)
     gpus = sum(role.wanted * role.gpus for role in job.roles)
     owner = (job.name, job.group, job.user, job.cluster, job.priority)
-    return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.why)
+    return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.why or _stopped(job))
+
+
+def _stopped(job: JobState) -> str:
+    """Who ended it, and why; empty where no one did, or no one said."""
+    return (
+        f"stopped by {job.stopped_by}" + (f": {job.stopped_why}" if job.stopped_why else "") if job.stopped_by else ""
+    )
 
 
 def job_text(job: JobState) -> str:
     """What it is, how it stands, and where each pod is."""
-    why = f": {job.why}" if job.why else ""
+    said = job.why or _stopped(job)
+    why = f": {said}" if said else ""
     retries = f", {plural(job.retries, 'retry', 'retries')}" if job.retries else ""
     lines = [
         f"{job.name}: {job.state}{retries}{why}",
         f"  of {job.user}, group {job.group} (namespace {job.namespace}, {job.kind.name} {job.label} there)",
         f"  in {job.cluster}, priority {job.priority}, since {job.created or 'now'}",
     ]
+    if job.gone:
+        lines.append(f"  gone since {job.gone}: this is what was kept of it")
     return "".join(f"{line}\n" for line in lines) + table([_ROLE_HEAD, *pods_rows(job.roles)])
 
 
@@ -104,6 +118,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         machine={**_TEXT, "description": "empty before it has one"},
         exit_code={"type": ["integer", "null"], "description": "null while it runs"},
         why={**_TEXT, "description": "what it waits for, or what ended it"},
+        gone={"type": "boolean", "description": "the pod is not there any more; this is how it stood"},
     )
     role = closed_object(name=_TEXT, instances=_COUNT, gpus=_COUNT, pods={"type": "array", "items": pod})
     return {
@@ -115,6 +130,9 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         "why": {**_TEXT, "description": "what it waits for, or why it failed; empty: nothing to say"},
         "retries": {**_COUNT, "description": "of the whole job, so far"},
         "created": _TEXT,
+        "gone": {**_TEXT, "description": "since when its object is not there any more; empty while it is"},
+        "stopped_by": {**_TEXT, "description": "who ended it; empty: no one, or no one said so"},
+        "stopped_why": {**_TEXT, "description": "why they did; empty: they did not say"},
         "roles": {"type": "array", "items": role},
     }
 

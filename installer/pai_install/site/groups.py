@@ -20,6 +20,8 @@ USER_LABEL = "pai-install/user"
 GROUP_LABEL = "pai-install/group"
 # label of a ConfigMap that says what became of a job; no user writes one
 RECORD_LABEL = "pai-install/record"
+# annotation of a job: who ended it, written before it is deleted
+STOPPED_BY = "pai-install/stopped-by"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pai_install.registry.pull_secrets import NAME as PULL_SECRET
 from pai_install.scheduling.kinds import POD, JobKind
 from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
 from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
-from pai_install.site.groups import RECORD_LABEL
+from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.users.kinds import kinds_at, requests, templates
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
@@ -94,7 +94,18 @@ def _jobs(kind: JobKind, who: Users) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, *_content()), variables, who.only)
+    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), *_content()), variables, who.only)
+
+
+def _honest() -> Rule:
+    """Who stopped a job is what its record says later: nobody says that it was another."""
+    notes, key = "object.metadata.annotations", literal(STOPPED_BY)
+    before = f"oldObject != null && has(oldObject.metadata.annotations) && {key} in oldObject.metadata.annotations"
+    same = f"({before} && oldObject.metadata.annotations[{key}] == {notes}[{key}])"
+    return Rule(
+        f"object == null || !has({notes}) || !({key} in {notes}) || {notes}[{key}] == variables.user || {same}",
+        f"'the annotation {STOPPED_BY} of what you stop is ' + variables.user",
+    )
 
 
 def _content() -> Iterator[Rule]:

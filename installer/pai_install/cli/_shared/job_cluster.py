@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +13,9 @@ from pai_install.cluster.client import ApiError, ClusterClient, Select
 from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
+from pai_install.jobs.kept import Kept, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
-from pai_install.jobs.state import PODS, JobState, said_by, states_of
+from pai_install.jobs.state import ENDED, PODS, JobState, said_by, states_of
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
 from pai_install.scheduling.kinds import queued_at
@@ -22,6 +24,9 @@ from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from pai_install.site.validate import did_you_mean
+
+# what a selector takes for the value of a label
+_LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +69,67 @@ class JobsOfSite:
         """Where a group's jobs are; "" for those of any group. Raises PaiError for a name that is no group's."""
         return known_group(self.site, group).namespace if group else ""
 
+    def kept(self, namespace: str = "", label: str = "") -> tuple[Kept, ...]:
+        """Records of jobs of a namespace and name ("": of all), those of jobs that are there, too."""
+        return kept_jobs(self.client.list(Select(("configmaps",), namespace, selector(label)))[0])
+
+    def gone(self, there: Iterable[JobState], namespace: str = "") -> tuple[JobState, ...]:
+        """What is kept of jobs of a namespace ("": of all) but for those that are there."""
+        known = {job.uid for job in there}
+        return tuple(one.job for one in self.kept(namespace) if one.job.uid not in known)
+
     def one(self, name: str, group: str) -> JobState:
         """The job that a name means, as its file or as Kubernetes has it, KIND/NAME too. group: "": of any.
 
         Raises PaiError.
         """
-        kind, _, own = name.rpartition("/")
-        found = [
-            job
-            for job in self.all(self.namespace_of(group))
-            if (own == job.name or job.label in (own, kubernetes_name(own)))
-            and kind.lower() in ("", job.kind.name.lower())
-        ]
-        if not found:
-            where = f"group {group}" if group else "this site"
-            raise PaiError(f"{where} has no job {name}", remedy="pai-install job list", exit_code=ExitCode.USAGE)
+        found = self._there(name, group)
+        if found is None:
+            raise _unknown(name, group)
+        return found
+
+    def known(self, name: str, group: str) -> tuple[JobState, Kept | None]:
+        """The same; where it has ended also with pods that are gone, and of one that is gone what is kept: the latest.
+
+        Raises PaiError.
+        """
+        found = self._there(name, group)
+        if found is None:
+            return self._latest(name, group)
+        if found.state not in ENDED or all(len(role.instances) >= role.wanted for role in found.roles):
+            return found, None
+        kept = next((one for one in self.kept(found.namespace, found.label) if one.job.uid == found.uid), None)
+        return (completed(found, kept) if kept is not None else found), kept
+
+    def _there(self, name: str, group: str) -> JobState | None:
+        found = [job for job in self.all(self.namespace_of(group)) if _means(name, job)]
         if len(found) > 1:
             raise _ambiguous(name, found)
-        return found[0]
+        return found[0] if found else None
+
+    def _latest(self, name: str, group: str) -> tuple[JobState, Kept]:
+        own, namespace = name.rpartition("/")[2], self.namespace_of(group)
+        labels = [label for label in dict.fromkeys((kubernetes_name(own), own)) if _LABEL.fullmatch(label)]
+        records = [one for label in labels for one in self.kept(namespace, label) if _means(name, one.job)]
+        # names are used again; of each job the last one counts
+        latest = {(one.job.namespace, one.job.kind.name): one for one in sorted(records, key=lambda it: it.job.created)}
+        if not latest:
+            raise _unknown(name, group)
+        if len(latest) > 1:
+            raise _ambiguous(name, [one.job for one in latest.values()])
+        (kept,) = latest.values()
+        return kept.job, kept
+
+
+def _means(name: str, job: JobState) -> bool:
+    kind, _, own = name.rpartition("/")
+    called = own == job.name or job.label in (own, kubernetes_name(own))
+    return called and kind.lower() in ("", job.kind.name.lower())
+
+
+def _unknown(name: str, group: str) -> PaiError:
+    where = f"group {group}" if group else "this site"
+    return PaiError(f"{where} has no job {name}", remedy="pai-install job list --all", exit_code=ExitCode.USAGE)
 
 
 def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:

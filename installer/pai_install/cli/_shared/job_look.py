@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -10,10 +11,12 @@ from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.job_cluster import jobs_of
 from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli.options import format_option, site_option
-from pai_install.cluster.client import Select
+from pai_install.cluster.client import ClusterClient, Select
 from pai_install.cluster.model import Ref
+from pai_install.cluster.objects import child, words
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
+from pai_install.jobs.kept import Kept
 from pai_install.jobs.state import PODS, Instance, JobState
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
@@ -26,15 +29,21 @@ group_option = click.option("--group", default="", metavar="GROUP", help="Only j
 @site_option
 @group_option
 @click.option("--user", default="", metavar="USER", help="Only jobs of this user.")
+@click.option("--all", "also_gone", is_flag=True, help="Also jobs that are gone, of which a record is kept.")
 @format_option
 @pass_environment
-def list_command(*, site_dir: Path, group: str, user: str, output_format: str, environment: Environment) -> int:
+def list_command(
+    *, site_dir: Path, group: str, user: str, also_gone: bool, output_format: str, environment: Environment
+) -> int:
     """List jobs: how each stands, and what those that wait are waiting for, in the scheduler's words.
 
     Exit code 5 when no control plane answers, 6 when the API refuses.
     """
     with jobs_of(site_dir, environment) as jobs:
-        found = tuple(job for job in jobs.all(jobs.namespace_of(group)) if user in {"", job.user})
+        namespace = jobs.namespace_of(group)
+        there = jobs.all(namespace)
+        known = (*jobs.gone(there, namespace), *there) if also_gone else there
+    found = tuple(job for job in known if user in {"", job.user})
     tell_result(output_format, jobs_data(found), jobs_text(found))
     return ExitCode.OK
 
@@ -46,9 +55,12 @@ def list_command(*, site_dir: Path, group: str, user: str, output_format: str, e
 @format_option
 @pass_environment
 def show(*, site_dir: Path, name: str, group: str, output_format: str, environment: Environment) -> int:
-    """Show a job: its state, on which machine each pod is, exit codes, retries, and why it waits."""
+    """Show a job: its state, on which machine each pod is, exit codes, retries, and why it waits.
+
+    Of a job that is gone it shows how it stood, for as long as `jobs: {keep-days: N}` says; of several the last one.
+    """
     with jobs_of(site_dir, environment) as jobs:
-        found = jobs.one(name, group)
+        found, _ = jobs.known(name, group)
     tell_result(output_format, job_data(found), job_text(found))
     return ExitCode.OK
 
@@ -66,28 +78,41 @@ def logs(
 ) -> int:
     """Print what a job's instances wrote: of one as it is, of several with ROLE-INDEX before each line.
 
-    Logs go with their pods: those of roles that end with the others are gone when the job has ended.
+    Of pods that are gone it prints the last lines, as far as they are kept.
     """
     with jobs_of(site_dir, environment) as jobs:
-        job = jobs.one(name, group)
+        job, kept = jobs.known(name, group)
         chosen = instances_of(job, role, index)
-        refs = [Ref("pod", one.pod, job.namespace) for one in chosen]
         if follow:
             _require_one(chosen)
-            for line in jobs.client.follow(refs[0]):
+        if follow and not chosen[0].gone:
+            for line in jobs.client.follow(Ref("pod", chosen[0].pod, job.namespace)):
                 click.echo(line)
         elif len(chosen) == 1 and chosen[0].state in {"WAITING", "STARTING"}:
             say(f"{chosen[0].role} {chosen[0].index} has written nothing yet: {chosen[0].state}")
         elif len(chosen) == 1:
-            click.echo(jobs.client.logs(refs[0]), nl=False)
+            click.echo(_written(jobs.client, job, kept, chosen).get(chosen[0].pod, ""), nl=False)
         elif chosen:
-            found = jobs.client.logs_of(Select((PODS,), job.namespace, _pods_of(job)))
+            found = _written(jobs.client, job, kept, chosen)
             for one in chosen:
                 for line in found.get(one.pod, "").splitlines():
                     click.echo(f"{one.role}-{one.index}: {line}")
     if not chosen:
         say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
     return ExitCode.OK
+
+
+def _written(client: ClusterClient, job: JobState, kept: Kept | None, chosen: list[Instance]) -> Mapping[str, str]:
+    """What pods wrote, by their names: those that are there, and last lines of the others."""
+    there, found = [one for one in chosen if not one.gone], {}
+    if len(there) == 1:
+        found[there[0].pod] = client.logs(Ref("pod", there[0].pod, job.namespace))
+    elif there:
+        found.update(client.logs_of(Select((PODS,), job.namespace, _pods_of(job))))
+    if kept is not None and len(there) < len(chosen):
+        (lines,) = client.get([Ref("configmap", kept.logs, kept.namespace)])
+        found |= {pod: text for pod, text in words(child(lines or {}, "data")).items() if pod not in found}
+    return found
 
 
 def _pods_of(job: JobState) -> str:

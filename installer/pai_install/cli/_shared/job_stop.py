@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 from pathlib import Path
 
 import click
@@ -12,8 +13,11 @@ from pai_install.cli._shared.job_cluster import jobs_of
 from pai_install.cli._shared.job_look import group_option, name_argument
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option, yes_option
-from pai_install.cluster.client import Select
+from pai_install.cluster.client import Patch, Select
+from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
+from pai_install.jobs.compile import names
+from pai_install.jobs.state import ENDED, JobState
 from pai_install.run.environment import Environment
 from pai_install.system.words import plural
 
@@ -25,22 +29,31 @@ _GONE_S = 90
 @site_option
 @name_argument
 @group_option
+@click.option("--why", default="", metavar="TEXT", help="Why, for whoever asks later: job show says it.")
 @yes_option
 @pass_environment
-def stop(*, site_dir: Path, name: str, group: str, yes: bool, environment: Environment) -> int:
+def stop(*, site_dir: Path, name: str, group: str, why: str, yes: bool, environment: Environment) -> int:
     """Stop a job: all its pods end, what they hold is free, and its name too. One that has ended is removed.
 
-    The cluster keeps nothing of it; print its logs first if you need them.
+    What became of it, its last lines too, is kept for the days that the site says.
     """
     with jobs_of(site_dir, environment) as jobs:
         job = jobs.one(name, group)
         if not (yes or _agreed(f"stop {job.name} of {job.user} ({job.state}, {plural(len(job.instances), 'pod')})?")):
             say("nothing was done")
             return ExitCode.PREFLIGHT_FAILED
+        if job.state not in ENDED:
+            jobs.client.patch([_said(job, why)])
         own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
         jobs.client.delete_selected(own, wait_s=_GONE_S)
     say(f"{job.name} is gone")
     return ExitCode.OK
+
+
+def _said(job: JobState, why: str) -> Patch:
+    """Who ends it and why, which goes into its record."""
+    notes = {names.STOPPED_BY: getpass.getuser(), **({names.STOPPED_WHY: why} if why else {})}
+    return Patch(Ref(job.kind.asked, job.label, job.namespace), {"metadata": {"annotations": notes}})
 
 
 def _agreed(question: str) -> bool:

@@ -10,6 +10,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.names import kubernetes_name
 from pai_install.site.groups import GROUP_LABEL, USER_LABEL
+from pai_install.site.groups import STOPPED_BY as STOPPED_BY_NOTE
 
 # a label of DNS, a host's name among them
 MOST = 63
@@ -24,6 +25,9 @@ CLUSTER = "pai-install/virtual-cluster"
 JOB_NAME = "pai-install/job-name"
 ROLES = "pai-install/roles"
 PRIORITY = "pai-install/priority"
+# annotations: who ended a job, and why; written before it is deleted
+STOPPED_BY = STOPPED_BY_NOTE
+STOPPED_WHY = "pai-install/stopped-why"
 
 
 @dataclass(frozen=True, slots=True)

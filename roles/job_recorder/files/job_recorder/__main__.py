@@ -19,11 +19,11 @@ from urllib.parse import quote
 from job_recorder import settings
 from job_recorder.cluster import Cluster, ClusterError
 from job_recorder.lease import LASTING_S, RENEW_S, Lease
-from job_recorder.memory import AT_ONCE, Action, Drop, Memory, Read, WriteLogs, WriteState
+from job_recorder.memory import AT_ONCE, PODS, Action, Drop, Memory, Read, WriteLogs, WriteState
 from job_recorder.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from job_recorder.settings import Settings
 from job_recorder.shapes import Json, child, meta
-from job_recorder.watching import PODS, Changed, Listed, Told, Watcher
+from job_recorder.watching import Changed, Listed, Told, Watcher
 
 CONFIGURATION = Path("/etc/pai-install/job-recorder.json")
 # of a log that is read

@@ -7,7 +7,7 @@ the pod is gone, and the job's after the job is gone.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -18,6 +18,7 @@ from job_recorder.shapes import Json, meta
 # seconds: between two writes of one record; until logs of a job that goes on are written; until a log is read again
 # of a pod that runs, and of one that ends; how long a job that is gone waits for its pods' last words
 WRITE_S, WRITE_LOGS_S, READ_S, READ_LAST_S, SETTLE_S = 10, 300, 120, 2, 60
+PODS = "pods"
 # logs that are read at once, and attempts at one whose pod has ended
 AT_ONCE, ATTEMPTS = 8, 5
 _MOST_LOGS = 640 * 1024
@@ -26,12 +27,16 @@ _MOST_PODS = 2000
 
 @dataclass(frozen=True)
 class Rules:
-    """How long and how much is kept. namespaces: those of groups; what is elsewhere is not ours to keep."""
+    """How long and how much is kept. namespaces: those of groups; what is elsewhere is not ours to keep.
+
+    kinds: of jobs that are watched, GROUP/RESOURCE.
+    """
 
     keep_days: float
     most: int
     log_bytes: int
     namespaces: frozenset[str]
+    kinds: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class Drop:
 
 
 Action = Union[Read, WriteState, WriteLogs, Drop]
+# namespace, user, group of the kind, name: pods are of a job only if they are of the same user
+_Key = tuple[str, str, str, str]
 
 
 @dataclass
@@ -134,7 +141,7 @@ class Memory:
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self._jobs: dict[tuple[str, str], list[_Tracked]] = {}
+        self._jobs: dict[_Key, list[_Tracked]] = {}
         self._kept: dict[str, Record] = {}
         self._reads = 0
 
@@ -143,11 +150,15 @@ class Memory:
     def recall(self, record: Record, logs: Mapping[str, str], now: float) -> None:
         """A record that the cluster has: of a job that is gone, or of one that may still be there."""
         self._kept[record.uid] = record
-        if record.removed is None:
-            job = dict(record.job)
-            found = _Tracked(job, dict(record.pods), logs=dict(logs), born=now, written_at=now, logs_at=now)
-            found.written = found.facts()
-            self._jobs.setdefault((record.namespace, shapes.job_label(job)), []).append(found)
+        key = self._key(record.job)
+        if record.removed is not None or key is None:
+            return
+        job = dict(record.job)
+        found = _Tracked(job, dict(record.pods), logs=dict(logs), born=now, written_at=now, logs_at=now)
+        found.written = found.facts()
+        if _resource(job) not in self.rules.kinds:
+            _remove(found, now)  # the site has no such jobs any more, so nothing would ever say that it is gone
+        self._jobs.setdefault(key, []).append(found)
 
     # what the API server says
 
@@ -160,18 +171,18 @@ class Memory:
         found = next((one for one in slot if one.uid == meta(item, "uid")), None)
         if found is None:
             for other in slot:
-                if other.job is not None and other.removed is None:
+                if other.job is not None and other.removed is None and other.job["kind"] == item.get("kind"):
                     _remove(other, now)
             found = next((one for one in slot if one.job is None), None)
         if found is None:
             found = _Tracked(born=now)
             slot.append(found)
-        found.job = shapes.kept_job(item)
+        found.job, found.removed = shapes.kept_job(item), None
 
     def job_gone(self, item: Json, now: float) -> None:
         """A job's object was deleted; item: as it was last."""
         self.see_job(item, now)
-        for one in self._jobs.get(self._key(item) or ("", ""), []):
+        for one in self._slot(item):
             if one.uid == meta(item, "uid") and one.removed is None:
                 _remove(one, now)
 
@@ -181,12 +192,12 @@ class Memory:
         for item in items:
             there.add(meta(item, "uid"))
             self.see_job(item, now)
-        for one in self._all():
-            if one.job is not None and one.removed is None and _resource(one.job) == resource and one.uid not in there:
-                _remove(one, now)
+        self._without(resource, there, now)
 
     def see_pod(self, item: Json, now: float) -> None:
         """A pod as it is now."""
+        if shapes.is_job(item):
+            self.see_job(item, now)
         found = self._home(item, now)
         if found is None:
             return
@@ -208,8 +219,10 @@ class Memory:
     def pod_gone(self, item: Json, now: float) -> None:
         """A pod was deleted; item: as it was last."""
         self.see_pod(item, now)
-        for one in self._jobs.get(self._key(item) or ("", ""), []):
+        for one in self._slot(item):
             one.live.pop(meta(item, "uid"), None)
+        if shapes.is_job(item):
+            self.job_gone(item, now)
 
     def pods_listed(self, items: Iterable[Json], now: float) -> None:
         """All pods of jobs; those that are not among them are gone."""
@@ -220,6 +233,7 @@ class Memory:
         for one in self._all():
             for uid in one.live.keys() - there:
                 del one.live[uid]
+        self._without(PODS, there, now)
 
     # what was done
 
@@ -299,9 +313,19 @@ class Memory:
     def _all(self) -> Iterator[_Tracked]:
         return (one for slot in list(self._jobs.values()) for one in slot)
 
-    def _key(self, item: Json) -> tuple[str, str] | None:
-        namespace, label = meta(item, "namespace"), shapes.job_label(item)
-        return (namespace, label) if label and namespace in self.rules.namespaces else None
+    def _without(self, resource: str, there: Container[str], now: float) -> None:
+        """Jobs of a kind whose UIDs are not among these are gone."""
+        for one in self._all():
+            if one.job is not None and one.removed is None and _resource(one.job) == resource and one.uid not in there:
+                _remove(one, now)
+
+    def _key(self, item: Json) -> _Key | None:
+        namespace, owner = meta(item, "namespace"), shapes.owner_of(item)
+        return (namespace, owner, *shapes.job_of(item)) if owner and namespace in self.rules.namespaces else None
+
+    def _slot(self, item: Json) -> list[_Tracked]:
+        key = self._key(item)
+        return self._jobs.get(key, []) if key is not None else []
 
     def _home(self, pod: Json, now: float) -> _Tracked | None:
         """The job that a pod belongs to: of several of one name the newest that was there before the pod."""
@@ -327,9 +351,10 @@ def _lost(one: _Tracked, now: float) -> bool:
 
 
 def _resource(job: Json) -> str:
-    """GROUP/RESOURCE of an object."""
+    """GROUP/RESOURCE of an object; PODS of a pod."""
     group = shapes.text(job.get("apiVersion")).rpartition("/")[0]
-    return f"{group}/{shapes.text(job.get('kind')).lower()}s"
+    resource = f"{shapes.text(job.get('kind')).lower()}s"
+    return f"{group}/{resource}" if group else resource
 
 
 def tail(lines: str, most: int) -> str:
@@ -340,6 +365,3 @@ def tail(lines: str, most: int) -> str:
     cut = content[-most:]
     _, found, rest = cut.partition(b"\n")
     return (rest if found and rest else cut).decode(errors="ignore")
-
-
-Clock = Callable[[], float]

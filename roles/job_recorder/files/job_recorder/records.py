@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from job_recorder.shapes import Json, child, job_label, meta, text
+from job_recorder.shapes import Json, child, meta, text
 
-# on the ConfigMaps: state or logs. No user may write one that has it.
-RECORD = "pai-install/record"
+# on the ConfigMaps: state or logs, and whose record it is. No user may write one that has the first.
+RECORD, JOB = "pai-install/record", "pai-install/job"
 STATE, LOGS = "state", "logs"
 VERSION = 1
 # ConfigMaps have 1 MiB at most
@@ -83,7 +83,8 @@ def logs_map(job: Json, logs: Mapping[str, str]) -> dict[str, Any]:
 
 def _config_map(job: Json, what: str, data: Mapping[str, str]) -> dict[str, Any]:
     name = name_of(job) if what == STATE else f"{name_of(job)}.{LOGS}"
-    labels = {"app.kubernetes.io/managed-by": "pai-install", RECORD: what, "pai-install/job": job_label(job)}
+    # labels have 63 characters at most
+    labels = {"app.kubernetes.io/managed-by": "pai-install", RECORD: what, JOB: meta(job, "name")[:63].rstrip("-.")}
     # no label of a user: what has one is the user's to change
     metadata = {"name": name, "namespace": meta(job, "namespace"), "labels": labels}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)}

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from job_recorder.memory import Rules
+from job_recorder.memory import PODS, Rules
 
 
 @dataclass(frozen=True)
@@ -21,5 +21,7 @@ class Settings:
 def read(path: Path) -> Settings:
     """Raises OSError, ValueError or KeyError for a file that is not the role's."""
     found = json.loads(path.read_text())
-    rules = Rules(found["keep_days"], found["most"], found["log_bytes"], frozenset(found["namespaces"]))
-    return Settings(found["server"], tuple(found["kinds"]), rules)
+    kinds = tuple(found["kinds"])
+    spaces, watched = frozenset(found["namespaces"]), frozenset((*kinds, PODS))
+    rules = Rules(found["keep_days"], found["most"], found["log_bytes"], spaces, watched)
+    return Settings(found["server"], kinds, rules)

@@ -1,4 +1,4 @@
-"""What is kept of Kubernetes' objects: how they stand, not what they ask for. Pure."""
+"""What is kept of Kubernetes' objects: how they stand, and of what they ask for how many and of which devices. Pure."""
 
 from __future__ import annotations
 
@@ -8,15 +8,42 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
-JOB = "pai-install/job"
-_ROLE = "pai-install/role"
+# whose it is; the API server lets no user give it to another
+USER = "pai-install/user"
 _OURS = "pai-install/"
-_INDEX = "batch.kubernetes.io/job-completion-index"
-_INDEXES = (_INDEX, "volcano.sh/task-index")
+# groups of jobs, the label by which pods of theirs name them, that of the role, and those of the number.
+# JobSets make Jobs, so the pods of one have both marks: the first counts.
+MARKS = (
+    (
+        "jobset.x-k8s.io",
+        "jobset.sigs.k8s.io/jobset-name",
+        "jobset.sigs.k8s.io/replicatedjob-name",
+        ("jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index"),
+    ),
+    (
+        "kubeflow.org",
+        "training.kubeflow.org/job-name",
+        "training.kubeflow.org/replica-type",
+        ("training.kubeflow.org/replica-index",),
+    ),
+    ("batch.volcano.sh", "volcano.sh/job-name", "volcano.sh/task-spec", ("volcano.sh/task-index",)),
+    ("batch", "batch.kubernetes.io/job-name", "", ("batch.kubernetes.io/job-completion-index",)),
+)
 _STOPPED_BY, _STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
-# of a message, and of a whole status
-_MOST_TEXT, _MOST_STATUS = 400, 32 * 1024
+# of a message, of a whole status, and of what an object asks for
+_MOST_TEXT, _MOST_STATUS, _MOST_SPEC = 400, 32 * 1024, 32 * 1024
 ENDED_PHASES = ("Succeeded", "Failed")
+# of a spec: what says how many pods there are, of which roles, devices and queues
+_OUTLINE = frozenset(
+    (
+        *("replicatedJobs", "tasks", "template", "spec", "name", "replicas", "parallelism", "completions"),
+        *("containers", "resources", "requests", "limits", "schedulerName", "priorityClassName", "priorityClass"),
+        *("queue", "runPolicy", "schedulingPolicy"),
+    )
+)
+_WHOLE = frozenset(("requests", "limits"))
+# of Kubeflow: a mapping of roles
+_ROLES = "ReplicaSpecs"
 
 
 def child(value: Any, *path: str) -> Json:
@@ -41,15 +68,34 @@ def meta(item: Json, name: str) -> str:
     return text(child(item, "metadata").get(name))
 
 
-def job_label(item: Json) -> str:
-    """The job that an object is, or belongs to; empty where it says none."""
-    return text(child(item, "metadata", "labels").get(JOB))
+def is_pod(item: Json) -> bool:
+    """Whether it is a pod."""
+    return item.get("kind") == "Pod"
+
+
+def is_made(item: Json) -> bool:
+    """Whether it is a part of something else, such as a pod of a Job or a Job of a JobSet."""
+    return any(owner.get("controller") for owner in rows(child(item, "metadata").get("ownerReferences")))
 
 
 def is_job(item: Json) -> bool:
-    """Whether it is a job itself and no part of one."""
-    owners = rows(child(item, "metadata").get("ownerReferences"))
-    return bool(job_label(item)) and not any(owner.get("controller") for owner in owners)
+    """Whether it is a job itself, as a pod that nothing made is."""
+    return bool(owner_of(item)) and not is_made(item)
+
+
+def owner_of(item: Json) -> str:
+    """The user whose it is; empty where it says none."""
+    return text(child(item, "metadata", "labels").get(USER))
+
+
+def job_of(item: Json) -> tuple[str, str]:
+    """Group and name of the job that an object is, or that a pod is of."""
+    if is_pod(item) and is_made(item):
+        labels = child(item, "metadata", "labels")
+        for group, mark, _, _ in MARKS:
+            if text(labels.get(mark)):
+                return group, text(labels[mark])
+    return text(item.get("apiVersion")).rpartition("/")[0], meta(item, "name")
 
 
 def stopped_by(job: Json) -> tuple[str, str]:
@@ -59,15 +105,32 @@ def stopped_by(job: Json) -> tuple[str, str]:
 
 
 def kept_job(job: Json) -> dict[str, Any]:
-    """Its names and marks, and its status."""
-    metadata = child(job, "metadata")
+    """Its names and marks, the outline of what it asks for, and its status."""
+    outline = _outline(child(job, "spec"))
+    spec = outline if len(json.dumps(outline)) <= _MOST_SPEC else {}
+    what = {"apiVersion": text(job.get("apiVersion")), "kind": text(job.get("kind"))}
+    if is_pod(job):
+        pod = kept_pod(job)
+        return {**what, **pod, "spec": {**spec, **pod["spec"]}}
+    return {**what, "metadata": _metadata(job), "spec": spec, "status": _status(child(job, "status"))}
+
+
+def _metadata(item: Json) -> dict[str, Any]:
+    metadata = child(item, "metadata")
     notes = {name: word for name, word in child(metadata, "annotations").items() if name.startswith(_OURS)}
     kept = {name: metadata[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in metadata}
+    return {**kept, "labels": dict(child(metadata, "labels")), "annotations": notes}
+
+
+def _outline(value: Any, *, all_of: bool = False) -> Any:
+    if isinstance(value, list):
+        return [_outline(row) for row in value]
+    if not isinstance(value, Mapping):
+        return value
     return {
-        "apiVersion": text(job.get("apiVersion")),
-        "kind": text(job.get("kind")),
-        "metadata": {**kept, "labels": dict(child(metadata, "labels")), "annotations": notes},
-        "status": _status(child(job, "status")),
+        name: below if name in _WHOLE else _outline(below, all_of=name.endswith(_ROLES))
+        for name, below in value.items()
+        if all_of or name in _OUTLINE or name.endswith(_ROLES)
     }
 
 
@@ -81,18 +144,17 @@ def _status(status: Json) -> Json:
 
 
 def kept_pod(pod: Json) -> dict[str, Any]:
-    """Its names, its machine, and how its containers stand."""
-    metadata, status = child(pod, "metadata"), child(pod, "status")
-    notes = {name: word for name, word in child(metadata, "annotations").items() if name.startswith(_OURS)}
-    kept = {name: metadata[name] for name in ("name", "namespace", "uid", "creationTimestamp") if name in metadata}
+    """Its names, its machine, and how its containers stand, the job's own first."""
+    status, own = child(pod, "status"), container_of(pod)
     words = {name: status[name] for name in ("phase", "reason", "message", "startTime") if name in status}
     false = [_short(row) for row in rows(status.get("conditions")) if row.get("status") == "False"]
     containers = [
         {"name": text(row.get("name")), "restartCount": row.get("restartCount", 0), "state": _state(row)}
         for row in rows(status.get("containerStatuses"))
     ]
+    containers.sort(key=lambda row: row["name"] != own)
     return {
-        "metadata": {**kept, "labels": dict(child(metadata, "labels")), "annotations": notes},
+        "metadata": _metadata(pod),
         "spec": {"nodeName": text(child(pod, "spec").get("nodeName"))},
         "status": {**_short(words), "conditions": false, "containerStatuses": containers},
     }
@@ -109,15 +171,16 @@ def _short(row: Json) -> dict[str, Any]:
 def pod_key(pod: Json) -> str:
     """What a later pod of the same place in the job has in common with it: role and number, else the name."""
     labels = child(pod, "metadata", "labels")
-    index = next((text(labels.get(name)) for name in _INDEXES if labels.get(name)), "")
-    role = text(labels.get(_ROLE))
-    return f"{role}/{index}" if role and index else meta(pod, "name")
+    for _, mark, role, numbers in MARKS:
+        found = [text(labels.get(name)) for name in numbers]
+        if text(labels.get(mark)) and found[-1]:
+            return "/".join((text(labels.get(role)), *found))
+    return meta(pod, "name")
 
 
 def container_of(pod: Json) -> str:
-    """The container whose log is the job's."""
-    names = [text(row.get("name")) for row in rows(child(pod, "spec").get("containers"))]
-    return "main" if "main" in names or not names else names[0]
+    """The container whose log is the job's: the first, others go beside it."""
+    return next((text(row.get("name")) for row in rows(child(pod, "spec").get("containers"))), "")
 
 
 def is_over(pod: Json) -> bool:
@@ -137,16 +200,3 @@ def has_written(pod: Json) -> bool:
     """Whether a container of it has started, so that it may have a log."""
     states = [child(row, "state") for row in rows(child(pod, "status").get("containerStatuses"))]
     return any("running" in state or "terminated" in state for state in states)
-
-
-def has_ended(job: Json) -> bool:
-    """Whether a job's own status says that it has ended, in the words of any of the kinds."""
-    status = child(job, "status")
-    held = {text(row.get("type")) for row in rows(status.get("conditions")) if row.get("status") == "True"}
-    phase = text(child(status, "state").get("phase"))
-    return bool(held & {"Completed", "Complete", "Failed", "Succeeded"}) or phase in {
-        "Completed",
-        "Failed",
-        "Aborted",
-        "Terminated",
-    }

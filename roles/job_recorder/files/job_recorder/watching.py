@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Union
 
 from job_recorder.cluster import Cluster, ClusterError
-from job_recorder.shapes import JOB, text
+from job_recorder.memory import PODS
+from job_recorder.shapes import USER, text
 
-PODS = "pods"
 _LASTING_S = 300
 _AGAIN_S, _MOST_AGAIN_S, _NO_KIND_S = 1.0, 30.0, 60.0
 
@@ -60,7 +60,8 @@ class Watcher:
                 pause, said = _AGAIN_S, ""
             except ClusterError as error:
                 if error.status == http.HTTPStatus.NOT_FOUND and self.resource != PODS:
-                    self.sleep(_NO_KIND_S)  # the cluster has no such jobs, or not yet
+                    self.tell(Listed(self.resource, ()))  # the cluster has no such jobs, or not yet
+                    self.sleep(_NO_KIND_S)
                     continue
                 if (why := str(error)) != said and error.status != http.HTTPStatus.GONE:
                     said = why
@@ -70,7 +71,7 @@ class Watcher:
 
     def once(self) -> None:
         """Lists, then tells changes for as long as the API server goes on. Raises ClusterError."""
-        path, query = self._path(), {"labelSelector": JOB}
+        path, query = self._path(), {"labelSelector": USER}
         items: list[Mapping[str, Any]] = []
         version = ""
         for page in self.cluster.pages(path, query):

@@ -1,0 +1,271 @@
+"""The recorder of jobs before a real API server, with its own token: what it keeps, and who may read and write that.
+
+There are no machines here: the pods' states are written by the test, and there are no logs.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from job_recorder.__main__ import Recorder, record, stand_by
+from job_recorder.cluster import Cluster, ClusterError
+from job_recorder.lease import Lease
+from job_recorder.memory import Rules
+from job_recorder.records import RECORD
+from job_recorder.settings import Settings
+from pai_install.jobs.kept import kept_jobs
+from pai_install.jobs.state import JobState
+from pai_install.scheduling.kinds import KINDS
+from pai_install.users.recorder import NAME, NAMESPACE, recorder_objects
+from tests.integration.control_plane import Api, Json
+from tests.integration.users.conftest import NAMESPACES, Users
+from tests.integration.users.test_rights import asked, gone, job, pod, ready, template
+
+MERGE = "application/merge-patch+json"
+RESOURCES = tuple(f"{kind.group}/{kind.resource}" for kind in KINDS)
+
+
+class Running:
+    """A recorder in a thread, as a control plane has it."""
+
+    def __init__(self, cluster: Cluster, me: str = "master1") -> None:
+        self.said: list[str] = []
+        rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
+        self.recorder = Recorder(cluster, Settings(cluster.server, RESOURCES, rules), self.said.append)
+        self.lease, self._end = Lease(cluster, me), float("inf")
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        assert stand_by(self.lease, time.time() + 60)
+        self.recorder.recall(time.time())
+        self.recorder.watch()
+        while time.time() < self._end:
+            self.recorder.step(0.2)
+
+    def end(self) -> None:
+        """As when it is killed: nothing is written any more, and the Lease is not given back."""
+        self._end = 0
+        self._thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def recorder_api(users: Users, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """The API server, with the recorder's own token."""
+    found: dict[str, Json] = {}
+    for scheduler in ("kueue", "volcano"):
+        for one in recorder_objects(scheduler, NAMESPACES):
+            key = f"{one['kind']} {one['metadata']['name']} {one['metadata'].get('namespace')}"
+            before = found.get(key, {})
+            found[key] = {**one, "rules": [*before.get("rules", []), *one["rules"]]} if "rules" in one else one
+    for one in found.values():
+        users.admin.apply(one)
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+    made = users.admin.ask("POST", f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/{NAME}/token", request)
+    token = tmp_path_factory.mktemp("recorder") / "token"
+    token.write_text(f"{made['status']['token']}\n")
+    counts(Cluster(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority))
+    return Cluster(f"https://127.0.0.1:{users.admin.port}", token, users.admin.authority)
+
+
+def counts(cluster: Cluster) -> None:
+    """Returns once its policy refuses what is no record."""
+    path = "/api/v1/namespaces/vision/configmaps"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "probe"}}
+    until(lambda: "writes ConfigMaps with the label" in refused(cluster, "POST", path, body))
+
+
+def refused(cluster: Cluster, method: str, path: str, body: Json | None = None) -> str:
+    """Why; empty where it is not."""
+    try:
+        cluster.json(method, path, body)
+    except ClusterError as error:
+        return str(error)
+    if method == "POST" and body is not None:
+        cluster.delete(f"{path}/{body['metadata']['name']}")
+    return ""
+
+
+@pytest.fixture(scope="module")
+def running(recorder_api: Cluster) -> Iterator[Running]:
+    made = Running(recorder_api)
+    yield made
+    made.end()
+
+
+def until(true: Callable[[], Any], seconds: float = 40) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := true()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.3)
+    return found
+
+
+def records(api: Api, name: str = "") -> list[Json]:
+    """The ConfigMaps of records in the group's namespace."""
+    selector = f"{RECORD}=state" + (f",pai-install/job={name}" if name else "")
+    items: list[Json] = api.ask("GET", f"/api/v1/namespaces/vision/configmaps?labelSelector={selector}")["items"]
+    return items
+
+
+def kept(api: Api, name: str, fits: Callable[[JobState], Any] = lambda _job: True) -> JobState:
+    """What is kept of a job, once it is so."""
+
+    def look() -> JobState | None:
+        return next((one.job for one in kept_jobs(records(api, name)) if fits(one.job)), None)
+
+    found: JobState = until(look)
+    return found
+
+
+def runs(users: Users, name: str) -> str:
+    """A Job of alice with a pod that runs on g1; the Job's path."""
+    assert users.of["alice"].create(job("jobs.batch", name, "alice", template("alice"))) == ""
+    own = users.admin.ask("GET", f"/apis/batch/v1/namespaces/vision/jobs/{name}")
+    body = pod(f"{name}-abcde", "alice")
+    body["metadata"]["labels"]["batch.kubernetes.io/job-name"] = name
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": own["metadata"]["uid"], "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    body["spec"] |= {"containers": [{"name": "main", "image": "none"}], "nodeName": "g1"}
+    assert users.admin.create(body) == ""
+    stands(users.admin, f"{name}-abcde", "Running", {"running": {"startedAt": "2026-01-01T00:00:00Z"}})
+    return f"/apis/batch/v1/namespaces/vision/jobs/{name}"
+
+
+def stands(admin: Api, name: str, phase: str, state: Json) -> None:
+    """Plays the kubelet."""
+    base = {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0}
+    status = {"phase": phase, "containerStatuses": [{**base, "state": state}]}
+    admin.ask("PATCH", f"/api/v1/namespaces/vision/pods/{name}/status", {"status": status}, MERGE)
+
+
+def test_a_job_that_is_stopped_and_whose_pods_are_gone(users: Users, running: Running) -> None:
+    path = runs(users, "stopped")
+    kept(users.admin, "stopped", lambda found: found.instances)
+    notes = {"pai-install/stopped-by": "alice", "pai-install/stopped-why": "wrong data"}
+    assert asked(users.of["alice"], "PATCH", path, {"metadata": {"annotations": notes}}, MERGE) == ""
+    stands(users.admin, "stopped-abcde", "Failed", {"terminated": {"exitCode": 143, "reason": "Error"}})
+    assert asked(users.of["alice"], "DELETE", f"{path}?propagationPolicy=Background") == ""
+    users.admin.ask("DELETE", "/api/v1/namespaces/vision/pods/stopped-abcde?gracePeriodSeconds=0")
+    found = kept(users.admin, "stopped", lambda found: found.gone != "a moment ago")
+    assert (found.state, found.stopped_by, found.stopped_why) == ("STOPPED", "alice", "wrong data")
+    assert [(one.machine, one.exit_code) for one in found.instances] == [("g1", 143)]
+    assert [line for line in running.said if "cannot" in line] == [], "what it may do is enough"
+
+
+def test_nobody_says_that_another_stopped_it(users: Users, running: Running) -> None:
+    del running
+    alice, path = users.of["alice"], "/apis/batch/v1/namespaces/vision/jobs/honest"
+    ready(alice, path)
+    assert alice.create(job("jobs.batch", "honest", "alice", template("alice"))) == ""
+    notes = {"pai-install/stopped-by": "bob"}
+    assert "of what you stop is alice" in asked(alice, "PATCH", path, {"metadata": {"annotations": notes}}, MERGE)
+    assert (
+        asked(users.admin, "PATCH", path, {"metadata": {"annotations": {"pai-install/stopped-by": "root"}}}, MERGE)
+        == ""
+    )
+    assert asked(alice, "PATCH", path, {"metadata": {"annotations": {"a": "b"}}}, MERGE) == "", "what is said stays"
+    assert asked(alice, "DELETE", f"{path}?propagationPolicy=Background") == ""
+
+
+def test_records_are_read_by_the_group_and_written_by_no_user(users: Users, running: Running) -> None:
+    del running
+    runs(users, "read")
+    (item,) = until(lambda: records(users.admin, "read"))
+    path = f"/api/v1/namespaces/vision/configmaps/{item['metadata']['name']}"
+    for member in ("alice", "bob"):
+        assert asked(users.of[member], "GET", path) == ""
+    assert "cannot get" in asked(users.of["carol"], "GET", path), "another group's user"
+    changes: list[tuple[str, str, Json | None, str]] = [
+        ("DELETE", path, None, "application/json"),
+        ("PATCH", path, {"data": {"record": "{}"}}, MERGE),
+        ("PATCH", path, {"metadata": {"labels": {"pai-install/user": "alice"}}}, MERGE),
+        ("PATCH", path, {"metadata": {"labels": {RECORD: None, "pai-install/user": "alice"}}}, MERGE),
+    ]
+    for member in ("alice", "bob"):
+        for change in changes:
+            assert "this is not yours" in asked(users.of[member], *change), change
+    for change in changes:
+        assert "cannot" in asked(users.of["carol"], *change)
+        assert asked(users.of["dora"], *change), "an administrator of jobs neither"
+
+
+def test_no_user_makes_one(users: Users, running: Running) -> None:
+    del running
+    forged = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"record": "{}"}}
+    labels = {"pai-install/user": "alice", RECORD: "state", "pai-install/job": "read"}
+    metadata = {"name": "job-forged", "namespace": "vision", "labels": labels}
+    assert "is for what pai-install records" in users.of["alice"].create({**forged, "metadata": metadata})
+    own = {"name": "own", "namespace": "vision", "labels": {"pai-install/user": "alice"}}
+    assert users.of["alice"].create({**forged, "metadata": own}) == ""
+    change = {"metadata": {"labels": {RECORD: "state"}}}
+    path = "/api/v1/namespaces/vision/configmaps/own"
+    assert "is for what pai-install records" in asked(users.of["alice"], "PATCH", path, change, MERGE)
+    assert asked(users.of["alice"], "DELETE", path) == ""
+
+
+def test_what_the_recorder_may_not(users: Users, recorder_api: Cluster) -> None:
+    own = {"name": "notes", "namespace": "vision", "labels": {"pai-install/user": "alice"}}
+    assert users.of["alice"].create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": own}) == ""
+    path = "/api/v1/namespaces/vision/configmaps"
+    says = "writes ConfigMaps with the label"
+    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "notes", "labels": {RECORD: "state"}}}
+    assert says in refused(recorder_api, "DELETE", f"{path}/notes")
+    assert says in refused(recorder_api, "PUT", f"{path}/notes", taken)
+    for what in (
+        "/api/v1/namespaces/vision/secrets",
+        "/api/v1/secrets",
+        "/api/v1/namespaces/kube-system/configmaps",
+        "/api/v1/namespaces/kube-system/pods/a/log",
+        "/api/v1/nodes",
+    ):
+        assert "cannot" in refused(recorder_api, "GET", what)
+    assert "cannot" in refused(recorder_api, "DELETE", "/api/v1/namespaces/vision/pods/a")
+
+
+def test_one_that_is_killed_is_followed_by_another_that_knows_all(
+    users: Users, running: Running, recorder_api: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = runs(users, "followed")
+    kept(users.admin, "followed", lambda found: found.instances)
+    running.end()
+    # meanwhile nobody looks
+    assert asked(users.of["alice"], "DELETE", f"{path}?propagationPolicy=Background") == ""
+    gone(users.admin, path)
+    users.admin.ask("DELETE", "/api/v1/namespaces/vision/pods/followed-abcde?gracePeriodSeconds=0")
+    # another control plane waits until the first was silent for long enough
+    other = Lease(recorder_api, "master2")
+    assert not other.hold(100)
+    assert not other.hold(140)
+    assert other.hold(146)
+    monkeypatch.setattr("job_recorder.__main__.RENEW_S", 0.5)
+    given = running.recorder.given
+    said: list[str] = []
+    record(Recorder(recorder_api, given, said.append), other, time.time() + 15)
+    found = kept(users.admin, "followed", lambda found: found.gone != "a moment ago")
+    assert (found.state, [one.machine for one in found.instances]) == ("STOPPED", ["g1"])
+    other.let_go()
+    assert running.lease.hold(200), "who lets go is followed at once"
+    assert not Lease(recorder_api, "master2").hold(200)
+    assert json.loads(json.dumps(said)) == said
+
+
+def test_the_token_is_in_no_message(recorder_api: Cluster, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("planted-secret")
+    away = Cluster("https://127.0.0.1:1", token, recorder_api.authority)
+    for other in (
+        away,
+        Cluster(recorder_api.server, token, recorder_api.authority),
+        Cluster(recorder_api.server, token, tmp_path / "no"),
+    ):
+        said = refused(other, "GET", "/api/v1/pods")
+        assert said
+        assert "planted-secret" not in said

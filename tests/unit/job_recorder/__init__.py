@@ -1,0 +1,1 @@
+"""The recorder of jobs, a program of the control planes."""
