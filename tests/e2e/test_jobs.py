@@ -119,6 +119,21 @@ def test_a_parameter_server_and_its_worker_meet_and_find_the_line(site: Cluster,
     assert until(
         lambda: site.kubectl("get", "pods,secrets,jobsets", f"--namespace={GROUP}", "--output=name") == "", 120
     )
+    kept_of(site, found)
+
+
+def kept_of(site: Cluster, before: dict[str, Any]) -> None:
+    """What the recorder keeps of the job, now that nothing of it is there."""
+    assert until(lambda: shown(site, "mnist_024")["gone"].startswith("20"), 60)
+    found = shown(site, "mnist_024")
+    assert (found["state"], found["user"]) == ("SUCCEEDED", "alice")
+    (worker,) = (role for role in found["roles"] if role["name"] == "worker")
+    (was,) = (role for role in before["roles"] if role["name"] == "worker")
+    assert worker == {**was, "pods": [{**was["pods"][0], "gone": True}]}
+    assert worker["pods"][0]["machine"]
+    assert worker["pods"][0]["exit_code"] == 0
+    assert "worker 0 found y = 2.0 x + -1.0" in job(site, "logs", "mnist_024", "--role", "worker").stdout
+    assert "ps 0" in job(site, "logs", "mnist_024", "--role", "ps_server").stdout
 
 
 def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(site: Cluster, tmp_path: Path) -> None:
