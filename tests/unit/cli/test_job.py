@@ -10,6 +10,8 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
+from job_recorder.records import Record, Removed, logs_map, state_map
+from job_recorder.shapes import kept_job, kept_pod, pod_key
 from pai_install.cli._shared.job_submit import Submission, Submitted, create
 from pai_install.cli._shared.job_watch import exit_code_of, watch
 from pai_install.cli.schema import SCHEMAS
@@ -250,6 +252,92 @@ def test_stop(folder: str, world: World, capsys: Any) -> None:
     assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.OK
     assert "jobset" not in kinds(world)
     assert "ps.job is gone" in capsys.readouterr().err
+
+
+def record(own: dict[str, Any], *pods: dict[str, Any], removed: Removed | None = None) -> dict[str, Any]:
+    """What the recorder keeps of a job."""
+    return state_map(Record(kept_job(own), {pod_key(one): kept_pod(one) for one in pods}, removed))
+
+
+def lines(own: dict[str, Any], **of: str) -> dict[str, Any]:
+    return logs_map(own, {name.replace("_", "-"): text for name, text in of.items()})
+
+
+def with_uid(own: dict[str, Any], uid: str, made: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:
+    return {**own, "metadata": {**own["metadata"], "uid": uid, "creationTimestamp": made}}
+
+
+GONE = Removed(1767225700.0, "root", "the machine is needed")
+
+
+def test_a_job_that_is_gone(folder: str, world: World, capsys: Any) -> None:
+    own = with_uid(job(), "one")
+    in_cluster(world, record(own, *WHOLE, removed=GONE), lines(own, worker_v2_0_01="last words\n"))
+    assert run(["job", "show", "ps.job", "--site", folder]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert shown.startswith("ps.job: STOPPED: stopped by root: the machine is needed\n  of alice, group vision")
+    assert "  gone since 2026-01-01T00:01:40Z: this is what was kept of it\n" in shown
+    assert "worker-v2  1      STOPPED  g2" in shown
+    assert run(["job", "show", "jobset/ps-job", "--site", folder, "--format", "json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["job"]())
+    assert (data["state"], data["stopped_by"]) == ("STOPPED", "root")
+    words = ["job", "logs", "ps.job", "--site", folder]
+    one = [*words, "--role", "worker-v2", "--index", "0"]
+    for asked in (one, [*one, "--follow"]):
+        assert run(asked) == ExitCode.OK
+        assert capsys.readouterr().out == "last words\n"
+    assert run(words) == ExitCode.OK
+    assert capsys.readouterr().out == "worker-v2-0: last words\n"
+    assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.USAGE, "there is nothing to stop"
+    for wrong in (["show", "other"], ["show", "job/ps.job"], ["show", "a b"], ["show", "ps.job", "--group", "nlp"]):
+        assert run(["job", *wrong, "--site", folder]) == ExitCode.USAGE
+        assert "has no job" in capsys.readouterr().err
+
+
+def test_of_a_name_that_was_used_again(folder: str, world: World, capsys: Any) -> None:
+    old, new = with_uid(job(), "old-1"), with_uid(job(conditions=[holds("Completed")]), "new-1", "2026-01-02T00:00:00Z")
+    in_cluster(world, record(old, removed=GONE), record(new, removed=GONE))
+    assert run(["job", "show", "ps.job", "--site", folder, "--format", "json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["state"] == "SUCCEEDED"
+    living = with_uid(job(), "now-1", "2026-01-03T00:00:00Z")
+    in_cluster(world, living, record(living))
+    assert run(["job", "show", "ps.job", "--site", folder, "--format", "json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["state"] == "WAITING"
+    assert run(["job", "list", "--site", folder, "--format", "json"]) == ExitCode.OK
+    assert [one["state"] for one in json.loads(capsys.readouterr().out)["jobs"]] == ["WAITING"]
+    assert run(["job", "list", "--all", "--site", folder, "--format", "json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["jobs"]())
+    assert [(one["state"], bool(one["gone"])) for one in data["jobs"]] == [
+        ("STOPPED", True),
+        ("SUCCEEDED", True),
+        ("WAITING", False),
+    ]
+
+
+def test_pods_of_a_job_that_has_ended_are_gone_before_it(folder: str, world: World, capsys: Any) -> None:
+    own = with_uid(job(conditions=[holds("Completed")]), "one")
+    in_cluster(world, own, *WHOLE[2:], record(own, *WHOLE), lines(own, ps_server_0_01="from ps", worker_v2_0_01="old"))
+    world.api.logged = {"worker-v2-0-01": "from worker\n"}
+    assert run(["job", "show", "ps.job", "--site", folder, "--format", "json"]) == ExitCode.OK
+    roles = json.loads(capsys.readouterr().out)["roles"]
+    assert [[one["gone"] for one in role["pods"]] for role in roles] == [[True, True], [False, False]]
+    assert run(["job", "logs", "ps.job", "--site", folder]) == ExitCode.OK
+    assert capsys.readouterr().out == "ps_server-0: from ps\nworker-v2-0: from worker\n"
+
+
+def test_who_stops_a_job_says_why(folder: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "root")
+    in_cluster(world, job())
+    assert run(["job", "stop", "ps.job", "--site", folder, "--yes", "--why", "too long"]) == ExitCode.OK
+    (patches,) = [subject for call, subject in world.api.calls if call == "patch"]
+    notes = {"pai-install/stopped-by": "root", "pai-install/stopped-why": "too long"}
+    assert patches[0].body == {"metadata": {"annotations": notes}}
+    assert [call for call, _ in world.api.calls if call in ("patch", "delete_selected")] == ["patch", "delete_selected"]
+    in_cluster(world, job(conditions=[holds("Completed")]))
+    assert run(["job", "stop", "ps.job", "--site", folder, "--yes"]) == ExitCode.OK
+    assert len([call for call, _ in world.api.calls if call == "patch"]) == 1, "what has ended was not stopped"
 
 
 def seen(*states: JobState | None) -> tuple[JobState | None, list[str]]:
