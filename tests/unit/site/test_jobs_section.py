@@ -1,0 +1,31 @@
+"""What is kept of jobs, as services-configuration.yaml says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pai_install.site.load import load_site, read_site
+
+from .sites import write_site
+
+
+def test_what_is_said_and_what_is_not(tmp_path: Path) -> None:
+    kept = load_site(write_site(tmp_path, services="jobs: {keep-days: 30, log-kib: 4}\n")).site.services.job_records
+    assert (kept.keep_days, kept.keep_per_group, kept.log_kib) == (30, 500, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{keep-days: 400}", "1:8 400 is not from 0 to 365; write a number from 0 to 365"),
+        ("{keep-per-group: 0}", "1:8 0 is not from 1 to 5000; write a number from 1 to 5000"),
+        ("{log-kib: many}", "1:8 many is not a whole number"),
+        ("{keep: 3}", "1:8"),
+    ],
+)
+def test_what_is_wrong_is_told_at_its_place(tmp_path: Path, text: str, says: str) -> None:
+    found = read_site(write_site(tmp_path, services=f"jobs: {text}\n"))
+    (told,) = [f"{item.line}:{item.column} {item.message}; {item.remedy}" for item in found.problems]
+    assert told.startswith(says)
