@@ -23,9 +23,7 @@ _LABEL = literal(RECORD_LABEL)
 
 def recorded_kinds(scheduler: SchedulerType | None) -> Sequence[str]:
     """GROUP/RESOURCE of the jobs that a site with this scheduler may have."""
-    # jobs of OpenPAI's protocols are JobSets, whoever brings them
-    found = {f"{kind.group}/{kind.resource}" for kind in kinds_at(scheduler)}
-    return tuple(sorted(found | (set() if scheduler == "volcano" else {"jobset.x-k8s.io/jobsets"})))
+    return tuple(sorted(f"{kind.group}/{kind.resource}" for kind in kinds_at(scheduler)))
 
 
 def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iterator[Object]:
