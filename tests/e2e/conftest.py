@@ -54,7 +54,7 @@ class Cluster:
         assert done.stdout, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode
-        wrong = [json.dumps(finding) for finding in report["findings"] if finding["verdict"] == "FAIL"]
+        wrong = [json.dumps(finding) for finding in report.get("findings", ()) if finding["verdict"] == "FAIL"]
         return {**report, "stderr": "\n".join([done.stderr, *wrong])}
 
     def converge(self) -> dict[str, Any]:
