@@ -66,6 +66,7 @@ spec:
     metadata: {{labels: {{search: {search}}}}}
     spec:
       restartPolicy: Never
+      runtimeClassName: nvidia
       containers:
         - name: trial
           image: pytorch/pytorch:2.4.1-cuda12.1-cudnn9-runtime

@@ -12,13 +12,11 @@ import yaml
 from pai_install.jobs.model import Job
 from pai_install.jobs.read import read_job_text
 from pai_install.scheduling.model import BACKENDS
-from tests.examples import FOLDER, SEARCH, backends_of, lab_variant, names, reading, text_of
+from tests.examples import FOLDER, NOT_IN_THE_LAB, SEARCH, backends_of, lab_variant, names, reading, text_of
 
 IMAGE = "pai.test/rendezvous:1"
 NAMES = names()
 OPENPAI = [name for name in NAMES if name.startswith("openpai/")]
-# images without the programs that these start
-NOT_IN_THE_LAB = {"mpi/mpijob.yaml", "notebook/notebook.yaml"}
 MAY_CHANGE = re.compile(r"(image|uri|command|commands\[\d+\]|cpu|memory|cpuNumber|memoryMB|shmMB)$")
 
 
@@ -93,6 +91,25 @@ def test_programs_are_python(name: str) -> None:
         if part.get("kind") == "ConfigMap":
             for file, program in part["data"].items():
                 compile(program, f"{name}/{file}", "exec")
+
+
+def pods(value: Any) -> Iterator[Mapping[str, Any]]:
+    """Every pod's specification in a document."""
+    if isinstance(value, Mapping):
+        if "containers" in value:
+            yield value
+        for item in value.values():
+            yield from pods(item)
+    for item in value if isinstance(value, list) else ():
+        yield from pods(item)
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(OPENPAI)))
+def test_pods_with_gpus_see_them(name: str) -> None:
+    """Where nvidia is not the default runtime, the RuntimeClass of that name is what shows a container its GPUs."""
+    for pod in pods(list(yaml.safe_load_all(text_of(name)))):
+        asks = any("nvidia.com/gpu" in container["resources"]["limits"] for container in pod["containers"])
+        assert pod.get("runtimeClassName") == ("nvidia" if asks else None)
 
 
 def test_the_same_program_trains_in_both_ways() -> None:

@@ -43,7 +43,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
             "mindspore/volcano.yaml",
             "tensorflow/tfjob.yaml",
             "pytorch/pytorchjob.yaml",
-            "mpi/mpijob.yaml",
+            "mpi/jobset.yaml",
         ),
         "docs/health.md": with_checks(part("docs/health.md")),
         "docs/preflight.md": with_preflight(part("docs/preflight.md"), root),
