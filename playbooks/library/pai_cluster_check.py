@@ -18,7 +18,16 @@ options:
     description: Namespaces whose pods must run.
     type: list
     elements: str
-    default: [kube-system, kube-flannel, pai-docker-cache, pai-volumes, pai-hived, pai-jobset, pai-volcano, pai-kueue]
+    default:
+      - kube-system
+      - kube-flannel
+      - pai-docker-cache
+      - pai-volumes
+      - pai-hived
+      - pai-jobset
+      - pai-volcano
+      - pai-training-operator
+      - pai-kueue
   peer:
     description: Another node, whose Service a single one of I(nodes) asks; it is not judged itself.
     type: str

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pai_install.jobs.kinds import COMPANIONS, KINDS, NativeKind
+from pai_install.scheduling.kinds import COUNTS, ENTRY, ITEM, WITH_PODS, JobKind
 from pai_install.scheduling.kueue_policies import QUEUE_LABEL
 from pai_install.site.document import Document, Entries, Items, Text
 from pai_install.site.problem import YamlPath, short
@@ -17,6 +17,10 @@ from pai_install.site.validate import did_you_mean
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME = 63
+_NULL = ("", "~", "null", "Null", "NULL")
+_JOBS = {(kind.api, kind.name): kind for kind in WITH_PODS}
+# what may stand in a file beside a job
+COMPANIONS = frozenset({("v1", "ConfigMap"), ("v1", "Secret"), ("v1", "Service")})
 _CPU = re.compile(r"(\d{1,9})(?:\.(\d{1,3}))?|(\d{1,12})m")
 
 
@@ -32,15 +36,26 @@ class NativeRole:
 
 
 @dataclass(frozen=True, slots=True)
-class NativeJob:
-    """One object that is a job. content: as the file has it. queue: that it names itself."""
+class Companion:
+    """An object that is no job and goes with one. content: as the file has it, at the places of `document`."""
 
-    kind: NativeKind
+    kind: str
+    name: str
+    content: Mapping[str, Any] = field(repr=False)
+    document: Document = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class NativeJob:
+    """One object that is a job. content: as the file has it, at the places of `document`. queue: that it names."""
+
+    kind: JobKind
     name: str
     namespace: str
     queue: str
     roles: tuple[NativeRole, ...]
     content: Mapping[str, Any] = field(repr=False)
+    document: Document = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +63,17 @@ class Native:
     """A file of Kubernetes objects. beside: those that are no jobs and go with them, in the order of the file."""
 
     jobs: tuple[NativeJob, ...]
-    beside: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    beside: tuple[Companion, ...] = ()
 
     @property
     def name(self) -> str:
         """The first job's."""
         return self.jobs[0].name
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """Those of the file, with what is wrong with each."""
+        return (*(job.document for job in self.jobs), *(one.document for one in self.beside))
 
 
 def is_native(document: Document) -> bool:
@@ -61,7 +81,7 @@ def is_native(document: Document) -> bool:
     return "kind" in document.content or "apiVersion" in document.content
 
 
-def read_object(document: Document) -> NativeJob | Mapping[str, Any] | None:
+def read_object(document: Document) -> NativeJob | Companion | None:
     """A job, or an object that may stand beside one; None where problems were added that leave none."""
     root = document.content
     api, name = (_text(root.get(key)) for key in ("apiVersion", "kind"))
@@ -70,42 +90,41 @@ def read_object(document: Document) -> NativeJob | Mapping[str, Any] | None:
             document.add((key,), "site.missing", f"{key} is required", "see `kubectl explain`, e.g. kind: Job")
     if not api or not name:
         return None
-    kind = KINDS.get((api, name))
+    kind = _JOBS.get((api, name))
     if kind is None and (api, name) not in COMPANIONS:
         _tell_kind(document, api, name)
         return None
     told = len(document.problems)
     named, namespace = _named(document), _text(document.at(("metadata", "namespace")))
     if kind is None:
-        return plain_data(root) if len(document.problems) == told else None
+        return Companion(name, named, _as_written(root), document) if len(document.problems) == told else None
     roles = tuple(_roles(document, kind))
     if len(document.problems) > told:
         return None
     if not roles or not sum(role.instances for role in roles):
-        path = kind.templates[0][:-1]
-        document.add(path, "site.missing", "no pods are asked for", "see `kubectl explain`")
+        document.add(kind.way, "site.missing", "no pods are asked for", "see `kubectl explain`")
         return None
-    return NativeJob(kind, named, namespace, _queue(document, kind), roles, plain_data(root))
+    return NativeJob(kind, named, namespace, _queue(document, kind), roles, _as_written(root), document)
 
 
-def queue_path(document: Document, kind: NativeKind) -> YamlPath:
+def queue_path(document: Document, kind: JobKind) -> YamlPath:
     """Where a job says its queue itself."""
     if kind.queue and document.at(kind.queue) is not None:
         return kind.queue
     return ("metadata", "labels", QUEUE_LABEL)
 
 
-def _queue(document: Document, kind: NativeKind) -> str:
+def _queue(document: Document, kind: JobKind) -> str:
     return _text(document.at(queue_path(document, kind)))
 
 
 def _tell_kind(document: Document, api: str, name: str) -> None:
-    others = sorted(known for known, kind in KINDS if kind == name)
+    others = sorted(known for known, kind in _JOBS if kind == name)
     if others:
         remedy = f"write {' or '.join(others)}"
         document.add(("apiVersion",), "site.kind", f"{short(api)} has no {short(name)} that is a job here", remedy)
         return
-    known = sorted({kind for _, kind in (*KINDS, *COMPANIONS)})
+    known = sorted({kind for _, kind in (*_JOBS, *COMPANIONS)})
     document.add(("kind",), "site.kind", f"{short(name)} of {short(api)} is no job", did_you_mean(name, known))
 
 
@@ -126,50 +145,47 @@ def _named(document: Document) -> str:
     return name
 
 
-def _roles(document: Document, kind: NativeKind) -> Iterator[NativeRole]:
-    """Roles, by each place where a kind has them."""
-    for template in kind.templates:
-        yield from _below(document, kind, (), template, "")
+def _roles(document: Document, kind: JobKind) -> Iterator[NativeRole]:
+    """Roles, by each place where a kind has them. What stands before the first of them has to be there."""
+    marks = [kind.way.index(mark) for mark in (ITEM, ENTRY) if mark in kind.way]
+    required = kind.way[: marks[0]] if marks else (*kind.way, "spec")
+    yield from _below(document, required, (), (*kind.way, "spec"), "")
 
 
 def _below(
-    document: Document, kind: NativeKind, path: YamlPath, pattern: tuple[str, ...], name: str
+    document: Document, required: tuple[str, ...], path: YamlPath, pattern: tuple[str, ...], name: str
 ) -> Iterator[NativeRole]:
-    """Follows a pattern of keys: '*' is each entry of a mapping or list."""
+    """Follows a way to templates."""
     if not pattern:
-        yield from _role(document, kind, path, name)
+        yield from _role(document, path, name)
         return
     value = document.at(path)
-    if pattern[0] != "*":
+    if pattern[0] not in (ITEM, ENTRY):
         if isinstance(value, Entries) and pattern[0] in value:
-            yield from _below(document, kind, (*path, pattern[0]), pattern[1:], name)
+            yield from _below(document, required, (*path, pattern[0]), pattern[1:], name)
         elif not path or isinstance(value, Entries):
-            if pattern[0] in kind.required:
+            if pattern[0] in required:
                 document.add((*path, pattern[0]), "site.missing", f"{pattern[0]} is required", "see `kubectl explain`")
         else:
             document.add(path, "site.type", f"a mapping is expected, found {_shown(value)}", "see `kubectl explain`")
         return
-    if isinstance(value, Entries):
+    if isinstance(value, Entries) and pattern[0] == ENTRY:
         for key in value:
-            yield from _below(document, kind, (*path, key), pattern[1:], key)
-    elif isinstance(value, Items):
+            yield from _below(document, required, (*path, key), pattern[1:], key)
+    elif isinstance(value, Items) and pattern[0] == ITEM:
         for number, item in enumerate(value):
             own = _text(item.get("name")) if isinstance(item, Entries) else ""
-            yield from _below(document, kind, (*path, number), pattern[1:], own or str(number))
+            yield from _below(document, required, (*path, number), pattern[1:], own or str(number))
     else:
         document.add(path, "site.type", f"roles are expected, found {_shown(value)}", "see `kubectl explain`")
 
 
-def _role(document: Document, kind: NativeKind, path: YamlPath, name: str) -> Iterator[NativeRole]:
+def _role(document: Document, path: YamlPath, name: str) -> Iterator[NativeRole]:
     """The pods of the specification at `path`."""
     instances = 1
-    for key in kind.counts:
-        # beside the template of the pods, or of the jobs that have them
-        for up in (2, 4):
-            at: YamlPath = (*path[:-up], key)
-            if len(path) >= up and document.at(at) is not None:
-                instances *= _count(document, at)
-                break
+    for place in (number for number, key in enumerate(path) if key == "template"):
+        counts = [(*path[:place], key) for key in COUNTS]
+        instances *= next((_count(document, at) for at in counts if document.at(at) is not None), 1)
     containers = document.at((*path, "containers"))
     if not isinstance(containers, Items) or not containers:
         document.add((*path, "containers"), "site.missing", "needs a list of containers", "see `kubectl explain pod`")
@@ -251,6 +267,20 @@ def _device(document: Document, path: YamlPath, resource: str) -> int:
         remedy = f"write {resource}: {found['requests']} below limits, too"
         document.add((*path, "requests", resource), "site.contradiction", message, remedy)
     return found.get("requests", found.get("limits", 0))
+
+
+def _as_written(value: object) -> Any:  # noqa: ANN401 - any content
+    """Content as kubectl reads it: with nothing for null, and numbers of the base 8 as such."""
+    if isinstance(value, dict):
+        return {str(key): _as_written(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    if isinstance(value, Text) and value.plain:
+        if value in _NULL:
+            return None
+        if re.fullmatch(r"[+-]?0o?[0-7]{1,21}", value):
+            return int(value.replace("o", ""), 8)
+    return plain_data(value)
 
 
 def _text(value: object) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Role
@@ -65,21 +65,27 @@ def place(
 
     grants: those that new jobs use.
     """
+    found = seat(scheduling, owner, wish[0] or job.virtual_cluster, wish[1] or job.priority)
+    found = replace(found, claims=dict(_claims(job, owner, grants)))
+    for role in job.roles:
+        if role.resources.gpus or role.resources.sku:
+            found.supply(role)
+    return found
+
+
+def seat(scheduling: Scheduling, owner: JobOwner, cluster: str | None, priority: Priority | None) -> JobPlace:
+    """A job's place by what is asked for; None: as the virtual cluster has it. Raises PaiError for what may not be."""
     if _LABEL_VALUE.fullmatch(owner.user) is None:
         raise _usage(
             f"{owner.user!r} is no name for a user here: Kubernetes takes up to 63 letters, digits, '-', '_' and '.'",
             "give one with --user",
         )
-    cluster = _cluster(scheduling, owner, wish[0] or job.virtual_cluster)
-    priority = wish[1] or job.priority or cluster.usual
-    if priority not in allowed(cluster):
-        said = ", ".join(allowed(cluster))
-        raise _usage(f"jobs of {cluster.name} may not have the priority {priority}", f"it allows {said}: --priority")
-    found = JobPlace(scheduling, cluster, priority, owner, dict(_claims(job, owner, grants)))
-    for role in job.roles:
-        if role.resources.gpus or role.resources.sku:
-            found.supply(role)
-    return found
+    found = _cluster(scheduling, owner, cluster)
+    chosen = priority or found.usual
+    if chosen not in allowed(found):
+        said = ", ".join(allowed(found))
+        raise _usage(f"jobs of {found.name} may not have the priority {chosen}", f"it allows {said}: --priority")
+    return JobPlace(scheduling, found, chosen, owner)
 
 
 def _cluster(scheduling: Scheduling, owner: JobOwner, name: str | None) -> VirtualCluster:

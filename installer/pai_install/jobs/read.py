@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from pai_install.jobs.model import Job
-from pai_install.jobs.native import Native, NativeJob, is_native, queue_path, read_object
+from pai_install.jobs.native import Companion, Native, NativeJob, is_native, queue_path, read_object
 from pai_install.jobs.v1 import read_v1
 from pai_install.jobs.v2 import read_v2
 from pai_install.jobs.written import documents, unescaped
@@ -141,7 +141,7 @@ def _openpai(document: Document) -> JobReading:
 
 def _native(found: list[Document]) -> JobReading:
     jobs: list[NativeJob] = []
-    beside: list[Mapping[str, object]] = []
+    beside: list[Companion] = []
     places: dict[str, Place] = {}
     for document in found:
         read = read_object(document) if document.root is not None else None

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pai_install.cluster.objects import Condition, JsonObject, child, conditions, number, rows, text, words
-from pai_install.jobs.compile import jobset, names, volcano
+from pai_install.jobs.compile import names
+from pai_install.scheduling.hived_policies import MARKER
+from pai_install.scheduling.kinds import JobKind, kind_of
 from pai_install.scheduling.model import Backend
+from pai_install.scheduling.simulate.manifest import named_by
+from pai_install.scheduling.usage.amounts import asked_by_pod
 
 State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING"]
 STATES: tuple[State, ...] = ("WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING")
 ENDED: frozenset[State] = frozenset({"SUCCEEDED", "FAILED"})
-CONTAINER = "main"
 
 PODS = "pods"
 _WORKLOADS = "workloads.kueue.x-k8s.io"
 _POD_GROUPS = "podgroups.scheduling.volcano.sh"
-_INDEXES = ("batch.kubernetes.io/job-completion-index", "volcano.sh/task-index")
 _POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDED", "Failed": "FAILED"}
 
 
@@ -50,6 +52,7 @@ class RoleState:
 class JobState:
     """How a job stands. label: its name in Kubernetes. why: what it waits for, or why it failed. retries: so far."""
 
+    kind: JobKind
     name: str
     label: str
     namespace: str
@@ -78,48 +81,46 @@ class _Standing:
     retries: int
 
 
-def job_kind(backend: Backend) -> str:
-    """The kind of a job's own object, as kubectl names it."""
-    return volcano.KIND if backend == "volcano" else jobset.KIND
-
-
 def said_by(backend: Backend) -> str:
     """The kind of the objects that say why a job waits; empty where none do."""
     return {"kueue": _WORKLOADS, "volcano": _POD_GROUPS}.get(backend, "")
 
 
 def states_of(
-    backend: Backend, jobs: Iterable[JsonObject], pods: Iterable[JsonObject], said: Iterable[JsonObject]
+    jobs: Iterable[JsonObject], pods: Iterable[JsonObject], said: Iterable[JsonObject]
 ) -> tuple[JobState, ...]:
-    """How jobs stand, the oldest first. said: objects of the kind `said_by`."""
+    """How jobs stand, the oldest first; a pod that nothing made is one, too. said: objects of the kind `said_by`."""
     pods, said = list(pods), list(said)
-    found = (_state(_STANDINGS.get(backend, _job_set), job, pods, said) for job in jobs)
+    found = (_state(job, kind, pods, said) for job in [*jobs, *pods] if not _made(job) and (kind := kind_of(job)))
     return tuple(sorted(found, key=lambda one: (one.created, one.namespace, one.label)))
 
 
-def _state(
-    standing: Callable[[JsonObject, Sequence[JsonObject]], _Standing],
-    job: JsonObject,
-    pods: Sequence[JsonObject],
-    said: Sequence[JsonObject],
-) -> JobState:
+def _made(item: JsonObject) -> bool:
+    """Whether it is a part of something else, such as the Jobs of a JobSet."""
+    return any(row.get("controller") for row in rows(child(item, "metadata").get("ownerReferences")))
+
+
+def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Sequence[JsonObject]) -> JobState:
     metadata = child(job, "metadata")
     marks, notes, label = words(metadata.get("labels")), words(metadata.get("annotations")), _name(job)
-    own = [pod for pod in pods if _space(pod) == _space(job) and _marks(pod).get(names.JOB) == label]
-    roles = tuple(_roles(notes, own))
-    found = standing(job, [one for one in said if _space(one) == _space(job) and _owned(one, label)])
+    here = [pod for pod in pods if _space(pod) == _space(job)]
+    own = [pod for pod in here if _marks(pod).get(kind.marks.job) == label] if kind.marks else [job]
+    roles = tuple(_roles(job, kind, own))
+    found = _STANDINGS[kind.group](job, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
     state = _of_pods(roles) if found.ended is None else found.ended
     if "deletionTimestamp" in metadata:
         state = "STOPPING"
     waits = next((one.why for role in roles for one in role.instances if one.why), "")
+    named = named_by(job, kind)
     return JobState(
+        kind=kind,
         name=notes.get(names.JOB_NAME, label),
         label=label,
         namespace=_space(job),
         group=marks.get(names.GROUP, ""),
         user=marks.get(names.USER, ""),
-        cluster=marks.get(names.CLUSTER, ""),
-        priority=notes.get(names.PRIORITY, ""),
+        cluster=marks.get(names.CLUSTER, named["cluster"]),
+        priority=notes.get(names.PRIORITY, named["priority"]),
         state=state,
         why=found.why or (waits if state in {"WAITING", "STARTING"} else ""),
         retries=found.retries,
@@ -137,16 +138,40 @@ def _of_pods(roles: Sequence[RoleState]) -> State:
     return "RUNNING" if whole and not {"WAITING", "STARTING"} & set(states) else "STARTING"
 
 
-def _roles(notes: Mapping[str, str], pods: Sequence[JsonObject]) -> Iterator[RoleState]:
-    for label, about in _asked(notes.get(names.ROLES, "")).items():
+def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterator[RoleState]:
+    """By what the object asks for; names are those of the user's file, where that had others."""
+    asked = _asked(words(child(job, "metadata").get("annotations")).get(names.ROLES, ""))
+    for part in kind.parts(job):
+        about = child(asked, part.role)
+        name = text(about.get("name")) or part.role or kind.name.lower()
+        mine = [pod for pod in pods if not part.role or _role_of(pod, kind) == part.role]
+        mine.sort(key=lambda one: text(child(one, "metadata").get("creationTimestamp")))
         newest: dict[int, Instance] = {}
-        mine = [pod for pod in pods if _marks(pod).get(names.ROLE) == label]
-        for pod in sorted(mine, key=lambda one: text(child(one, "metadata").get("creationTimestamp"))):
-            instance = _instance(text(about.get("name")) or label, pod)
-            newest[instance.index] = instance
-        wanted, gpus = (number(about.get(key)) or 0 for key in ("instances", "gpus"))
+        for order, pod in enumerate(mine):
+            index = _index(pod, kind, part.each, order)
+            newest[index] = _instance(name, index, pod)
+        gpus = number(about.get("gpus"))
         found = tuple(newest[index] for index in sorted(newest))
-        yield RoleState(text(about.get("name")) or label, wanted, gpus, found)
+        yield RoleState(name, part.count, _devices(part.template) if gpus is None else gpus, found)
+
+
+def _role_of(pod: JsonObject, kind: JobKind) -> str:
+    return str(_marks(pod).get(kind.marks.role, "")) if kind.marks else ""
+
+
+def _index(pod: JsonObject, kind: JobKind, each: int, order: int) -> int:
+    """The number of a pod in its role; without one, its turn."""
+    found = [_marks(pod).get(key, "") for key in (kind.marks.numbers if kind.marks else ())]
+    if not found or not found[-1].isdigit():
+        return order
+    before = int(found[0]) if len(found) > 1 and found[0].isdigit() else 0
+    return before * each + int(found[-1])
+
+
+def _devices(template: JsonObject) -> int:
+    """What a pod asks for that a device plugin gives."""
+    asked = asked_by_pod(child(template, "spec"))
+    return int(sum(amount for name, amount in asked.items() if "/" in name and name != MARKER))
 
 
 def _asked(note: str) -> Mapping[str, JsonObject]:
@@ -158,25 +183,30 @@ def _asked(note: str) -> Mapping[str, JsonObject]:
     return {str(name): child(found, name) for name in found} if isinstance(found, Mapping) else {}
 
 
-def _instance(role: str, pod: JsonObject) -> Instance:
-    status, marks = child(pod, "status"), _marks(pod)
-    index = next((marks[key] for key in _INDEXES if marks.get(key, "").isdigit()), "0")
+def _instance(role: str, index: int, pod: JsonObject) -> Instance:
+    status = child(pod, "status")
     machine = text(child(pod, "spec").get("nodeName"))
     phase = text(status.get("phase"))
-    containers = [row for row in rows(status.get("containerStatuses")) if row.get("name") == CONTAINER]
-    state: JsonObject = child(containers[0], "state") if containers else {}
+    state = child(_container(pod), "state")
     ended = child(state, "terminated")
     failed = phase == "Failed" or bool(ended.get("exitCode"))
     standing = "FAILED" if failed else _POD_STATES.get(phase, "STARTING" if machine else "WAITING")
     return Instance(
         role,
-        int(index),
+        index,
         _name(pod),
         standing,
         machine,
         number(ended.get("exitCode")),
         _why(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else "",
     )
+
+
+def _container(pod: JsonObject) -> JsonObject:
+    """How the first container of the pod stands, which is the job's; others go beside it."""
+    name = next((row.get("name") for row in rows(child(pod, "spec").get("containers"))), None)
+    states = rows(child(pod, "status").get("containerStatuses"))
+    return next((row for row in states if name in (None, row.get("name"))), {})
 
 
 def _why(status: JsonObject, state: JsonObject) -> str:
@@ -206,13 +236,33 @@ def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> _Standing:
 
 def _kueue_says(workloads: Sequence[JsonObject]) -> str:
     """Why Kueue does not let it start, and why it stopped it, where it did."""
-    found = [one for workload in workloads for one in conditions(child(workload, "status").get("conditions"))]
+    asked = [one for one in workloads if one.get("kind") == "Workload"]
+    found = [one for workload in asked for one in conditions(child(workload, "status").get("conditions"))]
     if _holding(found, "QuotaReserved") is not None:
         return ""
     waits = next((one.message for one in found if one.type == "QuotaReserved"), "")
     stopped = _holding(found, "Evicted")
     parts = (f"was stopped: {stopped.message}" if stopped else "", f"waits for quota: {waits}" if waits else "")
     return "; ".join(filter(None, parts))
+
+
+def _job(job: JsonObject, said: Sequence[JsonObject]) -> _Standing:
+    """A batch Job, or one of Kubeflow's."""
+    found = conditions(child(job, "status").get("conditions"))
+    failed = _holding(found, "Failed")
+    if failed is not None:
+        return _Standing("FAILED", failed.message or failed.reason, 0)
+    if _holding(found, "Complete") is not None or _holding(found, "Succeeded") is not None:
+        return _Standing("SUCCEEDED", "", 0)
+    return _Standing(None, _kueue_says(said) or _volcano_says(said), 0)
+
+
+def _pod(job: JsonObject, said: Sequence[JsonObject]) -> _Standing:
+    status = child(job, "status")
+    state = _POD_STATES.get(text(status.get("phase")))
+    if state not in ENDED:
+        return _Standing(None, _volcano_says(said), 0)
+    return _Standing(state, _why(status, child(_container(job), "state")) if state == "FAILED" else "", 0)
 
 
 def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> _Standing:
@@ -223,20 +273,34 @@ def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> _Standing:
     if phase in {"Completed", "Failed", "Aborted", "Terminated"}:
         good = phase == "Completed"
         return _Standing("SUCCEEDED" if good else "FAILED", "" if good else message or phase, retries)
-    found = [one for group in said for one in conditions(child(group, "status").get("conditions"))]
-    waits = _holding(found, "Unschedulable") if phase in {"", "Pending"} else None
-    return _Standing(None, f"waits for room: {waits.message}" if waits else "", retries)
+    return _Standing(None, _volcano_says(said) if phase in {"", "Pending"} else "", retries)
 
 
-_STANDINGS: Mapping[Backend, Callable[[JsonObject, Sequence[JsonObject]], _Standing]] = {"volcano": _volcano}
+def _volcano_says(groups: Sequence[JsonObject]) -> str:
+    """Why Volcano has no room for it; a group that runs had room."""
+    states = [child(group, "status") for group in groups if group.get("kind") == "PodGroup"]
+    waiting = [it for it in states if text(it.get("phase")) not in {"Running", "Completed"}]
+    waits = _holding([one for it in waiting for one in conditions(it.get("conditions"))], "Unschedulable")
+    return f"waits for room: {waits.message}" if waits else ""
+
+
+# by the group of the kind
+_STANDINGS: Mapping[str, Callable[[JsonObject, Sequence[JsonObject]], _Standing]] = {
+    "": _pod,
+    "batch": _job,
+    "jobset.x-k8s.io": _job_set,
+    "batch.volcano.sh": _volcano,
+    "kubeflow.org": _job,
+}
 
 
 def _holding(found: Iterable[Condition], kind: str) -> Condition | None:
     return next((one for one in found if one.type == kind and one.status == "True"), None)
 
 
-def _owned(item: JsonObject, name: str) -> bool:
-    return any(row.get("name") == name for row in rows(child(item, "metadata").get("ownerReferences")))
+def _owned(item: JsonObject, job: JsonObject) -> bool:
+    owners = rows(child(item, "metadata").get("ownerReferences"))
+    return any((row.get("kind"), row.get("name")) == (job.get("kind"), _name(job)) for row in owners)
 
 
 def _name(item: JsonObject) -> str:

@@ -12,10 +12,19 @@ from pai_install.parts.docker_cache import cache_values
 from pai_install.parts.dynamic_volumes import dynamic_volume_values, has_dynamic_volumes
 from pai_install.parts.groups import group_values, has_grants, has_groups, storage_values
 from pai_install.parts.hived import has_hived, hived_values
-from pai_install.parts.scheduling import controller_values, has_kueue, has_volcano, kueue_values, volcano_values
+from pai_install.parts.scheduling import (
+    controller_values,
+    has_jobsets,
+    has_kueue,
+    has_volcano,
+    kueue_values,
+    training_operator_values,
+    volcano_values,
+)
 from pai_install.parts.virtual_clusters import has_virtual_clusters, virtual_cluster_values
 from pai_install.registry.compile import wants_cache
 from pai_install.site import Site
+from pai_install.site.schedulers import has_training_operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +53,11 @@ COMPILED: Mapping[str, Compiled] = {
         hived_values,
         frozenset({"objects", "configuration_digest", "api_port", "open_port", "extender_port", "hived_port"}),
     ),
-    "jobset": Compiled(has_kueue, controller_values, frozenset({"replicas", "api_port"})),
-    "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout"})),
+    "jobset": Compiled(has_jobsets, controller_values, frozenset({"replicas", "api_port"})),
+    "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout", "kubeflow"})),
+    "training_operator": Compiled(
+        has_training_operator, training_operator_values, frozenset({"replicas", "api_port", "volcano"})
+    ),
     "volcano": Compiled(
         has_volcano,
         volcano_values,

@@ -29,6 +29,7 @@ def jobs_data(jobs: Sequence[JobState]) -> dict[str, Any]:
 
 def _job(job: JobState) -> dict[str, Any]:
     return {
+        "kind": job.kind.name,
         "name": job.name,
         "label": job.label,
         "namespace": job.namespace,
@@ -78,7 +79,7 @@ def job_text(job: JobState) -> str:
     retries = f", {plural(job.retries, 'retry', 'retries')}" if job.retries else ""
     lines = [
         f"{job.name}: {job.state}{retries}{why}",
-        f"  of {job.user}, group {job.group} (namespace {job.namespace}, {job.label} there)",
+        f"  of {job.user}, group {job.group} (namespace {job.namespace}, {job.kind.name} {job.label} there)",
         f"  in {job.cluster}, priority {job.priority}, since {job.created or 'now'}",
     ]
     return "".join(f"{line}\n" for line in lines) + table([_ROLE_HEAD, *pods_rows(job.roles)])
@@ -106,6 +107,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
     )
     role = closed_object(name=_TEXT, instances=_COUNT, gpus=_COUNT, pods={"type": "array", "items": pod})
     return {
+        "kind": {**_TEXT, "description": "of its object in Kubernetes, e.g. JobSet"},
         "name": {**_TEXT, "description": "as the file has it"},
         "label": {**_TEXT, "description": "in Kubernetes"},
         **dict.fromkeys(("namespace", "group", "user", "virtual_cluster", "priority"), _TEXT),

@@ -6,9 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Literal
 
-from pai_install.cluster.objects import JsonObject, child, conditions, rows, state_of, text
+from pai_install.cluster.objects import JsonObject, child, conditions, rows, state_of, text, words
 from pai_install.scheduling.hived_policies import SCHEDULER
+from pai_install.scheduling.kinds import JOBSET
 from pai_install.scheduling.model import Backend
+from pai_install.scheduling.simulate.manifest import named_by
 from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.scheduling.usage.pods import alive, node_of
 
@@ -18,6 +20,7 @@ _Answers = Mapping[str, Iterable[JsonObject]]
 _WORKLOADS, _JOBSETS = "workloads.kueue.x-k8s.io", "jobsets.jobset.x-k8s.io"
 _VOLCANO_JOBS, _POD_GROUPS = "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh"
 _VOLCANO_GROUP = "batch.volcano.sh/"
+_JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _ENDED_PHASES = ("Completed", "Failed", "Aborted", "Terminated")
 _WAITING_PHASES = ("", "Pending", "Inqueue")
 
@@ -79,8 +82,7 @@ def _kueue(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
         else:
             state: State = "runs" if state_of(states, "QuotaReserved") is True else "waits"
             yield _owner(workload, state, cluster)
-    for jobset in found[_JOBSETS]:
-        yield _of(jobset, _jobset_state(jobset))
+    yield from _jobsets(found)
 
 
 def _jobset_state(jobset: JsonObject) -> State:
@@ -108,19 +110,43 @@ def _placed(phase: str) -> State:
 
 
 def _hived(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
+    """Pods, but for those of a JobSet, which stands for them: its kind may go with the scheduler."""
     del devices
-    for pod in alive(found["pods"]):
+    yield from _jobsets(found)
+    for pod in _beside_jobsets(found):
         scheduler = text(child(pod, "spec").get("schedulerName"))
         if scheduler.startswith(SCHEDULER):
             yield _owner(pod, "runs" if node_of(pod) else "waits", scheduler.removeprefix(SCHEDULER))
 
 
 def _default(found: _Answers, devices: Collection[str]) -> Iterator[KeptJob]:
-    """Pods that ask for devices: no other scheduler would know of them."""
-    for pod in alive(found["pods"]):
+    """JobSets, and pods that ask for devices: no other scheduler would know of them."""
+    yield from _jobsets(found)
+    for pod in _beside_jobsets(found):
         asked = asked_by_pod(child(pod, "spec"))
         if any(asked.get(name) for name in devices):
             yield _owner(pod, "runs" if node_of(pod) else "waits")
+
+
+def _jobsets(found: _Answers) -> Iterator[KeptJob]:
+    return (_of(jobset, _jobset_state(jobset), _named(jobset)) for jobset in found[_JOBSETS])
+
+
+def _named(jobset: JsonObject) -> str:
+    return text(named_by(jobset, JOBSET)["cluster"])
+
+
+def _beside_jobsets(found: _Answers) -> Iterator[JsonObject]:
+    known = {_place(jobset) for jobset in found[_JOBSETS]}
+    for pod in alive(found["pods"]):
+        namespace, _name = _place(pod)
+        if (namespace, words(child(pod, "metadata").get("labels")).get(_JOBSET_LABEL, "")) not in known:
+            yield pod
+
+
+def _place(item: JsonObject) -> tuple[str, str]:
+    metadata = child(item, "metadata")
+    return text(metadata.get("namespace")), text(metadata.get("name"))
 
 
 def _owners(item: JsonObject) -> list[JsonObject]:
@@ -137,9 +163,7 @@ def _owner(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
 
 
 def _of(item: JsonObject, state: State, cluster: str = "") -> KeptJob:
-    metadata = child(item, "metadata")
-    place = text(metadata.get("namespace")), text(metadata.get("name"))
-    return KeptJob(text(item.get("kind")), _group(item), *place, state, cluster)
+    return KeptJob(text(item.get("kind")), _group(item), *_place(item), state, cluster)
 
 
 def _group(item: JsonObject) -> str:
@@ -150,6 +174,6 @@ def _group(item: JsonObject) -> str:
 _READERS: Mapping[Backend, _Reader] = {
     "kueue": _Reader((_WORKLOADS, _JOBSETS), _kueue),
     "volcano": _Reader((_VOLCANO_JOBS, _POD_GROUPS), _volcano),
-    "hived": _Reader(("pods",), _hived),
-    "default": _Reader(("pods",), _default),
+    "hived": _Reader(("pods", _JOBSETS), _hived),
+    "default": _Reader(("pods", _JOBSETS), _default),
 }

@@ -21,6 +21,9 @@ from pai_install.scheduling.policy import (
 
 Object = dict[str, Any]
 
+# by which a pod that no Volcano Job made names its queue
+QUEUE_NOTE = "scheduling.volcano.sh/queue-name"
+
 _POD = RequestKind("", "v1", "pods")
 _JOB = RequestKind("batch.volcano.sh", "v1alpha1", "jobs")
 # Volcano makes one of every job, and of pods that no job made

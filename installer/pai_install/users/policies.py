@@ -10,9 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pai_install.registry.pull_secrets import NAME as PULL_SECRET
+from pai_install.scheduling.kinds import POD, JobKind, templates
+from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
 from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
 from pai_install.site.services.virtual_clusters import SchedulerType
-from pai_install.users.kinds import POD, JobKind, kinds_at
+from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
 from pai_install.users.rights import ADMINISTRATE
 
@@ -20,33 +22,6 @@ Object = dict[str, Any]
 
 _ALL = ("CREATE", "UPDATE", "DELETE")
 _LABEL = literal(OWNER)
-# volumes that hold nothing of the machine, of a server or of another namespace
-_VOLUMES = (
-    "emptyDir",
-    "persistentVolumeClaim",
-    "configMap",
-    "secret",
-    "downwardAPI",
-    "projected",
-    "ephemeral",
-)
-# those of Pod Security's profile baseline, and what RDMA needs
-_CAPABILITIES = (
-    "AUDIT_WRITE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "IPC_LOCK",
-    "KILL",
-    "MKNOD",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
-)
 
 
 def policies(scheduler: SchedulerType | None, namespaces: Iterable[str], directory: str = "") -> Iterator[Object]:
@@ -105,7 +80,7 @@ _OWN = (
 def _jobs(kind: JobKind, who: Users) -> Object:
     variables = {
         **who.variables,
-        "templates": f"object == null ? [] : ({kind.templates})",
+        "templates": f"object == null ? [] : ({templates(kind)})",
         "specs": "variables.templates.map(t, has(t.spec), t.spec)",
         "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "
         "(has(s.initContainers) ? s.initContainers : []))",
@@ -118,15 +93,15 @@ def _jobs(kind: JobKind, who: Users) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(name, kind.asked(*_ALL), (*_OWN, labelled, *_content()), variables, who.only)
+    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, *_content()), variables, who.only)
 
 
 def _content() -> Iterator[Rule]:
     """What a pod may have, of whoever's group: else it could mount what is another group's, or become its machine."""
-    sources = " || ".join(f"has(v.{name})" for name in _VOLUMES)
+    sources = " || ".join(f"has(v.{name})" for name in VOLUMES)
     yield Rule(
         f"variables.volumes.all(vs, vs.all(v, {sources}))",
-        f"'volumes of users are {', '.join(_VOLUMES)}: ask for a storage by its claim'",
+        f"'volumes of users are {', '.join(VOLUMES)}: ask for a storage by its claim'",
     )
     yield Rule(
         "variables.specs.all(s, (!has(s.hostNetwork) || !s.hostNetwork) && (!has(s.hostPID) || !s.hostPID) && "
@@ -134,7 +109,7 @@ def _content() -> Iterator[Rule]:
         "c.ports.all(p, !has(p.hostPort) || p.hostPort == 0)))",
         "'pods of users have no hostNetwork, hostPID, hostIPC and hostPort'",
     )
-    allowed = literal(list(_CAPABILITIES))
+    allowed = literal(list(CAPABILITIES))
     context = "c.securityContext"
     yield Rule(
         f"variables.containers.all(cs, cs.all(c, !has({context}) || ("
@@ -142,7 +117,7 @@ def _content() -> Iterator[Rule]:
         f"(!has({context}.procMount) || {context}.procMount == 'Default') && "
         f"(!has({context}.capabilities) || !has({context}.capabilities.add) || "
         f"{context}.capabilities.add.all(name, name in {allowed})))))",
-        f"'containers of users are not privileged, and add no other capabilities than {', '.join(_CAPABILITIES)}'",
+        f"'containers of users are not privileged, and add no other capabilities than {', '.join(CAPABILITIES)}'",
     )
     yield Rule(
         "variables.specs.all(s, (!has(s.serviceAccountName) || s.serviceAccountName in ['', 'default']) && "

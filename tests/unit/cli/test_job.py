@@ -10,8 +10,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pai_install.cli._shared.job_cluster import JobsOfSite
-from pai_install.cli._shared.job_submit import create
+from pai_install.cli._shared.job_submit import Submission, Submitted, create
 from pai_install.cli._shared.job_watch import exit_code_of, watch
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import ApiError
@@ -20,7 +19,6 @@ from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode
 from pai_install.jobs.compile.objects import objects_of
 from pai_install.jobs.state import JobState
-from pai_install.site.load import load_site
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cli.test_vc import site
 from tests.unit.cluster.fake import FakeCluster
@@ -75,7 +73,7 @@ def test_submit(folder: str, world: World, capsys: Any) -> None:
     assert made["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] == "test"
     shown = capsys.readouterr()
     assert "mnist_024 is submitted to default with priority test" in shown.err
-    assert shown.out.startswith("mnist_024: WAITING\n  of alice, group nlp (namespace nlp, mnist-024 there)\n")
+    assert shown.out.startswith("mnist_024: WAITING\n  of alice, group nlp (namespace nlp, JobSet mnist-024 there)\n")
 
 
 def test_submit_as_data(folder: str, world: World, capsys: Any) -> None:
@@ -115,6 +113,76 @@ def test_a_namespace_that_is_not_there_yet(folder: str, world: World, capsys: An
     world.api.refuses = ApiError("kubectl create failed", reason="NotFound")
     assert submit(folder, "--group", "nlp") == ExitCode.STEP_FAILED
     assert "the namespace nlp is not there yet" in capsys.readouterr().err
+
+
+NATIVE = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec:
+  parallelism: 2
+  template: {spec: {containers: [{name: a, image: b, resources: {limits: {cpu: 1, memory: 1Gi}}}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+"""
+
+
+def submit_objects(folder: str, text: str, *words: str) -> int:
+    file = Path(folder) / "job.yaml"
+    file.write_text(text)
+    return run(["job", "submit", str(file), "--site", folder, "--user", "alice", "--group", "nlp", *words])
+
+
+def test_kubernetes_own_objects(folder: str, world: World, capsys: Any) -> None:
+    assert submit_objects(folder, NATIVE) == ExitCode.OK
+    own = world.api.objects[Ref("job", "train", "nlp")]
+    assert own["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "default"
+    settings = world.api.objects[Ref("configmap", "settings", "nlp")]
+    assert [owner["name"] for owner in settings["metadata"]["ownerReferences"]] == ["train"]
+    shown = capsys.readouterr()
+    assert "train is submitted to default with priority test" in shown.err
+    assert shown.out.startswith("train: WAITING\n  of alice, group nlp (namespace nlp, Job train there)\n")
+    assert run(["job", "stop", "job/train", "--site", folder, "--yes"]) == ExitCode.OK
+    assert kinds(world) == ["configmap"]  # the cluster takes it with its owner
+
+
+def test_several_objects_are_told_of_as_a_list(folder: str, world: World, capsys: Any) -> None:
+    second = NATIVE.partition("---")[0].replace("name: train", "name: again")
+    assert submit_objects(folder, f"{NATIVE}---\n{second}", "--format", "json") == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["jobs"]())
+    assert {(one["kind"], one["name"]) for one in data["jobs"]} == {("Job", "train"), ("Job", "again")}
+    owners = world.api.objects[Ref("configmap", "settings", "nlp")]["metadata"]["ownerReferences"]
+    assert [owner["name"] for owner in owners] == ["train", "again"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "says"),
+    [
+        ("{name: train}", "{name: train, namespace: other}", (), "other is another's: the namespace of nlp is nlp"),
+        ("parallelism: 2", "queue: x", ("--priority", "crit"), ""),
+        (
+            "{name: train}",
+            "{name: train, labels: {kueue.x-k8s.io/priority-class: oppo}}",
+            ("--priority", "prod"),
+            "oppo is written here, but its priority is prod",
+        ),
+        ("containers", "hostPID: true, containers", (), "pods of users have no hostPID"),
+        ("batch/v1\nkind: Job", "kubeflow.org/v1\nkind: TFJob", (), "job.yaml:"),
+    ],
+)
+def test_objects_that_contradict_what_they_are_given(
+    folder: str, world: World, capsys: Any, old: str, new: str, words: tuple[str, ...], says: str
+) -> None:
+    found = submit_objects(folder, NATIVE.replace(old, new), *words)
+    if not says:
+        assert found == ExitCode.OK
+        return
+    assert found == ExitCode.SITE_INVALID
+    assert says in capsys.readouterr().err
+    assert not world.api.objects
 
 
 def in_cluster(world: World, *objects: dict[str, Any]) -> None:
@@ -219,8 +287,8 @@ def test_ctrl_c_leaves_the_job_running_and_says_so(
 def made(world: World) -> None:
     """A job with Secrets, made."""
     asked, place = servers_and_workers(), somewhere()
-    jobs = JobsOfSite(load_site(Path("layouts/lab")).site, place.scheduling, world.api)
-    create(jobs, objects_of(asked, place), asked)
+    own, *beside = objects_of(asked, place)
+    create(world.api, Submission((Submitted(asked.name, place, own),), tuple(beside)))
 
 
 def test_secrets_end_with_their_job(world: World) -> None:

@@ -273,7 +273,7 @@ def test_kubernetes_objects_are_kept() -> None:
         ("worker", 2, 2000, {"nvidia.com/gpu": 1}),
     ]
     assert one.content["spec"]["plugins"] == {"svc": [], "env": []}
-    assert [other["data"] for other in found.job.beside] == [{"rate": "0.1"}]
+    assert [other.content["data"] for other in found.job.beside] == [{"rate": "0.1"}]
 
 
 KUBEFLOW = """\

@@ -29,8 +29,15 @@ def holds(kind: str, message: str = "", status: str = "True") -> Object:
 def pod(role_label: str, index: int, phase: str = "Running", node: str = "g1", **more: Any) -> Object:
     """more: state, of its container; conditions; made: when."""
     state = more.get("state", {"running": {}} if phase == "Running" else {})
-    labels = {"pai-install/job": "ps-job", "pai-install/role": role_label}
-    labels["batch.kubernetes.io/job-completion-index"] = str(index)
+    labels = {
+        "pai-install/user": "alice",
+        "jobset.sigs.k8s.io/jobset-name": "ps-job",
+        "jobset.sigs.k8s.io/replicatedjob-name": role_label,
+        "batch.kubernetes.io/job-completion-index": str(index),
+        "volcano.sh/job-name": "ps-job",
+        "volcano.sh/task-spec": role_label,
+        "volcano.sh/task-index": str(index),
+    }
     made = more.get("made", "2026-01-01T00:00:01Z")
     return {
         "kind": "Pod",
@@ -39,6 +46,7 @@ def pod(role_label: str, index: int, phase: str = "Running", node: str = "g1", *
             "namespace": "vision",
             "labels": labels,
             "creationTimestamp": made,
+            "ownerReferences": [{"kind": "Job", "name": "ps-job", "controller": True}],
         },
         "spec": {"nodeName": node} if node else {},
         "status": {
@@ -55,8 +63,8 @@ def workload(*conditions: Object, name: str = "ps-job") -> Object:
     return {"kind": "Workload", "metadata": metadata, "status": {"conditions": list(conditions)}}
 
 
-def stands(own: Object, *pods: Object, said: tuple[Object, ...] = (), backend: Backend = "kueue") -> JobState:
-    (found,) = states_of(backend, [own], pods, said)
+def stands(own: Object, *pods: Object, said: tuple[Object, ...] = ()) -> JobState:
+    (found,) = states_of([own], pods, said)
     return found
 
 
@@ -101,7 +109,9 @@ def test_where_each_pod_is_and_how_it_ended() -> None:
     )
     assert (found.state, found.retries) == ("SUCCEEDED", 1)
     text = job_text(found)
-    assert text.startswith("ps.job: SUCCEEDED, 1 retry\n  of alice, group vision (namespace vision, ps-job there)\n")
+    assert text.startswith(
+        "ps.job: SUCCEEDED, 1 retry\n  of alice, group vision (namespace vision, JobSet ps-job there)\n"
+    )
     assert "worker-v2  0       SUCCEEDED  g1       0\n" in text
     assert "worker-v2  1       FAILED     g2       137   OOMKilled\n" in text
 
@@ -128,10 +138,11 @@ def test_volcano() -> None:
 
     def at(phase: str, *pods: Object, said: tuple[Object, ...] = ()) -> JobState:
         status = {"state": {"phase": phase, "message": "a pod failed"}, "retryCount": 2}
-        return stands(job("volcano", plain, **status), *pods, said=said, backend="volcano")
+        return stands(job("volcano", plain, **status), *pods, said=said)
 
     owner = [{"kind": "Job", "name": "ps-job"}]
     waits = {
+        "kind": "PodGroup",
         "metadata": {"name": "ps-job-1", "namespace": "vision", "ownerReferences": owner},
         "status": {"conditions": [holds("Unschedulable", "4/4 tasks in gang unschedulable")]},
     }
@@ -160,6 +171,8 @@ def test_what_is_printed_is_what_is_published() -> None:
 def test_what_somebody_else_wrote_there_is_no_reason_to_fail() -> None:
     own = job(conditions="broken")
     own["metadata"]["annotations"]["pai-install/roles"] = "{"
-    assert stands(own, *WHOLE).roles == ()
-    own["metadata"]["annotations"]["pai-install/roles"] = '{"a": 3}'
-    assert stands(own).roles[0].wanted == 0
+    assert [one.name for one in stands(own, *WHOLE).roles] == ["ps-server", "worker-v2"]
+    own["metadata"]["annotations"]["pai-install/roles"] = '{"ps-server": 3}'
+    assert stands(own).roles[0].wanted == 2
+    own["spec"] = {"replicatedJobs": "broken"}
+    assert stands(own).roles == ()

@@ -88,7 +88,7 @@ def test_pods_of_hived_by_their_controller() -> None:
         pod("c", "gpu-1", phase="Succeeded", scheduler="hivedscheduler-ds-product"),
         pod("other", "gpu-1", asks={GPU: "1"}),
     ]
-    assert [str(job) for job in jobs_of("hived", (pods,), (GPU,))] == [
+    assert [str(job) for job in jobs_of("hived", (pods, ()), (GPU,))] == [
         "Job vision/a of virtual cluster research runs",
         "Pod vision/b of virtual cluster product waits",
     ]
@@ -101,5 +101,20 @@ def test_without_a_scheduler_of_jobs_pods_count_that_hold_devices() -> None:
         pod("web", "gpu-1", asks={"cpu": "1"}),
         pod("none", "gpu-1", asks={GPU: "0"}),
     ]
-    assert [str(job) for job in jobs_of("default", (pods,), (GPU,))] == ["Pod vision/a runs", "Pod vision/b waits"]
-    assert kinds_of("default") == kinds_of("hived") == ("pods",)
+    assert [str(job) for job in jobs_of("default", (pods, ()), (GPU,))] == ["Pod vision/a runs", "Pod vision/b waits"]
+    assert kinds_of("default") == kinds_of("hived") == ("pods", "jobsets.jobset.x-k8s.io")
+
+
+def test_a_jobset_stands_for_its_pods() -> None:
+    """Its kind goes with a change to Volcano: one that ended would keep it."""
+    api = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    train = {**api, "metadata": {"namespace": "vision", "name": "train"}}
+    done = {**api, "metadata": {"namespace": "vision", "name": "done"}, "status": {"terminalState": "Completed"}}
+    own, other = (pod(name, "gpu-1", asks={GPU: "1"}) for name in ("a-1", "b"))
+    own["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-name": "train"}
+    found = jobs_of("default", ((own, other), (train, done)), (GPU,))
+    assert [str(job) for job in found] == [
+        "Pod vision/b runs",
+        "JobSet vision/train runs",
+        "JobSet vision/done has ended",
+    ]

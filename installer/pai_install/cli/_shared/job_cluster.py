@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.cli._shared.vc_known import scheduling_at
-from pai_install.cluster.client import ClusterClient, Select
+from pai_install.cluster.client import ApiError, ClusterClient, Select
+from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
 from pai_install.jobs.names import kubernetes_name
-from pai_install.jobs.state import PODS, JobState, job_kind, said_by, states_of
+from pai_install.jobs.state import PODS, JobState, said_by, states_of
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
+from pai_install.scheduling.kinds import queued_at
 from pai_install.scheduling.model import Scheduling
 from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from pai_install.site.schedulers import has_training_operator
 from pai_install.site.validate import did_you_mean
 
 
@@ -30,30 +33,66 @@ class JobsOfSite:
     scheduling: Scheduling
     client: ClusterClient
 
-    def all(self, namespace: str = "", label: str = "") -> tuple[JobState, ...]:
-        """Those of a namespace ("": of all), of that name in Kubernetes ("": all). Raises NoClusterError, ApiError."""
+    def all(self, namespace: str = "", user: str = "") -> tuple[JobState, ...]:
+        """Those of a namespace and user ("": of all), whoever submitted them. Raises NoClusterError, ApiError."""
         backend = self.scheduling.backend
-        marks = f"{names.JOB}={label}" if label else names.JOB
-        selects = [Select((job_kind(backend),), namespace, marks), Select((PODS,), namespace, marks)]
-        if kind := said_by(backend):
-            selects.append(Select((kind,), namespace))
-        jobs, pods, *said = self.client.list(*selects)
-        return states_of(backend, jobs, pods, said[0] if said else ())
+        marks = f"{names.USER}={user}" if user else names.USER
+        kinds = (*(kind.asked for kind in queued_at(backend, operator=has_training_operator(self.site))), PODS)
+        said = (said_by(backend),) if said_by(backend) else ()
+        asked = [Select((kind,), namespace, marks) for kind in kinds]
+        found = self._listed([*asked, *(Select((kind,), namespace) for kind in said)])
+        jobs = [job for answer in found[: len(kinds) - 1] for job in answer]
+        return states_of(jobs, found[len(kinds) - 1], found[-1] if said else ())
+
+    def _listed(self, selects: Sequence[Select]) -> list[Sequence[JsonObject]]:
+        """What there is of each; nothing of a kind that this cluster does not know."""
+        try:
+            return list(self.client.list(*selects))
+        except ApiError as error:
+            if error.reason != "NoSuchKind":
+                raise
+        return [self._known(select) for select in selects]
+
+    def _known(self, select: Select) -> Sequence[JsonObject]:
+        try:
+            return self.client.list(select)[0]
+        except ApiError as error:
+            if error.reason != "NoSuchKind":
+                raise
+            return ()
 
     def namespace_of(self, group: str) -> str:
         """Where a group's jobs are; "" for those of any group. Raises PaiError for a name that is no group's."""
         return known_group(self.site, group).namespace if group else ""
 
     def one(self, name: str, group: str) -> JobState:
-        """The job that a name means, as its file or as Kubernetes has it. group: "": of any. Raises PaiError."""
-        found = self.all(self.namespace_of(group), kubernetes_name(name))
+        """The job that a name means, as its file or as Kubernetes has it, KIND/NAME too. group: "": of any.
+
+        Raises PaiError.
+        """
+        kind, _, own = name.rpartition("/")
+        found = [
+            job
+            for job in self.all(self.namespace_of(group))
+            if (own == job.name or job.label in (own, kubernetes_name(own)))
+            and kind.lower() in ("", job.kind.name.lower())
+        ]
         if not found:
             where = f"group {group}" if group else "this site"
             raise PaiError(f"{where} has no job {name}", remedy="pai-install job list", exit_code=ExitCode.USAGE)
         if len(found) > 1:
-            groups = ", ".join(job.group or job.namespace for job in found)
-            raise PaiError(f"several groups have a job {name}", remedy=f"--group {groups}", exit_code=ExitCode.USAGE)
+            raise _ambiguous(name, found)
         return found[0]
+
+
+def _ambiguous(name: str, found: Sequence[JobState]) -> PaiError:
+    if len({job.namespace for job in found}) > 1:
+        groups = dict.fromkeys(job.group or job.namespace for job in found)
+        message, remedy = f"several groups have a job {name}", f"--group {', '.join(groups)}"
+    else:
+        kinds = " or ".join(f"{job.kind.name.lower()}/{job.label}" for job in found)
+        message, remedy = f"several jobs are called {name}", f"say {kinds}"
+    return PaiError(message, remedy=remedy, exit_code=ExitCode.USAGE)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from pai_install.cluster.client import Select
 from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
-from pai_install.jobs.state import CONTAINER, PODS, Instance, JobState
+from pai_install.jobs.state import PODS, Instance, JobState
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
 
@@ -74,20 +74,25 @@ def logs(
         refs = [Ref("pod", one.pod, job.namespace) for one in chosen]
         if follow:
             _require_one(chosen)
-            for line in jobs.client.follow(refs[0], container=CONTAINER):
+            for line in jobs.client.follow(refs[0]):
                 click.echo(line)
         elif len(chosen) == 1 and chosen[0].state in {"WAITING", "STARTING"}:
             say(f"{chosen[0].role} {chosen[0].index} has written nothing yet: {chosen[0].state}")
         elif len(chosen) == 1:
-            click.echo(jobs.client.logs(refs[0], container=CONTAINER), nl=False)
+            click.echo(jobs.client.logs(refs[0]), nl=False)
         elif chosen:
-            found = jobs.client.logs_of(Select((PODS,), job.namespace, f"{names.JOB}={job.label}"))
+            found = jobs.client.logs_of(Select((PODS,), job.namespace, _pods_of(job)))
             for one in chosen:
                 for line in found.get(one.pod, "").splitlines():
                     click.echo(f"{one.role}-{one.index}: {line}")
     if not chosen:
         say(f"{job.name} has no pods: {job.state}{f', {job.why}' if job.why else ''}")
     return ExitCode.OK
+
+
+def _pods_of(job: JobState) -> str:
+    """The selector of a job's pods."""
+    return f"{job.kind.marks.job}={job.label}" if job.kind.marks else f"{names.USER}={job.user}"
 
 
 def instances_of(job: JobState, role: str, index: int | None) -> list[Instance]:

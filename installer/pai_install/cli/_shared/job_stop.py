@@ -14,8 +14,6 @@ from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option, yes_option
 from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode
-from pai_install.jobs.compile import names
-from pai_install.jobs.state import job_kind
 from pai_install.run.environment import Environment
 from pai_install.system.words import plural
 
@@ -39,8 +37,8 @@ def stop(*, site_dir: Path, name: str, group: str, yes: bool, environment: Envir
         if not (yes or _agreed(f"stop {job.name} of {job.user} ({job.state}, {plural(len(job.instances), 'pod')})?")):
             say("nothing was done")
             return ExitCode.PREFLIGHT_FAILED
-        kind = job_kind(jobs.scheduling.backend)
-        jobs.client.delete_selected(Select((kind,), job.namespace, f"{names.JOB}={job.label}"), wait_s=_GONE_S)
+        own = Select((job.kind.asked,), job.namespace, fields=f"metadata.name={job.label}")
+        jobs.client.delete_selected(own, wait_s=_GONE_S)
     say(f"{job.name} is gone")
     return ExitCode.OK
 

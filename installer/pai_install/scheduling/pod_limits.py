@@ -1,0 +1,31 @@
+"""What pods of users may have: what the API server refuses them beyond it, `job submit` refuses first."""
+
+from __future__ import annotations
+
+# volumes that hold nothing of the machine, of a server or of another namespace
+VOLUMES = (
+    "emptyDir",
+    "persistentVolumeClaim",
+    "configMap",
+    "secret",
+    "downwardAPI",
+    "projected",
+    "ephemeral",
+)
+# those of Pod Security's profile baseline, and what RDMA needs
+CAPABILITIES = (
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "IPC_LOCK",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+)
