@@ -16,12 +16,15 @@ from pathlib import Path
 from pai_install.errors import PaiError
 from pai_install.jobs.check import check_job
 from pai_install.jobs.compile.objects import objects_of
-from pai_install.jobs.model import Job
-from pai_install.jobs.place import JobOwner, place
+from pai_install.jobs.inject import contradictions
+from pai_install.jobs.native import Native
+from pai_install.jobs.permitted import refuse
+from pai_install.jobs.place import JobOwner, place, seat
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.report.job import readings_text
-from pai_install.scheduling.model import BACKENDS, Backend
+from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend
 from pai_install.scheduling.read import scheduling_of
+from pai_install.scheduling.simulate.manifest import named_by
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from pai_install.storage.compile import grants_of
@@ -49,7 +52,7 @@ machine-list:
   - {hostname: cpu-1, hostip: 10.0.0.4, machine-type: epyc, pai-worker: "true"}
 """
 SERVICES = """\
-scheduler: {{type: {backend}}}
+scheduler: {{type: {backend}{operator}}}
 virtual-clusters:
   - {{name: default, quota: [{{sku: a100, devices: 8}}, {{sku: epyc, cores: 36}}]}}
   - {{name: product, quota: [{{sku: a100, devices: 8}}]}}
@@ -107,7 +110,13 @@ def lab_variant(text: str, image: str) -> str:
 def site_of(backend: Backend) -> Site:
     """A site with two virtual clusters, a storage and the group."""
     with tempfile.TemporaryDirectory() as folder:
-        texts = {"layout": LAYOUT, "config": CONFIG, "services-configuration": SERVICES.format(backend=backend)}
+        # HiveD's sites have none
+        operator = "" if backend == "hived" else ", training-operator: true"
+        texts = {
+            "layout": LAYOUT,
+            "config": CONFIG,
+            "services-configuration": SERVICES.format(backend=backend, operator=operator),
+        }
         for name, text in texts.items():
             (Path(folder) / f"{name}.yaml").write_text(text)
         return load_site(Path(folder)).site
@@ -123,13 +132,19 @@ def reading(name: str, backend: Backend) -> JobReading:
 
 def takes(name: str, backend: Backend) -> bool:
     """Whether a site with that scheduler takes an example: as `job validate` and `job submit` say."""
-    job = reading(name, backend).job
-    if not isinstance(job, Job):
-        return job is not None
-    site = site_of(backend)
+    job, site, owner = reading(name, backend).job, site_of(backend), JobOwner("alice", GROUP, GROUP)
     scheduling = scheduling_of(site)
     assert scheduling is not None
-    where = place(job, scheduling, JobOwner("alice", GROUP, GROUP), grants_of(site), (None, None))
+    if job is None:
+        return False
+    if isinstance(job, Native):
+        said = {one.name: named_by(one.content, one.kind) for one in job.jobs}
+        usual = {one: next((it for it in PRIORITIES if it == said[one]["priority"]), None) for one in said}
+        places = {one: seat(scheduling, owner, said[one]["cluster"] or None, usual[one]) for one in said}
+        contradictions(job, places)
+        refuse(job, places, [])
+        return not any(problem.is_error for document in job.documents for problem in document.problems)
+    where = place(job, scheduling, owner, grants_of(site), (None, None))
     try:
         return bool(list(objects_of(job, where)))
     except PaiError:
