@@ -11,12 +11,12 @@ import click
 from pai_install.cli.options import names
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site.edit.write import Value
-from pai_install.site.rotations import Value as JobRecord
+from pai_install.site.rotations import Value as Kept
 from pai_install.site.services.storages import RULES, StorageEntry
 from pai_install.site.validate import did_you_mean
 
 Entry = Mapping[str, Value]
-Changes = Mapping[str, JobRecord]
+Changes = Mapping[str, Kept]
 
 SECRETS = ("account-key", "password")
 _WORDS = (
