@@ -1,14 +1,15 @@
 """Pods that a lost machine keeps: deleted long ago, and no kubelet there to say that they have ended. Pure.
 
-Kubernetes waits for that machine for ever, and the pod's gang with it: a Job with rules for failed pods makes no new pod
-before the old one has ended, and Volcano starts a gang again when none of it is left.
+Kubernetes waits for that machine without end, and the pod's gang with it: a Job with rules for failed pods makes no new
+pod before the old one has ended, and Volcano starts no gang again while a pod of it is being deleted.
 """
 
 from __future__ import annotations
 
+import time
+from calendar import timegm
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 
 from job_recorder.shapes import ENDED_PHASES, Json, child, is_going, meta, rows, text
 
@@ -69,4 +70,4 @@ def is_lost(node: Json) -> bool:
 
 
 def _seconds(stamp: str) -> float:
-    return datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+    return timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))
