@@ -18,7 +18,16 @@ options:
     description: Namespaces whose pods must run.
     type: list
     elements: str
-    default: [kube-system, kube-flannel, pai-docker-cache, pai-volumes, pai-hived, pai-jobset, pai-volcano, pai-kueue]
+    default:
+      - kube-system
+      - kube-flannel
+      - pai-docker-cache
+      - pai-volumes
+      - pai-hived
+      - pai-jobset
+      - pai-volcano
+      - pai-training-operator
+      - pai-kueue
   peer:
     description: Another node, whose Service a single one of I(nodes) asks; it is not judged itself.
     type: str
@@ -179,6 +188,7 @@ class ClusterCheck:
                 )
             ]
         pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])
+        self.wait_for_endpoints({name for name in pods if name.startswith("node-") and runs(pods, name)})
         with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
             lists = list(pool.map(lambda index: self.check_node_pods(index, pods), range(len(self.nodes))))
         return [entry for found in lists for entry in found]
@@ -205,6 +215,17 @@ class ClusterCheck:
             time.sleep(0.5)
         return pods
 
+    def wait_for_endpoints(self, services: set[str]) -> None:
+        """Returns once each of these Services leads to its pod, or the time is up.
+
+        A controller manager that was restarted names no endpoints before the lease of its predecessor has ended, and
+        the kubelet waits longer each time before it starts one again that found no API.
+        """
+        while time.monotonic() < self.deadline:
+            if services <= with_endpoints(self.items(f"--namespace={NAMESPACE}", "endpointslices")):
+                return
+            time.sleep(0.5)
+
     def check_node_pods(self, index: int, pods: dict[str, dict[str, Any]]) -> list[dict[str, str]]:
         """The verdicts of one node."""
         node, name = self.nodes[index], f"node-{index}"
@@ -230,10 +251,9 @@ class ClusterCheck:
         return found
 
     def ask(self, node: str, name: str, check: str, subject: str, argv: list[str], word: str) -> dict[str, str]:
-        """One question from inside a pod, asked for half a minute.
+        """One question from inside a pod, asked for half a minute: each machine hears of new endpoints by itself.
 
-        A controller manager that was restarted waits for the lease of its predecessor before it names endpoints; until
-        then the address of a Service leads out of the cluster, where another server may answer.
+        Until then the address of a Service leads out of the cluster, where another server may answer.
         """
         said = ""
         for _attempt in range(30):
@@ -262,6 +282,15 @@ class ClusterCheck:
             return found + self.check_from_pods()
         finally:
             self.remove()
+
+
+def with_endpoints(slices: list[dict[str, Any]]) -> set[str]:
+    """The Services that lead to a pod which is ready, by their EndpointSlices."""
+    return {
+        entry["metadata"]["labels"]["kubernetes.io/service-name"]
+        for entry in slices
+        if any(endpoint.get("conditions", {}).get("ready") for endpoint in entry.get("endpoints") or [])
+    }
 
 
 def runs(pods: dict[str, dict[str, Any]], name: str) -> bool:

@@ -18,7 +18,16 @@ options:
     description: Namespaces whose pods belong to the system; seen from a control plane.
     type: list
     elements: str
-    default: [kube-system, kube-flannel, pai-docker-cache, pai-volumes, pai-hived, pai-jobset, pai-volcano, pai-kueue]
+    default:
+      - kube-system
+      - kube-flannel
+      - pai-docker-cache
+      - pai-volumes
+      - pai-hived
+      - pai-jobset
+      - pai-volcano
+      - pai-training-operator
+      - pai-kueue
 author: [pai-install]
 """
 EXAMPLES = r"""

@@ -49,16 +49,17 @@ class Cluster:
         return pai_install(words[0], "--site", str(self.site), *words[1:], timeout_s=timeout_s)
 
     def apply(self, *words: str) -> dict[str, Any]:
-        """Applies; the report as JSON, with what was printed under `stderr`."""
+        """Applies; the report as JSON, with what was printed and what the proof found wrong under `stderr`."""
         done = self.run("apply", "--yes", "--format", "json", *words)
         assert done.stdout, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode
-        return {**report, "stderr": done.stderr}
+        wrong = [json.dumps(finding) for finding in report.get("findings", ()) if finding["verdict"] == "FAIL"]
+        return {**report, "stderr": "\n".join([done.stderr, *wrong])}
 
-    def converge(self) -> dict[str, Any]:
+    def converge(self, *words: str) -> dict[str, Any]:
         """Applies without the proof at the end, where a test asks the cluster something else; the report as JSON."""
-        return self.apply("--no-verify")
+        return self.apply("--no-verify", *words)
 
     def plan(self) -> dict[str, Any]:
         """The plan as JSON, without differences."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from _pytest.mark import ParameterSet
 
 from pai_install.parts.registry import ROLE_MODELS
 from tests.e2e.conftest import ROOT, equip, pai_install, traces
@@ -23,6 +25,9 @@ pytestmark = pytest.mark.lab
 SUBNET = "172.30.82"
 # mostly in the order of an installation: each finds the least to make first; any other order passes, too
 ROLES = tuple(model.role for model in ROLE_MODELS)
+# What the end-to-end runs of `make test` leave out. They run every other role, the second time with nothing to
+# change; so the scenarios of those are left to `make molecule` and `make soak`.
+NOT_IN_END_TO_END = frozenset({"api_proxy", "storage_server"})
 # the machines of the cluster; any other belongs to one role alone
 SHARED = frozenset({"control-plane", "worker"})
 
@@ -91,12 +96,24 @@ def default(role: str) -> Path:
     return ROOT / "roles" / role / "molecule" / "default"
 
 
+def machines_of(role: str) -> list[str]:
+    """The machines of a role's scenario."""
+    platforms = yaml.safe_load((default(role) / "molecule.yml").read_text())["platforms"]
+    return [platform["name"] for platform in platforms]
+
+
+def keep(layout: Path, machines: AbstractSet[str]) -> None:
+    """Takes all other machines out of a layout."""
+    content = yaml.safe_load(layout.read_text())
+    content["machine-list"] = [one for one in content["machine-list"] if one["hostname"] in machines]
+    layout.write_text(yaml.safe_dump(content))
+
+
 def lanes_of(roles: Iterable[str]) -> list[list[str]]:
     """What may run at the same time: roles on the cluster's machines one after another, the others beside them."""
     lanes: dict[bool, list[str]] = {True: [], False: []}
     for role in roles:
-        platforms = yaml.safe_load((default(role) / "molecule.yml").read_text())["platforms"]
-        lanes[any(platform["name"] in SHARED for platform in platforms)].append(role)
+        lanes[not SHARED.isdisjoint(machines_of(role))].append(role)
     return [lane for lane in lanes.values() if lane]
 
 
@@ -116,6 +133,7 @@ def scenarios(tmp_path_factory: pytest.TempPathFactory, selected: list[str]) -> 
     shutil.copytree(ROOT / "tests" / "molecule" / "site", site, ignore=shutil.ignore_patterns(".pai"))
     layout = site / "layout.yaml"
     layout.write_text(layout.read_text().replace("172.30.83.", f"{SUBNET}."))
+    keep(layout, SHARED | {machine for role in selected for machine in machines_of(role)})
     found = Scenarios(folder, site, tmp_path_factory.mktemp("ssh"))
     try:
         found.begin(store=any(stands_on_something(role) for role in selected))
@@ -147,7 +165,12 @@ def runs(scenarios: Scenarios, selected: list[str]) -> Iterator[Mapping[str, Fut
         yield found
 
 
-@pytest.mark.parametrize("role", ROLES)
+def scenario(role: str) -> ParameterSet:
+    """The test of a role, with its mark."""
+    return pytest.param(role, marks=() if role in NOT_IN_END_TO_END else pytest.mark.soak)
+
+
+@pytest.mark.parametrize("role", [scenario(role) for role in ROLES])
 def test_role(runs: Mapping[str, Future[subprocess.CompletedProcess[str]]], role: str) -> None:
     done = runs[role].result()
     assert done.returncode == 0, done.stdout

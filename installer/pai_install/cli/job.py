@@ -27,8 +27,8 @@ def validate(*, site_dir: Path, files: tuple[Path, ...], group: str | None, outp
     """Show what the jobs in files mean to this site, or what is wrong with them; asks no machine.
 
     A FILE is OpenPAI's (JSON of protocol 1, YAML of protocol 2) or has objects of Kubernetes: Job, JobSet, Pod,
-    Volcano's Job, TFJob, PyTorchJob, MPIJob. Where no layout.yaml is, files are checked by themselves. Exit status 0,
-    or 3 when a file has errors: each is named with file, line and column, and what to do.
+    Volcano's Job, TFJob, PyTorchJob. Where no layout.yaml is, files are checked by themselves. Exit status 0, or 3
+    when a file has errors: each is named with file, line and column, and what to do.
     """
     return validate_files(site_dir, files, group, output_format)
 

@@ -16,6 +16,7 @@ from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
 from pai_install.site.model import Site
 from pai_install.site.problem import Problem
+from pai_install.site.schedulers import has_training_operator
 from pai_install.site.validate import did_you_mean
 from pai_install.storage.compile import grants_of
 
@@ -112,7 +113,12 @@ class _Checker:
         backend = self._scheduling.backend if self._scheduling is not None else "default"
         if backend not in job.kind.queued:
             message = f"{backend}, this site's scheduler, does not queue {job.kind.shown}"
-            remedy = f"a site with {' or '.join(job.kind.queued)} does; write the job as another kind"
+            others = f"a site with {' or '.join(job.kind.queued)} does; " if job.kind.queued else ""
+            remedy = f"{others}write the job as another kind"
+            yield Refusal(f"kind:{number}", "kind", message, remedy)
+        elif job.kind.operated and not has_training_operator(self.site):
+            message = f"this site has no training-operator, which runs {job.kind.shown}"
+            remedy = "add training-operator: true to the section scheduler of services-configuration.yaml, and apply"
             yield Refusal(f"kind:{number}", "kind", message, remedy)
 
     def _namespace(self, number: int, job: NativeJob) -> Iterator[Refusal]:

@@ -19,11 +19,13 @@ from pai_install.parts.scheduling import (
     has_kueue,
     has_volcano,
     kueue_values,
+    training_operator_values,
     volcano_values,
 )
 from pai_install.parts.virtual_clusters import has_virtual_clusters, virtual_cluster_values
 from pai_install.registry.compile import wants_cache
 from pai_install.site import Site
+from pai_install.site.schedulers import has_training_operator
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ COMPILED: Mapping[str, Compiled] = {
     ),
     "job_recorder": Compiled(has_recorder, recorder_values, frozenset({"objects"})),
     "jobset": Compiled(has_jobsets, controller_values, frozenset({"replicas", "api_port"})),
-    "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout"})),
+    "kueue": Compiled(has_kueue, kueue_values, frozenset({"replicas", "api_port", "pods_ready_timeout", "kubeflow"})),
+    "training_operator": Compiled(
+        has_training_operator, training_operator_values, frozenset({"replicas", "api_port", "volcano"})
+    ),
     "volcano": Compiled(
         has_volcano,
         volcano_values,

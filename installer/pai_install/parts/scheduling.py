@@ -7,19 +7,21 @@ from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT
-from pai_install.scheduling.kinds import JOBSET
+from pai_install.scheduling.kinds import JOBSET, KINDS
 from pai_install.scheduling.model import Backend
 from pai_install.site import Site
-from pai_install.site.schedulers import scheduler_of
+from pai_install.site.schedulers import has_training_operator, scheduler_of
 
 # How long the pods of a job that was admitted may take until all are ready; then the whole job goes back to its queue.
 PODS_READY_TIMEOUT = "5m"
+# what Kueue calls the kinds that the training-operator runs
+JOBS_OF_OPERATOR = tuple(kind.name.lower() for kind in KINDS if kind.operated and kind.queued)
 
 # the add-ons of each scheduler of jobs, and of what it keeps the virtual clusters by
 SCHEDULER_ADDONS: Mapping[Backend, tuple[str, ...]] = {
-    "kueue": ("jobset", "kueue", "virtual_clusters"),
-    "volcano": ("volcano", "virtual_clusters"),
-    "default": ("jobset", "virtual_clusters"),
+    "kueue": ("jobset", "training_operator", "kueue", "virtual_clusters"),
+    "volcano": ("volcano", "training_operator", "virtual_clusters"),
+    "default": ("jobset", "training_operator", "virtual_clusters"),
     "hived": ("jobset", "hived"),
 }
 
@@ -45,8 +47,14 @@ def controller_values(context: Context) -> dict[str, Any]:
 
 
 def kueue_values(context: Context) -> dict[str, Any]:
-    """Those of its controller, and pods_ready_timeout as Kubernetes writes durations."""
-    return {**controller_values(context), "pods_ready_timeout": PODS_READY_TIMEOUT}
+    """Those of its controller, pods_ready_timeout as Kubernetes writes durations, and the kinds of Kubeflow's jobs."""
+    operated = JOBS_OF_OPERATOR if has_training_operator(context.site) else ()
+    return {**controller_values(context), "pods_ready_timeout": PODS_READY_TIMEOUT, "kubeflow": list(operated)}
+
+
+def training_operator_values(context: Context) -> dict[str, Any]:
+    """Those of its controller; volcano: whether that places gangs."""
+    return {**controller_values(context), "volcano": has_volcano(context.site)}
 
 
 def volcano_values(context: Context) -> dict[str, Any]:

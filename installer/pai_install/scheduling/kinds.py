@@ -82,7 +82,7 @@ _KUBEFLOW = "kubeflow.org"
 _QUEUES: tuple[Backend, ...] = ("kueue", "volcano", "default", "hived")
 
 
-def _kubeflow(name: str, roles: str) -> JobKind:
+def _kubeflow(name: str, roles: str, queued: tuple[Backend, ...] = ("kueue", "volcano", "default")) -> JobKind:
     marks = PodMarks(
         "training.kubeflow.org/job-name", "training.kubeflow.org/replica-type", ("training.kubeflow.org/replica-index",)
     )
@@ -93,7 +93,7 @@ def _kubeflow(name: str, roles: str) -> JobKind:
         f"{name.lower()}s",
         ("spec", roles, ENTRY, "template"),
         marks,
-        ("volcano",),
+        queued,
         ("spec", "runPolicy", "schedulingPolicy", "queue"),
     )
 
@@ -137,7 +137,8 @@ KINDS: tuple[JobKind, ...] = (
     JOB,
     _kubeflow("TFJob", "tfReplicaSpecs"),
     _kubeflow("PyTorchJob", "pytorchReplicaSpecs"),
-    _kubeflow("MPIJob", "mpiReplicaSpecs"),
+    # what would run it runs commands in the pods of all, so no site has it by us
+    _kubeflow("MPIJob", "mpiReplicaSpecs", ()),
     JOBSET,
     VOLCANO_JOB,
 )
@@ -153,9 +154,24 @@ def kind_of(item: JsonObject) -> JobKind | None:
     return _BY_NAME.get((group, text(item.get("kind"))))
 
 
-def queued_at(backend: Backend) -> tuple[JobKind, ...]:
-    """What a scheduler queues, but for pods that no job made."""
-    return tuple(kind for kind in KINDS if backend in kind.queued)
+def queued_at(backend: Backend, *, operator: bool) -> tuple[JobKind, ...]:
+    """What a scheduler queues, but for pods that no job made. operator: whether the training-operator is there."""
+    return tuple(kind for kind in KINDS if backend in kind.queued and (operator or not kind.operated))
+
+
+def templates(kind: JobKind) -> str:
+    """An expression of CEL: the list of a job's pod templates. A pod that no job made describes itself."""
+    for mark, way in ((mark, kind.way.index(mark)) for mark in (ITEM, ENTRY) if mark in kind.way):
+        roles = ".".join(("object", *kind.way[:way]))
+        each = "r" if mark == ITEM else f"{roles}[r]"
+        return f"has({roles}) ? {roles}.map(r, {_has(each, kind.way[way + 1 :])}) : []"
+    return f"[{'.'.join(('object', *kind.way))}]"
+
+
+def _has(each: str, way: tuple[str, ...]) -> str:
+    """What is at the end of the way, of those that have it: a template that is not there is no pod."""
+    steps = [".".join((each, *way[: length + 1])) for length in range(len(way))]
+    return f"{' && '.join(f'has({step})' for step in steps)}, {steps[-1]}"
 
 
 def template_ways(item: JsonObject, kind: JobKind) -> Iterator[tuple[str | int, ...]]:

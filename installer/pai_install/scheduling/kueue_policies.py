@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pai_install.scheduling.amounts import devices_of
+from pai_install.scheduling.kinds import JobKind, queued_at, templates
 from pai_install.scheduling.model import PRIORITIES, Scheduling
 from pai_install.scheduling.policy import (
     RequestKind,
@@ -23,8 +24,11 @@ Object = dict[str, Any]
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-# who makes pods of jobs that Kueue let start: Kubernetes' own controller, for Jobs and for those of a JobSet
-_POD_MAKERS = ("system:serviceaccount:kube-system:job-controller",)
+# who makes pods of jobs that Kueue let start: Kubernetes' controller, of Jobs and those of a JobSet, and Kubeflow's
+_POD_MAKERS = (
+    "system:serviceaccount:kube-system:job-controller",
+    "system:serviceaccount:pai-training-operator:training-operator",
+)
 # who makes Jobs that are parts of something that stands in a queue
 _PART_MAKERS = ("system:serviceaccount:pai-jobset:jobset-controller-manager",)
 
@@ -40,7 +44,8 @@ def policies(scheduling: Scheduling) -> Iterator[Object]:
     namespaces = namespaces_of(scheduling)
     if not namespaces:
         return
-    for made in (_jobs(scheduling), _jobsets(scheduling), _pods(scheduling), _workloads(scheduling)):
+    operated = (_operated(kind, scheduling) for kind in queued_at("kueue", operator=True) if kind.operated)
+    for made in (_jobs(scheduling), _jobsets(scheduling), *operated, _pods(scheduling), _workloads(scheduling)):
         yield from in_force(made, namespaces)
 
 
@@ -64,6 +69,18 @@ def _jobsets(scheduling: Scheduling) -> Object:
         **_labels(scheduling),
     }
     return policy("pai-queued-jobsets", _JOBSET, _rules(""), variables)
+
+
+def _operated(kind: JobKind, scheduling: Scheduling) -> Object:
+    """Those of the training-operator, whether the site has it or not: no one can make any where it is not."""
+    variables = {
+        "templates": templates(kind),
+        "asks": f"variables.templates.exists(t, {asks('t.spec', vendors(devices_of(scheduling)))})",
+        "named": "variables.templates.exists(t, has(t.spec.priorityClassName))",
+        **_labels(scheduling),
+    }
+    asked = RequestKind(kind.group, kind.version, kind.resource, _CHANGES)
+    return policy(f"pai-queued-{kind.resource}", asked, _rules(""), variables)
 
 
 def _labels(scheduling: Scheduling) -> Mapping[str, str]:
@@ -110,7 +127,7 @@ def _pods(scheduling: Scheduling) -> Object:
     variables = {"asks": asks("object.spec", vendors(devices_of(scheduling)))}
     made = Rule(
         f"!variables.asks || request.userInfo.username in {literal(list(_POD_MAKERS))}",
-        "'pods with devices are made by Jobs and JobSets that name a virtual cluster, by nothing else'",
+        "'pods with devices are made by jobs that name a virtual cluster, of a kind that is queued, by nothing else'",
     )
     return policy("pai-queued-pods", _POD, (made,), variables)
 

@@ -7,6 +7,12 @@ from pai_install.site.scheduling.cells import hived_of
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 
+def has_training_operator(site: Site) -> bool:
+    """Whether Kubeflow's jobs run here."""
+    section = site.services.scheduler
+    return section is not None and section.training_operator
+
+
 def scheduler_of(site: Site) -> SchedulerType | None:
     """What the section `scheduler` names, hived where OpenPAI's block counts; None where the site has chosen none."""
     section = site.services.scheduler

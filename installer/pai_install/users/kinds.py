@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pai_install.scheduling.kinds import ENTRY, ITEM, KINDS, JobKind
+from pai_install.scheduling.kinds import KINDS, JobKind
 from pai_install.scheduling.policy import RequestKind
 from pai_install.site.services.virtual_clusters import SchedulerType
 
@@ -41,18 +41,3 @@ def requests(kind: JobKind, *operations: str) -> RequestKind:
     """Requests of these operations on a kind. Kinds that others define are looked at in every version."""
     version = "*" if "." in kind.group else kind.version
     return RequestKind(kind.group, version, kind.resource, operations or _CHANGES)
-
-
-def templates(kind: JobKind) -> str:
-    """An expression of CEL: the list of a job's pod templates. A pod that no job made describes itself."""
-    for mark, way in ((mark, kind.way.index(mark)) for mark in (ITEM, ENTRY) if mark in kind.way):
-        roles = ".".join(("object", *kind.way[:way]))
-        each = "r" if mark == ITEM else f"{roles}[r]"
-        return f"has({roles}) ? {roles}.map(r, {_has(each, kind.way[way + 1 :])}) : []"
-    return f"[{'.'.join(('object', *kind.way))}]"
-
-
-def _has(each: str, way: tuple[str, ...]) -> str:
-    """What is at the end of the way, of those that have it: a template that is not there is no pod."""
-    steps = [".".join((each, *way[: length + 1])) for length in range(len(way))]
-    return f"{' && '.join(f'has({step})' for step in steps)}, {steps[-1]}"

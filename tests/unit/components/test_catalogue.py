@@ -58,6 +58,7 @@ IMAGES = {
     "vc-scheduler",
     "vc-controller-manager",
     "vc-webhook-manager",
+    "training-operator",
     "local-path-provisioner",
     "k8s-device-plugin",
     "registry",

@@ -7,6 +7,7 @@ import pytest
 from pai_install.jobs.check import check_job
 from tests.unit.jobs.sites import GROUPS, STORAGES, research
 from tests.unit.jobs.test_read import JOBSET, KUBEFLOW, POD, V2, read
+from tests.unit.scheduling.test_read import VALID
 
 LARGE = "{cpu: 1, memoryMB: 1000, gpu: 9}"
 STORAGE = "submitFrom: web\n  storages: [{name: sets}]"
@@ -72,8 +73,10 @@ def test_a_site_without_virtual_clusters() -> None:
 
 
 def test_kinds_that_the_scheduler_does_not_queue() -> None:
-    checked = check_job(read(KUBEFLOW), research(), None)
-    assert [(one.line, one.code) for one in checked.problems] == [(2, "job.kind")]
+    checked = check_job(read(KUBEFLOW.replace("TFJob", "MPIJob").replace("tfReplica", "mpiReplica")), research(), None)
+    assert [(one.line, one.code, one.remedy) for one in checked.problems] == [
+        (2, "job.kind", "write the job as another kind")
+    ]
     assert check_job(read(JOBSET), research(), "Vision_1").job is not None
     assert [one.code for one in check_job(read(JOBSET), research(), "nlp").problems] == ["job.virtual-cluster"]
 
@@ -83,3 +86,11 @@ def test_namespaces_of_others() -> None:
     assert check_job(read(text), research(), "nlp").job is not None
     checked = check_job(read(text), research(), "Vision_1")
     assert [(one.line, one.code) for one in checked.problems] == [(5, "job.namespace")]
+
+
+def test_kubeflows_jobs_need_what_runs_them() -> None:
+    (problem,) = check_job(read(KUBEFLOW), research(), None).problems
+    assert (problem.line, problem.code) == (2, "job.kind")
+    assert "training-operator: true" in problem.remedy
+    services = (VALID + GROUPS).replace("type: kueue\n", "type: kueue\n  training-operator: true\n", 1)
+    assert check_job(read(KUBEFLOW), research(services), None).job is not None

@@ -193,6 +193,29 @@ def test_test_pods_wait_for_their_account(library: Library) -> None:
     assert asked[:4] == ["delete", "create", "wait", "apply"]
 
 
+def endpoint_slice(service: str, *ready: bool) -> dict[str, Any]:
+    """One slice, as the API gives it; without endpoints it has null in their place."""
+    endpoints = [{"addresses": ["10.1.0.2"], "conditions": {"ready": one}} for one in ready] or None
+    return {"metadata": {"labels": {"kubernetes.io/service-name": service}}, "endpoints": endpoints}
+
+
+def test_services_are_asked_once_they_lead_to_their_pods(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller manager in the kubelet's back-off takes longer than the half minute of one question."""
+    module = library("pai_cluster_check")
+    now = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(module, "time", clock)
+    check = module.ClusterCheck(SimpleNamespace(params={"nodes": ["a"], "peer": "", "timeout": 180}))
+    before = [endpoint_slice("node-0", True), endpoint_slice("node-1")]
+    after = [endpoint_slice("node-0", True), endpoint_slice("node-1", False, True)]
+    monkeypatch.setattr(check, "items", lambda *_words: after if now[0] >= 50 else before)
+    check.wait_for_endpoints({"node-0", "node-1"})
+    assert now[0] == 50
+    monkeypatch.setattr(check, "items", lambda *_words: before)
+    check.wait_for_endpoints({"node-0", "node-1"})
+    assert now[0] == 180
+
+
 BACKOFF = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}}
 STARTING = {"waiting": {"reason": "ContainerCreating"}}
 

@@ -26,17 +26,21 @@ MakeSite = Callable[..., Site]
 Render = Callable[..., dict[str, Any]]
 KUEUE = "scheduler: {type: kueue}\n"
 VOLCANO = "scheduler: {type: volcano}\n"
+KUBEFLOW = "scheduler: {type: kueue, training-operator: true}\n"
+SERVICES = {"volcano": VOLCANO, "training_operator": KUBEFLOW}
 DEPLOYMENTS = [
     ("jobset", "jobset-controller-manager"),
     ("kueue", "kueue-controller-manager"),
+    ("training_operator", "training-operator"),
     ("volcano", "volcano-admission"),
     ("volcano", "volcano-controllers"),
     ("volcano", "volcano-scheduler"),
 ]
-ADD_ONS = ["jobset", "kueue", "volcano"]
+WRITTEN = {"training_operator": "training-operator-webhook-cert"}
+ADD_ONS = ["jobset", "kueue", "training_operator", "volcano"]
 OWN_KINDS = {
     *("jobset.x-k8s.io", "kueue.x-k8s.io"),
-    *("batch.volcano.sh", "scheduling.volcano.sh", "topology.volcano.sh"),
+    *("batch.volcano.sh", "scheduling.volcano.sh", "topology.volcano.sh", "kubeflow.org"),
 }
 THREE_CONTROL_PLANES = LAYOUT.replace("machine-type: cpu, pai-worker", "machine-type: cpu, pai-master") + (
     '  - {hostname: master3, hostip: 10.0.0.4, machine-type: cpu, pai-master: "true"}\n'
@@ -48,7 +52,7 @@ def rendered(make_site: MakeSite, components: ComponentSet) -> Render:
     """Add-on -> its objects, by kind/name. layout: the site's."""
 
     def render(name: str, layout: str = LAYOUT) -> dict[str, Any]:
-        site = make_site(layout, CONFIG, VOLCANO if name == "volcano" else KUEUE)
+        site = make_site(layout, CONFIG, SERVICES.get(name, KUEUE))
         return objects(name, site, components, make_identity(served_names(site), datetime.now(UTC)))
 
     return render
@@ -64,6 +68,11 @@ def objects(name: str, site: Site, components: ComponentSet, identity: Identity 
     manifests = yaml.safe_load((folder / "tests" / "plain.input.yml").read_text())["manifests"]
     found = addon_action().objects_of(folder, wanted["values"], manifests)
     return {f"{it['kind']}/{it['metadata']['name']}": it for it in found}
+
+
+def dashed(name: str) -> str:
+    """An add-on's name as its objects and its component have it."""
+    return name.replace("_", "-")
 
 
 def rules(found: dict[str, Any], kind: str) -> Iterator[dict[str, Any]]:
@@ -85,6 +94,9 @@ def hooks(found: dict[str, Any]) -> list[dict[str, Any]]:
         ("scheduler: {type: default}\n", ["jobset"]),
         (KUEUE, ["jobset", "kueue"]),
         (VOLCANO, ["volcano"]),
+        (KUBEFLOW, ["jobset", "training_operator", "kueue"]),
+        ("scheduler: {type: volcano, training-operator: true}\n", ["volcano", "training_operator"]),
+        ("scheduler: {type: default, training-operator: true}\n", ["jobset", "training_operator"]),
     ],
 )
 def test_a_site_has_and_fetches_what_belongs_to_its_scheduler(
@@ -92,7 +104,8 @@ def test_a_site_has_and_fetches_what_belongs_to_its_scheduler(
 ) -> None:
     site = make_site(config=CONFIG, services=services)
     assert [part.addon for part in ADDONS if part.addon in ADD_ONS and part.wanted(site)] == wanted
-    assert sorted(set(needed_components(site)) & set(ADD_ONS)) == wanted
+    fetched = set(needed_components(site)) & {dashed(name) for name in ADD_ONS}
+    assert fetched == {dashed(name) for name in wanted}
 
 
 def test_only_control_planes_hold_their_images(make_site: MakeSite) -> None:
@@ -113,7 +126,7 @@ class TestDeployment:
 
     def test_pod_is_as_restricted_as_its_namespace_asks(self, name: str, deployment: str, rendered: Render) -> None:
         found = rendered(name)
-        labels = found[f"Namespace/pai-{name}"]["metadata"]["labels"]
+        labels = found[f"Namespace/pai-{dashed(name)}"]["metadata"]["labels"]
         assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
         pod = found[f"Deployment/{deployment}"]["spec"]["template"]["spec"]
         assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsNonRoot"]) == (65532, True)
@@ -140,7 +153,7 @@ class TestAddOn:
     """Each of them."""
 
     def test_pods_are_reached_by_the_api_server_and_reach_nothing_else(self, name: str, rendered: Render) -> None:
-        policy = rendered(name)[f"NetworkPolicy/{name}"]["spec"]
+        policy = rendered(name)[f"NetworkPolicy/{dashed(name)}"]["spec"]
         assert policy["policyTypes"] == ["Ingress", "Egress"]
         assert policy["ingress"] == [{"ports": [{"port": "webhook", "protocol": "TCP"}]}]
         assert policy["egress"] == [{"ports": [{"port": 6443, "protocol": "TCP"}]}]
@@ -157,7 +170,7 @@ class TestAddOn:
         found = rendered(name)
         assert not [it for it in rules(found, "ClusterRole") if "secrets" in it["resources"]]
         written = [it for it in rules(found, "Role") if "secrets" in it["resources"] and "update" in it["verbs"]]
-        assert all(it["resourceNames"] == [f"{name}-webhook-server-cert"] for it in written)
+        assert all(it["resourceNames"] == [WRITTEN.get(name, f"{name}-webhook-server-cert")] for it in written)
 
     def test_what_everybody_asks_is_changed_by_name(self, name: str, rendered: Render) -> None:
         """A certificate is written into our own configurations, never into those of others."""
@@ -193,6 +206,33 @@ def test_kueue_queues_jobs_and_never_pods(rendered: Render) -> None:
     assert not {"pods", "deployments", "statefulsets"} & asked
 
 
+def test_kueue_queues_kubeflows_jobs_where_something_runs_them(make_site: MakeSite, components: ComponentSet) -> None:
+    found = objects("kueue", make_site(config=CONFIG, services=KUBEFLOW), components)
+    configuration = yaml.safe_load(found["ConfigMap/kueue-controller-manager"]["data"]["configuration.yaml"])
+    theirs = ["kubeflow.org/tfjob", "kubeflow.org/pytorchjob"]
+    assert configuration["integrations"]["frameworks"] == ["batch/job", "jobset.x-k8s.io/jobset", *theirs]
+    asked = {name for hook in hooks(found) for rule in hook["rules"] for name in rule["resources"]}
+    ruled = {name for rule in rules(found, "ClusterRole") for name in rule["resources"]}
+    assert {"tfjobs", "pytorchjobs"} <= asked & ruled
+
+
+def test_kubeflows_jobs_are_gangs_where_volcano_places_them(make_site: MakeSite, components: ComponentSet) -> None:
+    for scheduler, gangs in (("kueue", False), ("volcano", True), ("default", False)):
+        services = f"scheduler: {{type: {scheduler}, training-operator: true}}\n"
+        found = objects("training_operator", make_site(config=CONFIG, services=services), components)
+        (container,) = found["Deployment/training-operator"]["spec"]["template"]["spec"]["containers"]
+        assert ("--gang-scheduler-name=volcano" in container["args"]) == gangs
+        groups = next(it for it in rules(found, "ClusterRole") if it["resources"] == ["podgroups"])
+        assert ("create" in groups["verbs"]) == gangs
+
+
+def test_the_training_operator_runs_no_commands_in_pods(rendered: Render) -> None:
+    """MPIJobs would take that, in the pods of all."""
+    found = rendered("training_operator")
+    ruled = {name for kind in ("ClusterRole", "Role") for rule in rules(found, kind) for name in rule["resources"]}
+    assert not {"pods/exec", "mpijobs", "roles", "rolebindings", "serviceaccounts"} & ruled
+
+
 def test_a_job_whose_pods_do_not_come_gives_back_its_quota(rendered: Render) -> None:
     found = rendered("kueue")
     configuration = yaml.safe_load(found["ConfigMap/kueue-controller-manager"]["data"]["configuration.yaml"])
@@ -213,7 +253,8 @@ def test_kueue_is_down_and_namespaces_can_still_be_deleted(rendered: Render) -> 
 
 def test_kueue_starts_when_the_kinds_of_its_jobs_are_there() -> None:
     names = [part.addon for part in ADDONS]
-    assert names.index("jobset") < names.index("kueue")
+    assert max(names.index("jobset"), names.index("training_operator")) < names.index("kueue")
+    assert names.index("volcano") < names.index("training_operator")
 
 
 def test_volcano_reclaims_what_a_queue_deserves(rendered: Render) -> None:

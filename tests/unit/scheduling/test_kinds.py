@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.scheduling.kinds import KINDS, WITH_PODS, kind_of, template_ways
-from pai_install.users.kinds import templates
+from pai_install.scheduling.kinds import KINDS, WITH_PODS, kind_of, template_ways, templates
 
 POD = {"spec": {"containers": [{"name": "a"}]}}
 # kind -> spec of an object with roles, and what they are: role, how many, how many are numbered together

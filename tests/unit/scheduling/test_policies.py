@@ -78,6 +78,8 @@ def test_jobs_are_asked_again_when_they_change_and_pods_only_once() -> None:
     assert found == {
         "pai-queued-jobs": ["CREATE", "UPDATE"],
         "pai-queued-jobsets": ["CREATE", "UPDATE"],
+        "pai-queued-tfjobs": ["CREATE", "UPDATE"],
+        "pai-queued-pytorchjobs": ["CREATE", "UPDATE"],
         "pai-queued-pods": ["CREATE"],
         "pai-workload-priorities": ["CREATE", "UPDATE"],
     }

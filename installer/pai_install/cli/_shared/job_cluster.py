@@ -23,6 +23,7 @@ from pai_install.scheduling.model import Scheduling
 from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
+from pai_install.site.schedulers import has_training_operator
 from pai_install.site.validate import did_you_mean
 
 # what a selector takes for the value of a label
@@ -41,7 +42,7 @@ class JobsOfSite:
         """Those of a namespace and user ("": of all), whoever submitted them. Raises NoClusterError, ApiError."""
         backend = self.scheduling.backend
         marks = f"{names.USER}={user}" if user else names.USER
-        kinds = (*(kind.asked for kind in queued_at(backend)), PODS)
+        kinds = (*(kind.asked for kind in queued_at(backend, operator=has_training_operator(self.site))), PODS)
         said = (said_by(backend),) if said_by(backend) else ()
         asked = [Select((kind,), namespace, marks) for kind in kinds]
         found = self._listed([*asked, *(Select((kind,), namespace) for kind in said)])

@@ -83,7 +83,7 @@ def submit(
 ) -> int:
     """Submit a job: a file of OpenPAI, v1 JSON or v2 YAML, becomes a gang of the site's scheduler.
 
-    Kubernetes' own objects (Job, JobSet, Volcano's Job, TFJob, PyTorchJob, MPIJob, Pod, and ConfigMaps, Secrets and
+    Kubernetes' own objects (Job, JobSet, Volcano's Job, TFJob, PyTorchJob, Pod, and ConfigMaps, Secrets and
     Services beside them) go as they are: they get the group's namespace, the virtual cluster, the priority and whose
     they are; what in the file contradicts that is an error, and so is what the group may not have.
 

@@ -55,6 +55,7 @@ def _sections(site: Site) -> Iterator[Wrong]:
         remedy = "list them; without the section there is one, default, that has everything"
         yield Wrong(("virtual-clusters",), "missing", "is empty: no one is guaranteed anything", remedy)
     yield from _of_hived_switch(site)
+    yield from _of_training_operator(site)
     if services.hivedscheduler is None or services.hivedscheduler.config is None:
         return
     if services.scheduler is not None or services.virtual_clusters is not None:
@@ -75,6 +76,16 @@ def _of_hived_switch(site: Site) -> Iterator[Wrong]:
         message = f"{scheduler.type} counts, and not enable_hived_scheduler in config.yaml, which is {said}"
         remedy = "remove enable_hived_scheduler from config.yaml"
         yield Wrong(("scheduler", "type"), "overruled", message, remedy, "warning")
+
+
+def _of_training_operator(site: Site) -> Iterator[Wrong]:
+    """Pods of its jobs have no annotations of HiveD's."""
+    scheduler = site.services.scheduler
+    if scheduler is not None and scheduler.training_operator and scheduler.type == "hived":
+        message = "does not go with hived, which would place no pod of a TFJob"
+        yield Wrong(
+            ("scheduler", "training-operator"), "contradiction", message, "remove it, or choose kueue or volcano"
+        )
 
 
 def _hived_image(site: Site) -> Iterator[Wrong]:

@@ -11,7 +11,7 @@ from pai_install.site.fields import LabelKey
 from pai_install.site.names import read_host_name
 from pai_install.site.quantity import QuantityError, parse_bytes
 from pai_install.site.scalars import invalid, read_text, read_whole, shown
-from pai_install.site.services.section import Count, KebabSection, ListOf, Word, Words, choice
+from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word, Words, choice
 
 SchedulerType = Literal["kueue", "volcano", "default", "hived"]
 PriorityName = Literal["crit", "prod", "test", "oppo"]
@@ -90,6 +90,8 @@ class Scheduler(KebabSection):
     """kueue, volcano, hived, or default: Kubernetes' own scheduler, which cannot lend."""
     topology: Annotated[tuple[LevelEntry, ...], ListOf] = ()
     """Levels above the machine, the widest first. The machine itself is always the last, and never written."""
+    training_operator: Flag = False
+    """Whether Kubeflow's TFJobs and PyTorchJobs run, by its training-operator; not with hived."""
 
 
 class QuotaEntry(KebabSection):

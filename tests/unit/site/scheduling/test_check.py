@@ -46,6 +46,7 @@ def quota(words: str) -> str:
 
 INVALID = {
     "type": ("choice", "scheduler:\n  type: slurm # <-\nvirtual-clusters:\n  - {name: a}\n"),
+    "training-operator": ("contradiction", "scheduler:\n  type: hived\n  training-operator: true # <-\n"),
     "no-type": ("missing", "scheduler: {topology: []} # <-\nvirtual-clusters:\n  - {name: a}\n"),
     "no-scheduler": ("missing", "virtual-clusters: # <-\n  - {name: a, quota: [{sku: a100, machines: 1}]}\n"),
     "empty-clusters": ("missing", "scheduler: {type: kueue}\nvirtual-clusters: [] # <-\n"),
