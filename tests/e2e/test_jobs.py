@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXISTING, LOST, Cluster, equip, pai_install, until
+from .conftest import EXISTING, LOST, Cluster, equip, fault, pai_install, until
 
 pytestmark = pytest.mark.lab
 
@@ -30,6 +30,7 @@ GPU = "nvidia.com~1gpu"
 HERE = Path(__file__).parent
 # a parameter server never ends by itself
 ENOUGH = {"minSucceededTaskCount": 1}
+READY = "{.status.conditions[?(@.type=='Ready')].status}"
 METHOD = "python3 /opt/program.py --pause={} --ps_hosts=$PAI_TASK_ROLE_ps_server_HOST_LIST"
 WORKERS = "--worker_hosts=$PAI_TASK_ROLE_worker_HOST_LIST"
 
@@ -147,3 +148,33 @@ def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(sit
     assert "second" not in site.kubectl("get", "pods", f"--namespace={GROUP}", "--output=name")
     assert until(lambda: shown(site, "first")["state"] == "SUCCEEDED", 120)
     assert until(lambda: shown(site, "second")["state"] == "SUCCEEDED", 120)
+
+
+def machine_of(cluster: Cluster, name: str, role: str) -> str:
+    """Where the only pod of a role is."""
+    pods = next(one["pods"] for one in shown(cluster, name)["roles"] if one["name"] == role)
+    return str(pods[0]["machine"]) if pods else ""
+
+
+@pytest.mark.soak
+def test_a_gang_goes_on_elsewhere_when_its_machine_is_lost(site: Cluster, tmp_path: Path) -> None:
+    devices(site, EXISTING, "remove")
+    try:
+        done = job(site, "submit", file_of(tmp_path, "lasting", 10), "--group", GROUP)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
+        assert machine_of(site, "lasting", "worker") == LOST
+        devices(site, EXISTING, "add", "8")
+        fault(site.site, LOST, "power-off")
+        assert until(lambda: f"{LOST} has not reported for a while" in shown(site, "lasting")["why"], 120)
+        assert until(lambda: f"taken off {LOST}" in shown(site, "lasting")["why"], 420)
+        assert until(lambda: machine_of(site, "lasting", "worker") == EXISTING, 240)
+        assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
+        pods = ("get", "pods", f"--namespace={GROUP}", "--output=name")
+        assert site.kubectl(*pods, f"--field-selector=spec.nodeName={LOST}") == ""
+        assert job(site, "stop", "lasting", "--yes").returncode == 0
+        assert until(lambda: site.kubectl(*pods) == "", 120)
+    finally:
+        fault(site.site, LOST, "heal")
+        assert until(lambda: "True" in site.kubectl("get", "node", LOST, f"--output=jsonpath={READY}"), 180)
+        devices(site, LOST, "add", "8")

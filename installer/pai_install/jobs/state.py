@@ -134,7 +134,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         cluster=marks.get(names.CLUSTER, named["cluster"]),
         priority=notes.get(names.PRIORITY, named["priority"]),
         state=state,
-        why=found.why or (waits if state in {"WAITING", "STARTING"} else ""),
+        why=found.why or (waits if state in {"WAITING", "STARTING", "RUNNING"} else ""),
         retries=found.retries,
         created=text(metadata.get("creationTimestamp")),
         roles=roles,
@@ -150,7 +150,7 @@ def _of_pods(roles: Sequence[RoleState]) -> State:
     if not any(one.machine for role in roles for one in role.instances):
         return "WAITING"
     whole = len(states) == sum(role.wanted for role in roles)
-    return "RUNNING" if whole and not {"WAITING", "STARTING"} & set(states) else "STARTING"
+    return "RUNNING" if whole and not {"WAITING", "STARTING", "STOPPING"} & set(states) else "STARTING"
 
 
 def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterator[RoleState]:
@@ -206,6 +206,8 @@ def _instance(role: str, index: int, pod: JsonObject) -> Instance:
     ended = child(state, "terminated")
     failed = phase == "Failed" or bool(ended.get("exitCode"))
     standing = "FAILED" if failed else _POD_STATES.get(phase, "STARTING" if machine else "WAITING")
+    if standing in {"RUNNING", "STARTING"} and "deletionTimestamp" in child(pod, "metadata"):
+        standing = "STOPPING"
     return Instance(
         role,
         index,
@@ -213,8 +215,20 @@ def _instance(role: str, index: int, pod: JsonObject) -> Instance:
         standing,
         machine,
         number(ended.get("exitCode")),
-        _why(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else "",
+        _why(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
     )
+
+
+def _unwell(status: JsonObject, machine: str) -> str:
+    """Why a pod that runs may not run much longer."""
+    found = conditions(status.get("conditions"))
+    taken = _holding(found, "DisruptionTarget")
+    if taken is not None:
+        return f"taken off {machine}: {taken.message or taken.reason}"[:400]
+    # what the kubelet said last is that all is well, and the cluster knows better
+    well = all(row.get("ready") is True for row in rows(status.get("containerStatuses")))
+    unready = any(one.type == "Ready" and one.status == "False" for one in found)
+    return f"{machine} has not reported for a while" if well and unready and status.get("phase") == "Running" else ""
 
 
 def _container(pod: JsonObject) -> JsonObject:

@@ -37,10 +37,15 @@ def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str])
     }
     look = ("list", "watch")
     kinds = (kind.split("/") for kind in recorded_kinds(scheduler))
-    yield _cluster_role(NAME, [_rule("", "pods", look), *(_rule(group, name, look) for group, name in kinds)])
+    yield _cluster_role(
+        NAME,
+        [_rule("", "pods", look), _rule("", "nodes", ("get",)), *(_rule(group, name, look) for group, name in kinds)],
+    )
     yield _binding("ClusterRoleBinding", {"name": NAME}, "ClusterRole", NAME)
     records = _rule("", "configmaps", ("list", "create", "update", "delete"))
-    yield _cluster_role(f"{NAME}-records", [_rule("", "pods/log", ("get",)), records])
+    # it lets go of pods that a lost machine keeps
+    lost = _rule("", "pods", ("delete",))
+    yield _cluster_role(f"{NAME}-records", [_rule("", "pods/log", ("get",)), records, lost])
     for space in spaces:
         metadata = {"name": f"{NAME}-records", "namespace": space}
         yield _binding("RoleBinding", metadata, "ClusterRole", f"{NAME}-records")

@@ -127,6 +127,20 @@ def test_a_job_that_failed_says_why() -> None:
     assert (found.state, found.why) == ("FAILED", "jobset failed due to one or more job failures")
 
 
+def test_a_pod_whose_machine_is_silent_says_so_and_then_that_it_is_taken_away() -> None:
+    """What the API had of a pod whose machine was switched off: after 40 seconds, and after five minutes."""
+    silent = pod("worker-v2", 1, node="g2", conditions=[{"type": "Ready", "status": "False"}])
+    silent["status"]["containerStatuses"][0]["ready"] = True
+    found = stands(job(), *WHOLE[:3], silent)
+    assert (found.state, found.why) == ("RUNNING", "g2 has not reported for a while")
+    silent["metadata"]["deletionTimestamp"] = "2026-01-01T00:06:00Z"
+    taint = "Taint manager: deleting due to NoExecute taint"
+    silent["status"]["conditions"].append(holds("DisruptionTarget", taint))
+    found = stands(job(), *WHOLE[:3], silent)
+    assert (found.state, found.why) == ("STARTING", f"taken off g2: {taint}")
+    assert [one.state for one in found.instances] == ["RUNNING", "RUNNING", "RUNNING", "STOPPING"]
+
+
 def test_one_that_is_being_stopped() -> None:
     own = job()
     own["metadata"]["deletionTimestamp"] = "2026-01-01T00:10:00Z"

@@ -19,6 +19,7 @@ from urllib.parse import quote
 from job_recorder import settings
 from job_recorder.cluster import Cluster, ClusterError
 from job_recorder.lease import LASTING_S, RENEW_S, Lease
+from job_recorder.lost import Lost, Release, is_lost
 from job_recorder.memory import AT_ONCE, PODS, Action, Drop, Memory, Read, WriteLogs, WriteState
 from job_recorder.records import LOGS, RECORD, STATE, logs_map, name_of, read_record, state_map
 from job_recorder.settings import Settings
@@ -51,6 +52,7 @@ class Recorder:
 
     def __post_init__(self) -> None:
         self.memory = Memory(self.given.rules)
+        self.lost = Lost(self.given.rules.namespaces)
         self._pool = ThreadPoolExecutor(AT_ONCE)
 
     def recall(self, now: float) -> None:
@@ -82,6 +84,8 @@ class Recorder:
             pass
         for action in self.memory.due(now()):
             self._do(action, now)
+        for release in self.lost.due(now()):
+            self._release(release)
 
     def _take(self, told: Union[Told, LogRead], now: float) -> None:
         if isinstance(told, LogRead):
@@ -89,11 +93,14 @@ class Recorder:
         elif isinstance(told, Listed):
             if told.resource == PODS:
                 self.memory.pods_listed(told.items, now)
+                self.lost.listed(told.items)
             else:
                 self.memory.jobs_listed(told.resource, told.items, now)
         elif isinstance(told, Changed):
             pods, jobs = (self.memory.see_pod, self.memory.pod_gone), (self.memory.see_job, self.memory.job_gone)
             (pods if told.resource == PODS else jobs)[told.gone](told.item, now)
+            if told.resource == PODS:
+                (self.lost.gone if told.gone else self.lost.see)(told.item)
 
     def _do(self, action: Action, now: Callable[[], float]) -> None:
         if isinstance(action, Read):
@@ -113,6 +120,18 @@ class Recorder:
             # where the namespace is gone there is no one to keep it for
             if not isinstance(action, Drop) and error.status != http.HTTPStatus.NOT_FOUND:
                 self.memory.not_written(action, now())
+
+    def _release(self, release: Release) -> None:
+        """Deletes the pod without waiting for its machine, if no one hears of that."""
+        path = f"/api/v1/namespaces/{quote(release.namespace)}/pods/{quote(release.pod)}"
+        try:
+            if not is_lost(self.cluster.json("GET", f"/api/v1/nodes/{quote(release.machine)}")):
+                return
+            # by its UID: the next pod may have the same name
+            self.cluster.delete(path, {"gracePeriodSeconds": 0, "preconditions": {"uid": release.uid}})
+            self.complain(f"{release.namespace}/{release.pod}: let go of, as nothing is heard of {release.machine}")
+        except ClusterError as error:
+            self.complain(str(error))
 
     def _put(self, item: dict[str, object]) -> None:
         self.cluster.put(_maps_path(meta(item, "namespace")), meta(item, "name"), item)

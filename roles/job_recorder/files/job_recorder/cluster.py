@@ -93,10 +93,10 @@ class Cluster:
                 raise
             self.json("POST", path, item)
 
-    def delete(self, path: str) -> None:
-        """Deletes an object, also one that does not exist. Raises ClusterError."""
+    def delete(self, path: str, options: Mapping[str, Any] | None = None) -> None:
+        """Deletes an object, also one that does not exist. options: DeleteOptions. Raises ClusterError."""
         try:
-            self.json("DELETE", path)
+            self.json("DELETE", path, options)
         except ClusterError as error:
             if error.status != http.HTTPStatus.NOT_FOUND:
                 raise

@@ -1,0 +1,73 @@
+"""Pods that a lost machine keeps: deleted long ago, and no kubelet there to say that they have ended. Pure.
+
+Kubernetes waits for that machine without end, and the pod's gang with it: a Job with rules for failed pods makes no new
+pod before the old one has ended, and Volcano starts no gang again while a pod of it is being deleted.
+"""
+
+from __future__ import annotations
+
+import time
+from calendar import timegm
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from job_recorder.shapes import ENDED_PHASES, Json, child, is_going, meta, rows, text
+
+# seconds that a kubelet may be late, and between two looks at its machine
+LATE_S, AGAIN_S = 60, 30
+
+
+@dataclass(frozen=True)
+class Release:
+    """To let go of a pod, if its machine is not heard of."""
+
+    namespace: str
+    pod: str
+    uid: str
+    machine: str
+
+
+class Lost:
+    """Pods that are being deleted. Times are seconds since 1970."""
+
+    def __init__(self, namespaces: frozenset[str]) -> None:
+        self._namespaces = namespaces
+        self._due: dict[str, tuple[float, Release]] = {}
+
+    def see(self, pod: Json) -> None:
+        """A pod as it is now."""
+        uid, machine = meta(pod, "uid"), text(child(pod, "spec").get("nodeName"))
+        ended = text(child(pod, "status").get("phase")) in ENDED_PHASES
+        if not is_going(pod) or ended or not machine or meta(pod, "namespace") not in self._namespaces:
+            self._due.pop(uid, None)
+        elif uid not in self._due:
+            release = Release(meta(pod, "namespace"), meta(pod, "name"), uid, machine)
+            self._due[uid] = (_seconds(meta(pod, "deletionTimestamp")) + LATE_S, release)
+
+    def gone(self, pod: Json) -> None:
+        """A pod that was deleted."""
+        self._due.pop(meta(pod, "uid"), None)
+
+    def listed(self, pods: Iterable[Json]) -> None:
+        """All pods; those that are not among them are gone."""
+        pods = list(pods)
+        for uid in self._due.keys() - {meta(pod, "uid") for pod in pods}:
+            del self._due[uid]
+        for pod in pods:
+            self.see(pod)
+
+    def due(self, now: float) -> list[Release]:
+        """Pods whose machine is to be looked at now, and again after a while."""
+        found = [(uid, release) for uid, (at, release) in self._due.items() if at <= now]
+        self._due.update({uid: (now + AGAIN_S, release) for uid, release in found})
+        return [release for _, release in found]
+
+
+def is_lost(node: Json) -> bool:
+    """Whether no kubelet reports for the machine. One that is ill reports, and may still have the devices."""
+    found = (row for row in rows(child(node, "status").get("conditions")) if row.get("type") == "Ready")
+    return any(row.get("status") == "Unknown" for row in found)
+
+
+def _seconds(stamp: str) -> float:
+    return timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))
