@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
 
-from .conftest import Cluster, equip
+from .conftest import Cluster, equip, pai_install
 from .test_scheduler import asked, job
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
@@ -55,9 +56,13 @@ def switching(cluster: Cluster) -> Iterator[Cluster]:
     assert report["ok"], report["stderr"]
 
 
+def scheduler(cluster: Cluster, verb: str, *words: str) -> CompletedProcess[str]:
+    return pai_install("scheduler", verb, "--site", str(cluster.site), "--format", "json", *words)
+
+
 def switch(cluster: Cluster, to: str, *words: str) -> tuple[int, dict[str, Any], str]:
     """Exit code, report, and what was said."""
-    done = cluster.run("scheduler", "switch", "--to", to, "--format", "json", *words)
+    done = scheduler(cluster, "switch", "--to", to, *words)
     report = json.loads(done.stdout) if done.stdout.strip() else {}
     return done.returncode, report, done.stderr
 
@@ -78,12 +83,12 @@ def served(cluster: Cluster) -> list[str]:
     return sorted(cluster.kubectl("api-resources", "--output=name").split())
 
 
-def promises(cluster: Cluster, scheduler: str) -> None:
+def promises(cluster: Cluster, backend: str) -> None:
     """All that the scheduler promises is kept, and what it does not promise is told as not tried."""
-    done = cluster.run("scheduler", "test", "--format", "json")
+    done = scheduler(cluster, "test")
     found = {row["id"]: row["verdict"] for row in json.loads(done.stdout)["findings"]}
-    assert {check for check, verdict in found.items() if verdict == "SKIP"} == SKIPPED[scheduler]
-    assert {verdict for check, verdict in found.items() if check not in SKIPPED[scheduler]} == {"PASS"}, done.stdout
+    assert {check for check, verdict in found.items() if verdict == "SKIP"} == SKIPPED[backend]
+    assert {verdict for check, verdict in found.items() if check not in SKIPPED[backend]} == {"PASS"}, done.stdout
     assert done.returncode == 0
 
 
