@@ -166,13 +166,21 @@ class Objects:
     def delete_ours(self, definitions: list[str]) -> list[str]:
         """Takes away all objects of ours of defined kinds, whichever add-on has them; gives their names.
 
-        Their controller, which runs, decides when one goes that others need.
+        Their controller, which runs, decides when one goes that others need. It refuses to let go of what it makes by
+        itself, also where we set fields of that.
         """
-        kinds = ",".join(self._self_made(definitions)) if definitions else ""
+        made = self._self_made(definitions) if definitions else {}
+        found = self._delete_ours(",".join(name for name, own in made.items() if not own))
+        for kind, own in made.items():
+            if own:
+                found += self._delete_ours(kind, ",".join(f"metadata.name!={it.partition('|/')[2]}" for it in own))
+        return found
+
+    def _delete_ours(self, kinds: str, fields: str = "") -> list[str]:
         if not kinds:
             return []
-        words = [kinds, "--all-namespaces", f"--selector={OURS}", "--wait=false", "--output=name"]
-        answer = self._kubectl.ask("delete", *words)
+        words = [kinds, "--all-namespaces", f"--selector={OURS}", *([f"--field-selector={fields}"] if fields else [])]
+        answer = self._kubectl.ask("delete", *words, "--wait=false", "--output=name")
         if not answer.ok:
             raise ObjectError(f"objects of {kinds} could not be deleted: {answer.said}")
         found = (name.partition("/") for name in answer.out.split())

@@ -19,6 +19,9 @@ _Part = Callable[[Scheduling, VirtualCluster, str], Amount]
 
 # the node label whose value is the group that Volcano's plugin counts a machine to
 GROUP_LABEL = "volcano.sh/nodegroup-name"
+# Volcano makes it by itself, and lets nobody delete it
+_OWN_QUEUE = "default"
+_NOT_OURS: Object = {"annotations": {"pai-install/removal": "release"}}
 
 
 def volcano_objects(scheduling: Scheduling) -> Iterator[Object]:
@@ -52,7 +55,7 @@ def queue(scheduling: Scheduling, cluster: VirtualCluster) -> Object:
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "Queue",
-        "metadata": {"name": cluster.name},
+        "metadata": {"name": cluster.name, **(_NOT_OURS if cluster.name == _OWN_QUEUE else {})},
         "spec": {
             **spec,
             **({"capability": capability} if capability else {}),

@@ -328,6 +328,17 @@ def test_what_it_must_not_run_beside_goes_first_with_all_that_is_ours(kueue: Mac
     assert kueue.recorded() == {"addon.virtual_clusters": ["queue/vision"], "addon.volcano": ["configmap/v"]}
 
 
+def test_what_a_controller_made_by_itself_is_not_asked_to_go(kueue: Machine) -> None:
+    """Volcano refuses to let go of its queues default and root, and with them the other queues would stay."""
+    kueue.says("defined", "jobs.batch.volcano.sh Job \nqueues.scheduling.volcano.sh Queue default root\n")
+    kueue.run(addon("b", config_map("two")))
+    first, second = (line for line in kueue.asked(" delete ") if "--selector=" in line)
+    assert "delete jobs.batch.volcano.sh --all-namespaces" in first
+    assert "--field-selector" not in first
+    assert "delete queues.scheduling.volcano.sh --all-namespaces" in second
+    assert "--field-selector=metadata.name!=default,metadata.name!=root" in second
+
+
 def test_as_long_as_it_stays_the_other_one_waits(kueue: Machine) -> None:
     kueue.says("instances", f"{WORKLOAD} \n")
     both = addon("volcano", config_map("v"), not_beside=["kueue", "hived"]), addon("other", config_map("o"))
