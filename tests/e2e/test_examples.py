@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,12 @@ from .test_jobs import IMAGE, devices, job, python_image, shown
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 GROUP = "vision"
-# two halves of the 16 devices that are only said to be there; each lends and borrows
+# two halves of the 16 devices that are only said to be there; both lend, and one borrows
 SERVICES = f"""\
 scheduler: {{{{type: {{scheduler}}, training-operator: true}}}}
 virtual-clusters:
   - {{{{name: default, quota: [{{{{sku: lab-gpu, devices: 8}}}}], groups: [{GROUP}]}}}}
-  - {{{{name: product, quota: [{{{{sku: lab-gpu, devices: 8}}}}], groups: [{GROUP}]}}}}
+  - {{{{name: product, quota: [{{{{sku: lab-gpu, devices: 8, borrow: none}}}}], groups: [{GROUP}]}}}}
 storages:
   - {{{{name: data, type: hostPath, path: /srv/pai-examples}}}}
 authentication:
@@ -216,6 +217,41 @@ def test_a_gang_that_loses_a_pod_begins_again_whole(site: Cluster, tmp_path: Pat
     logs = job(site, "logs", "tf-ps", "--group", GROUP).stdout
     assert {line for line in expected(PS_WORKER) if line not in logs} == set(), logs
     assert job(site, "stop", "tf-ps", "--group", GROUP, "--yes").returncode == 0
+
+
+@pytest.mark.parametrize("site", ["kueue"], indirect=True, scope="module")
+def test_with_kueue_two_at_once_with_devices_for_one_run_one_after_the_other(site: Cluster, tmp_path: Path) -> None:
+    after_each_other(site, tmp_path)
+
+
+@pytest.mark.parametrize("site", ["volcano"], indirect=True, scope="module")
+def test_with_volcano_two_at_once_with_devices_for_one_run_one_after_the_other(site: Cluster, tmp_path: Path) -> None:
+    after_each_other(site, tmp_path)
+
+
+def after_each_other(cluster: Cluster, folder: Path) -> None:
+    """Parameter servers and workers, submitted twice at once: no part of the one that waits holds anything."""
+    text = examples.text_of("openpai/ps-worker.json").replace("--task_index", "--pause=1 --task_index")
+    names = ("one", "other")
+    files = [written(folder, f"{name}.json", text.replace("mnist_ps", name)) for name in names]
+    with ThreadPoolExecutor(len(files)) as pool:
+        list(pool.map(lambda file: run(cluster, file, "--vc", "product"), files))
+    assert until(lambda: "RUNNING" in {shown(cluster, name)["state"] for name in names}, 180)
+    first, second = sorted(names, key=lambda name: shown(cluster, name)["state"] != "RUNNING")
+    assert (len(placed(cluster, first)), shown(cluster, second)["state"]) == (4, "WAITING")
+    seen = set()
+    while shown(cluster, first)["state"] == "RUNNING":
+        seen.add(len(placed(cluster, second)))
+    assert seen - {0} == set()
+    assert shown(cluster, first)["state"] == "SUCCEEDED"
+    assert until(lambda: shown(cluster, second)["state"] == "SUCCEEDED", 300), shown(cluster, second)
+    for name in names:
+        assert job(cluster, "stop", name, "--group", GROUP, "--yes").returncode == 0
+
+
+def placed(cluster: Cluster, called: str) -> list[dict[str, Any]]:
+    """The pods of a job that have a machine."""
+    return [pod for pod in pods(cluster, called) if pod["spec"].get("nodeName")]
 
 
 def trials(cluster: Cluster) -> list[dict[str, Any]]:
