@@ -104,9 +104,7 @@ def site(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
         make(cluster, POLICY)
         for worker in (EXISTING, LOST):
             cluster.on(worker, f"mkdir -p /srv/pai-examples && {python_image()}")
-            devices(cluster, worker, "add", "8")
-        cores = "--output=jsonpath={.items[*].status.allocatable.cpu}"
-        assert until(lambda: set(cluster.kubectl("get", "nodes", EXISTING, LOST, cores).split()) == {CORES}, 60)
+        assert until(lambda: equipped(cluster))
         yield cluster
     finally:
         for one in json.loads(job(cluster, "list", "--format", "json").stdout or "{}").get("jobs", ()):
@@ -120,6 +118,14 @@ def site(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
         report = cluster.converge()
         cluster.ask("delete", "namespace", GROUP, "--wait=false")
     assert report["ok"], report["stderr"]
+
+
+def equipped(cluster: Cluster) -> bool:
+    """Whether the workers have devices and cores; the API server takes a moment to heed a policy."""
+    for worker in (EXISTING, LOST):
+        devices(cluster, worker, "add", "8")
+    cores = "--output=jsonpath={.items[*].status.allocatable.cpu}"
+    return cluster.kubectl("get", "nodes", EXISTING, LOST, cores).split() == [CORES, CORES]
 
 
 def make(cluster: Cluster, objects: list[dict[str, Any]]) -> None:
