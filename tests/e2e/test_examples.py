@@ -302,6 +302,8 @@ def test_a_search_grows_gives_back_and_loses_no_finished_trial(site: Cluster, tm
     assert until(lambda: shown(site, "mnist_ps")["state"] in ("RUNNING", "SUCCEEDED"), BACK_S), shown(site, "mnist_ps")
     print(f"the owner had its devices back after {time.monotonic() - begun:.0f} s")  # noqa: T201 - a measurement
     assert until(lambda: shown(site, "mnist_ps")["state"] == "SUCCEEDED", 180)
+    logs = job(site, "logs", "mnist_ps", "--group", GROUP).stdout
+    assert {line for line in expected(PS_WORKER) if line not in logs} == set(), logs
     assert job(site, "stop", "mnist_ps", "--group", GROUP, "--yes").returncode == 0
 
     assert until(lambda: len(finished(site)) == TRIALS, 900), trials(site)
