@@ -19,6 +19,7 @@ Object = dict[str, Any]
 # what service accounts of this namespace read is in no audit log: it reads all the time
 NAMESPACE, NAME = "kube-system", "pai-job-recorder"
 _LABEL = literal(RECORD_LABEL)
+_ME = {"the-recorder": f"request.userInfo.username == {literal(f'system:serviceaccount:{NAMESPACE}:{NAME}')}"}
 
 
 def recorded_kinds(scheduler: SchedulerType | None) -> Sequence[str]:
@@ -58,17 +59,26 @@ def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str])
     yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": own, "rules": rules}
     yield _binding("RoleBinding", own, "Role", NAME)
     yield from in_force(_records_alone(), spaces)
+    yield from in_force(_lost_alone(), spaces)
 
 
 def _records_alone() -> Object:
     """Of the ConfigMaps of a group it writes records, and none of what is the group's own."""
-    me = f"request.userInfo.username == {literal(f'system:serviceaccount:{NAMESPACE}:{NAME}')}"
     rule = Rule(
         f"{_record('object')} && {_record('oldObject')}",
         f"'the recorder of jobs writes ConfigMaps with the label {RECORD_LABEL} alone'",
     )
     asked = RequestKind("", "v1", "configmaps", ("CREATE", "UPDATE", "DELETE"))
-    return policy(NAME, asked, [rule], {}, {"the-recorder": me})
+    return policy(NAME, asked, [rule], {}, _ME)
+
+
+def _lost_alone() -> Object:
+    """It ends no pod: it lets go of those that somebody deleted, and that a lost machine keeps."""
+    rule = Rule(
+        "has(oldObject.metadata.deletionTimestamp)",
+        "'the recorder of jobs lets go of pods that are being deleted, and deletes none'",
+    )
+    return policy(f"{NAME}-pods", RequestKind("", "v1", "pods", ("DELETE",)), [rule], {}, _ME)
 
 
 def _record(which: str) -> str:

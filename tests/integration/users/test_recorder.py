@@ -227,7 +227,31 @@ def test_what_the_recorder_may_not(users: Users, recorder_api: Cluster) -> None:
         "/api/v1/nodes",
     ):
         assert "cannot" in refused(recorder_api, "GET", what)
-    assert "cannot" in refused(recorder_api, "DELETE", "/api/v1/namespaces/vision/pods/a")
+    assert "cannot" in refused(recorder_api, "DELETE", "/api/v1/namespaces/kube-system/pods/a")
+
+
+def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, recorder_api: Cluster) -> None:
+    runs(users, "lost")
+    path = "/api/v1/namespaces/vision/pods/lost-abcde"
+    until(lambda: "and deletes none" in refused(recorder_api, "DELETE", path))
+    users.admin.ask("DELETE", path)  # no kubelet here says that it has ended
+    going = users.admin.ask("GET", path)
+    said: list[str] = []
+    rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
+    recorder = Recorder(recorder_api, Settings(recorder_api.server, RESOURCES, rules), said.append)
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "g1"}}
+    assert users.admin.create(node) == ""
+    try:
+        for status, message in (("True", ""), ("Unknown", "let go of, as nothing is heard of g1")):
+            ready_now = {"status": {"conditions": [{"type": "Ready", "status": status}]}}
+            users.admin.ask("PATCH", "/api/v1/nodes/g1/status", ready_now, MERGE)
+            recorder.lost.see(going)
+            recorder.step(0, lambda: time.time() + 600)
+            assert message in " ".join(said)
+            assert ("not found" in asked(users.admin, "GET", path)) is bool(message)
+            recorder.lost.gone(going)
+    finally:
+        users.admin.ask("DELETE", "/api/v1/nodes/g1")
 
 
 def test_one_that_is_killed_is_followed_by_another_that_knows_all(
