@@ -16,7 +16,7 @@ SHARED = -n $(WORKERS)
 
 INSTALL = DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends
 
-.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench docs clean
+.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench bench-scheduler docs clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -69,6 +69,9 @@ soak: venv ## long runs: three control planes, machines lost and found, 30,000 m
 	pytest -v tests -m soak
 	PAI_FUZZ_EXAMPLES=30000 pytest -v tests/unit/site/test_fuzz.py
 	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/site/test_migrate_account.py
+
+bench-scheduler: venv ## 500 gangs on 200 machines that kwok plays in a cluster that runs (SITE=DIR), by kube-scheduler alone, with our quotas, and by its scheduler
+	@python -m tests.perf.scheduler_bench $(SITE)
 
 bench: venv ## measurements as JSON, on a lab of its own (root); PAI_BENCH_SITE=DIR: on a cluster that runs
 	@python -m tests.perf.bench

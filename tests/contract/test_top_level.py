@@ -10,8 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MEANT = {
     *{".ansible-lint", ".ci", ".config", ".gitignore", ".yamllint", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"},
-    *{"Makefile", "README.md", "addons", "ansible.cfg", "docs", "installer", "inventories", "layouts", "pai-install"},
-    *{"playbooks", "pyproject.toml", "requirements-dev.lock", "requirements.lock", "roles", "tests"},
+    *{"Makefile", "README.md", "addons", "ansible.cfg", "docs", "examples", "installer", "inventories", "layouts"},
+    *{"pai-install", "playbooks", "pyproject.toml", "requirements-dev.lock", "requirements.lock", "roles", "tests"},
 }
 
 

@@ -8,6 +8,7 @@ from tests.docs.codes import codes_page
 from tests.docs.examples import with_plan, with_report
 from tests.docs.health import with_checks
 from tests.docs.inventories import PROGRAMS_FILE, programs_file
+from tests.docs.jobs import with_examples, with_meanings
 from tests.docs.preflight import with_preflight
 from tests.docs.programs import components_page
 from tests.docs.reports import causes
@@ -34,6 +35,16 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/reference/components.md": components_page(),
         PROGRAMS_FILE: programs_file(),
         "docs/reference/services.md": services_page(),
+        "docs/examples.md": with_examples(part("docs/examples.md")),
+        "docs/openpai-jobs.md": with_meanings(part("docs/openpai-jobs.md"), "openpai/ps-worker.json"),
+        "docs/volcano-and-kubeflow.md": with_meanings(
+            part("docs/volcano-and-kubeflow.md"),
+            "tensorflow/volcano.yaml",
+            "mindspore/volcano.yaml",
+            "tensorflow/tfjob.yaml",
+            "pytorch/pytorchjob.yaml",
+            "mpi/jobset.yaml",
+        ),
         "docs/health.md": with_checks(part("docs/health.md")),
         "docs/preflight.md": with_preflight(part("docs/preflight.md"), root),
         "docs/reading-a-plan.md": with_plan(part("docs/reading-a-plan.md")),

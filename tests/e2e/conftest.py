@@ -54,12 +54,12 @@ class Cluster:
         assert done.stdout, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode
-        wrong = [json.dumps(finding) for finding in report["findings"] if finding["verdict"] == "FAIL"]
+        wrong = [json.dumps(finding) for finding in report.get("findings", ()) if finding["verdict"] == "FAIL"]
         return {**report, "stderr": "\n".join([done.stderr, *wrong])}
 
-    def converge(self) -> dict[str, Any]:
+    def converge(self, *words: str) -> dict[str, Any]:
         """Applies without the proof at the end, where a test asks the cluster something else; the report as JSON."""
-        return self.apply("--no-verify")
+        return self.apply("--no-verify", *words)
 
     def plan(self) -> dict[str, Any]:
         """The plan as JSON, without differences."""

@@ -48,6 +48,10 @@ def layer(program: bytes) -> bytes:
             link = tarfile.TarInfo(name)
             link.type, link.linkname = tarfile.SYMTYPE, f"usr/{name}"
             archive.addfile(link)
+        for name in ("root", "tmp"):
+            folder = tarfile.TarInfo(name)
+            folder.type, folder.mode = tarfile.DIRTYPE, 0o777
+            archive.addfile(folder)
         for name, path in sorted(files().items()):
             add(archive, name, path.read_bytes(), 0o755)
         add(archive, "/opt/program.py", program, 0o644)

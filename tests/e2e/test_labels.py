@@ -34,7 +34,7 @@ def test_labels_and_taints_follow_the_layout(cluster: Cluster) -> None:
     cluster.kubectl("label", "node", NODE, "example.com/admin=yes")
     layout.write_text(head + marker + MARKS + tail)
     try:
-        assert cluster.apply("--phase", "labels")["ok"]
+        assert cluster.converge("--phase", "labels")["ok"]
         found = node(cluster)
         assert found["metadata"]["labels"]["example.com/rack"] == "r1"
         mark = {"key": "example.com/dedicated", "value": "training", "effect": "PreferNoSchedule"}
@@ -43,10 +43,10 @@ def test_labels_and_taints_follow_the_layout(cluster: Cluster) -> None:
 
         cluster.kubectl("label", "node", NODE, "example.com/rack-")
         assert reasons(cluster) == [f"node {NODE} lacks label example.com/rack=r1"]
-        assert cluster.apply("--phase", "labels")["hosts"][NODE]["changed"] == 1
+        assert cluster.converge("--phase", "labels")["hosts"][NODE]["changed"] == 1
     finally:
         layout.write_text(before)
-        report = cluster.apply("--phase", "labels", "--limit", NODE)
+        report = cluster.converge("--phase", "labels", "--limit", NODE)
     assert report["ok"], report["stderr"]
     found = node(cluster)
     assert "example.com/rack" not in found["metadata"]["labels"]

@@ -150,13 +150,13 @@ def phase(cluster: Cluster, name: str) -> str:
     return cluster.kubectl("get", "pod", name, where, "--ignore-not-found", "--output=jsonpath={.status.phase}")
 
 
-def killed(cluster: Cluster, when: Callable[[Any], bool], *words: str) -> None:
+def killed(cluster: Cluster, when: Callable[[Any], bool], *words: str, storage: str = "shelf") -> None:
     """Starts a rotation and kills it, without a warning, once its state is as asked for."""
-    argv = [str(ROOT / "pai-install"), "storage", "rotate", "shelf", "--site", str(cluster.site), "--yes", *words]
+    argv = [str(ROOT / "pai-install"), "storage", "rotate", storage, "--site", str(cluster.site), "--yes", *words]
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(argv, cwd=ROOT, env=user_environment(), start_new_session=True, **quiet) as process:  # type: ignore[call-overload]
         deadline = time.monotonic() + 180
-        while not when(read_rotations(cluster.site).get("shelf")):
+        while not when(read_rotations(cluster.site).get(storage)):
             assert process.poll() is None, "it ended before"
             assert time.monotonic() < deadline
             time.sleep(0.02)

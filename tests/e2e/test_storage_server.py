@@ -16,16 +16,21 @@ from tests.ansible_path import module_util
 
 from .conftest import EXISTING, LOST, SUBNET, Cluster, pai_install
 from .test_groups import end_pods, said, services_of, settled, storage, verdicts, waits_for
+from .test_storage_rotation import WRITES, copying, due, killed
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 FILES, ADDRESS = "lab-files", f"{SUBNET}.15"
-ENTRY = f"""
-  - hostname: {FILES}
-    hostip: {ADDRESS}
+FILES2, ADDRESS2 = "lab-files2", f"{SUBNET}.16"
+ENTRY = "".join(
+    f"""
+  - hostname: {name}
+    hostip: {address}
     machine-type: lab-master
     pai-storage: "true"
 """
+    for name, address in ((FILES, ADDRESS), (FILES2, ADDRESS2))
+)
 GROUPS = """
 authentication:
   group-manager:
@@ -40,7 +45,10 @@ STORAGES = f"""
 storages:
   - {{name: scratch, type: hostPath, path: /srv/pai-scratch}}
   - {{name: disk, type: local, path: /srv/pai-disk, machine: {EXISTING}}}
-  - {{name: data, type: nfs, server: {FILES}, path: /share/data}}
+  - name: data
+    type: nfs
+    server: {FILES}
+    path: /share/data
 """
 NAMESPACES = ("vision", "speech", "third")
 STAND_IN = Path(__file__).with_name("mount_nfs_stand_in.py")
@@ -70,6 +78,7 @@ def served(cluster: Cluster) -> Iterator[Cluster]:
         for namespace in NAMESPACES:
             end_pods(cluster, namespace)
         services.unlink()
+        (cluster.site / ".pai" / "storages.json").unlink(missing_ok=True)
         layout.write_text(before)
         report = cluster.converge()
         cluster.kubectl("delete", "namespace", *NAMESPACES, "--ignore-not-found", "--wait=false")
@@ -181,3 +190,80 @@ def test_a_server_that_is_not_there_ends_the_run_before_a_volume_is_made(served:
     assert "gone" not in served.kubectl("get", "persistentvolumes", "-o", "name")
     report = served.converge()
     assert report["ok"], report["stderr"]
+
+
+def start(cluster: Cluster, name: str, claim: str, script: str) -> None:
+    """Makes a pod of vision with one storage, which is $0 in the script."""
+    place = f"/mnt/{claim}"
+    container = {
+        "name": "main",
+        "image": image_of(cluster),
+        "command": ["/bin/busybox", "sh", "-c", script, place],
+        "volumeMounts": [{"name": "it", "mountPath": place}],
+    }
+    volumes = [{"name": "it", "persistentVolumeClaim": {"claimName": claim}}]
+    spec = {"nodeName": EXISTING, "restartPolicy": "Never", "containers": [container], "volumes": volumes}
+    words = ["--namespace=vision", "run", name, f"--image={container['image']}", "--restart=Never"]
+    cluster.kubectl(*words, f"--overrides={json.dumps({'spec': spec})}")
+
+
+def becomes(cluster: Cluster, name: str, phase: str) -> None:
+    """Waits for the phase of a pod of vision."""
+    words = ("--namespace=vision", "wait", f"pod/{name}", f"--for=jsonpath={{.status.phase}}={phase}")
+    cluster.kubectl(*words, "--timeout=120s")
+
+
+def volumes_of(cluster: Cluster) -> set[str]:
+    """The claims of vision on the servers' folder."""
+    names = cluster.kubectl("get", "persistentvolumeclaims", "--namespace=vision", "--output=name").split()
+    return {name.partition("/")[2] for name in names} - {"scratch", "disk"}
+
+
+def test_a_rotation_to_a_server_that_is_not_there_changes_nothing(served: Cluster) -> None:
+    services = services_of(served)
+    before = services.read_text(), volumes_of(served)
+    done = storage(served, "rotate", "data", "--server", f"{SUBNET}.250", "--copy", "--yes")
+    assert done.returncode in (6, 7), done.stdout + done.stderr
+    for worker in (EXISTING, LOST):
+        assert f"FAIL {worker}: data cannot be mounted" in done.stdout
+    assert (services.read_text(), volumes_of(served)) == before
+    assert served.to_change() == []
+
+
+def test_a_rotation_to_another_server_brings_the_data_and_loses_no_write_whenever_it_is_killed(served: Cluster) -> None:
+    for server in (FILES, FILES2):
+        served.on(server, "rm -rf /share/data/*")
+    served.on(
+        FILES,
+        "mkdir -p /share/data/run && echo kept > /share/data/run/word && touch -d @1000000000 /share/data/run/word",
+    )
+    served.on(FILES, "chown -R 1000:1000 /share/data/run")
+    start(served, "writer", "data", WRITES)
+    becomes(served, "writer", "Running")
+    killed(served, lambda it: it is not None, "--server", FILES2, "--copy", storage="data")
+    killed(served, lambda it: due(it, "first") and copying(served), storage="data")
+    killed(served, lambda _it: "data-g2" in volumes_of(served), storage="data")
+    done = storage(served, "rotate", "data", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    start(served, "sees", "data-g2", 'busybox cat "$0/run/word" "$0/lines" && echo new > "$0/mine"')
+    becomes(served, "sees", "Succeeded")
+    word, *seen = said(served, "vision", "sees").split()
+    assert word == "kept"
+    assert seen == [str(number + 1) for number in range(len(seen))]
+    assert served.on(FILES2, "cat /share/data/mine; stat -c %Y /share/data/run/word").split() == ["new", "1000000000"]
+    assert volumes_of(served) == {"data", "data-g2"}
+    served.on(FILES, "touch /share/data/stop")
+    becomes(served, "writer", "Succeeded")
+    done = storage(served, "rotate", "data", "--finish", "--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "both places have the same data" in done.stderr
+    written = served.on(FILES, "cat /share/data/lines").split()
+    assert written == [str(number + 1) for number in range(len(written))]
+    assert len(written) > len(seen) > 0, "the last copy brought what came after the first"
+    assert served.on(FILES2, "cat /share/data/lines").split() == written
+    end_pods(served, "vision")
+    deadline = time.monotonic() + 60
+    while volumes_of(served) != {"data-g2"}:
+        assert time.monotonic() < deadline
+        time.sleep(1)
+    assert served.to_change() == []

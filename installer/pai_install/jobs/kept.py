@@ -19,7 +19,7 @@ _MOST_LABEL = 63
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class JobRecord:
     """What is kept of a job. record: the name of its ConfigMap."""
 
     job: JobState
@@ -37,13 +37,13 @@ def selector(name: str = "") -> str:
     return f"{RECORD_LABEL}={_STATE}" + (f",{names.JOB}={name[:_MOST_LABEL].rstrip('-.')}" if name else "")
 
 
-def kept_jobs(items: Iterable[JsonObject]) -> tuple[Kept, ...]:
+def kept_jobs(items: Iterable[JsonObject]) -> tuple[JobRecord, ...]:
     """The records in ConfigMaps, the oldest job first; what is no record of this version is left out."""
     found = (kept for item in items for kept in _read(item))
     return tuple(sorted(found, key=lambda one: (one.job.created, one.job.namespace, one.job.label)))
 
 
-def _read(item: JsonObject) -> Iterator[Kept]:
+def _read(item: JsonObject) -> Iterator[JobRecord]:
     metadata = child(item, "metadata")
     try:
         found = json.loads(text(child(item, "data").get("record")))
@@ -56,7 +56,7 @@ def _read(item: JsonObject) -> Iterator[Kept]:
     # a record tells of jobs of its own namespace alone
     for job in states_of([child(found, "job")], pods, ()):
         if job.namespace == namespace:
-            yield Kept(_as_it_stood(job, child(found, "removed")), text(metadata.get("name")), namespace)
+            yield JobRecord(_as_it_stood(job, child(found, "removed")), text(metadata.get("name")), namespace)
 
 
 def _as_it_stood(job: JobState, removed: JsonObject) -> JobState:
@@ -92,7 +92,7 @@ def _moment(at: object) -> str:
         return "a moment ago"
 
 
-def completed(job: JobState, kept: Kept) -> JobState:
+def completed(job: JobState, kept: JobRecord) -> JobState:
     """A job that has ended, with what is kept of pods of it that are gone."""
     before = {role.name: role for role in kept.job.roles}
     return replace(job, roles=tuple(_completed(role, before.get(role.name)) for role in job.roles))

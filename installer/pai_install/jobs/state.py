@@ -29,7 +29,7 @@ _POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDE
 class Instance:
     """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for.
 
-    gone: the pod is not there any more; this is how it stood. started: when its machine took it.
+    gone: the pod is no longer there; this is how it stood. started: when its machine took it.
     """
 
     role: str
@@ -57,7 +57,7 @@ class RoleState:
 class JobState:
     """How a job stands. label: its name in Kubernetes. why: what it waits for, or why it failed. retries: so far.
 
-    gone: since when its object is not there any more, and this is what was kept of it; empty while it is there.
+    gone: since when its object is no longer there, and this is what was kept of it; empty while it is there.
     stopped_by, stopped_why: who ended it and why, where they said so. abnormal: why an administrator should look at it.
     """
 

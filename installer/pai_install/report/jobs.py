@@ -120,7 +120,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         machine={**_TEXT, "description": "empty before it has one"},
         exit_code={"type": ["integer", "null"], "description": "null while it runs"},
         why={**_TEXT, "description": "what it waits for, or what ended it"},
-        gone={"type": "boolean", "description": "the pod is not there any more; this is how it stood"},
+        gone={"type": "boolean", "description": "the pod is no longer there; this is how it stood"},
         started={**_TEXT, "description": "when its machine took it; empty before that"},
     )
     role = closed_object(name=_TEXT, instances=_COUNT, gpus=_COUNT, pods={"type": "array", "items": pod})
@@ -133,7 +133,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         "why": {**_TEXT, "description": "what it waits for, or why it failed; empty: nothing to say"},
         "retries": {**_COUNT, "description": "of the whole job, so far"},
         "created": _TEXT,
-        "gone": {**_TEXT, "description": "since when its object is not there any more; empty while it is"},
+        "gone": {**_TEXT, "description": "since when its object is no longer there; empty while it is"},
         "stopped_by": {**_TEXT, "description": "who ended it; empty: no one, or no one said so"},
         "stopped_why": {**_TEXT, "description": "why they did; empty: they did not say"},
         "abnormal": {**_TEXT, "description": "what is unusual about it; empty where --abnormal was not asked"},

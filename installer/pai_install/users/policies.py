@@ -98,7 +98,7 @@ def _jobs(kind: JobKind, who: Users) -> Object:
 
 
 def _honest() -> Rule:
-    """Who stopped a job is what its record says later: nobody says that it was another."""
+    """Who stopped a job is what its record says later: no user says that it was another."""
     notes, key = "object.metadata.annotations", literal(STOPPED_BY)
     before = f"oldObject != null && has(oldObject.metadata.annotations) && {key} in oldObject.metadata.annotations"
     same = f"({before} && oldObject.metadata.annotations[{key}] == {notes}[{key}])"

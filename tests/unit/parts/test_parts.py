@@ -222,7 +222,17 @@ def test_every_machine_has_the_roles_of_its_kind(make_site: Callable[..., Site],
     own = {host: value(inventory, host, "pai_settings").keys() - everywhere for host in inventory.host_vars}
     asked_for = (
         *("csi_azure_blob", "csi_azure_file", "csi_smb", "docker_cache", "dynamic_volumes"),
-        *("groups", "hived", "jobset", "kueue", "storages", "training_operator", "virtual_clusters", "volcano"),
+        *(
+            "groups",
+            "hived",
+            "job_recorder",
+            "jobset",
+            "kueue",
+            "storages",
+            "training_operator",
+            "virtual_clusters",
+            "volcano",
+        ),
     )
     addons = {part.name for part in ADDONS} - {f"addon.{name}" for name in asked_for}
     assert own == {

@@ -13,7 +13,7 @@ from pai_install.cluster.client import ApiError, ClusterClient, Select
 from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
-from pai_install.jobs.kept import Kept, completed, kept_jobs, selector
+from pai_install.jobs.kept import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
 from pai_install.jobs.state import ENDED, PODS, JobState, said_by, states_of
 from pai_install.run.environment import Environment
@@ -70,7 +70,7 @@ class JobsOfSite:
         """Where a group's jobs are; "" for those of any group. Raises PaiError for a name that is no group's."""
         return known_group(self.site, group).namespace if group else ""
 
-    def kept(self, namespace: str = "", label: str = "") -> tuple[Kept, ...]:
+    def kept(self, namespace: str = "", label: str = "") -> tuple[JobRecord, ...]:
         """Records of jobs of a namespace and name ("": of all), those of jobs that are there, too."""
         return kept_jobs(self.client.list(Select(("configmaps",), namespace, selector(label)))[0])
 
@@ -89,7 +89,7 @@ class JobsOfSite:
             raise _unknown(name, group)
         return found
 
-    def known(self, name: str, group: str) -> tuple[JobState, Kept | None]:
+    def known(self, name: str, group: str) -> tuple[JobState, JobRecord | None]:
         """The same; where it has ended also with pods that are gone, and of one that is gone what is kept: the latest.
 
         Raises PaiError.
@@ -108,7 +108,7 @@ class JobsOfSite:
             raise _ambiguous(name, found)
         return found[0] if found else None
 
-    def _latest(self, name: str, group: str) -> tuple[JobState, Kept]:
+    def _latest(self, name: str, group: str) -> tuple[JobState, JobRecord]:
         own, namespace = name.rpartition("/")[2], self.namespace_of(group)
         labels = [label for label in dict.fromkeys((kubernetes_name(own), own)) if _LABEL.fullmatch(label)]
         records = [one for label in labels for one in self.kept(namespace, label) if _means(name, one.job)]

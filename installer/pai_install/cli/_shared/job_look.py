@@ -18,7 +18,7 @@ from pai_install.cluster.objects import child, words
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.abnormal import LONG_DAYS, abnormal
 from pai_install.jobs.compile import names
-from pai_install.jobs.kept import Kept
+from pai_install.jobs.kept import JobRecord
 from pai_install.jobs.state import PODS, Instance, JobState
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
@@ -119,7 +119,7 @@ def logs(
     return ExitCode.OK
 
 
-def _written(client: ClusterClient, job: JobState, kept: Kept | None, chosen: list[Instance]) -> Mapping[str, str]:
+def _written(client: ClusterClient, job: JobState, kept: JobRecord | None, chosen: list[Instance]) -> Mapping[str, str]:
     """What pods wrote, by their names: those that are there, and last lines of the others."""
     there, found = [one for one in chosen if not one.gone], {}
     if len(there) == 1:

@@ -157,7 +157,7 @@ class Memory:
         found = _Tracked(job, dict(record.pods), logs=dict(logs), born=now, written_at=now, logs_at=now)
         found.written = found.facts()
         if _resource(job) not in self.rules.kinds:
-            _remove(found, now)  # the site has no such jobs any more, so nothing would ever say that it is gone
+            _remove(found, now)  # the site no longer has such jobs, so nothing would ever say that it is gone
         self._jobs.setdefault(key, []).append(found)
 
     # what the API server says

@@ -184,7 +184,7 @@ def container_of(pod: Json) -> str:
 
 
 def is_over(pod: Json) -> bool:
-    """Whether its containers write nothing any more."""
+    """Whether its containers no longer write."""
     if text(child(pod, "status").get("phase")) in ENDED_PHASES:
         return True
     states = [child(row, "state") for row in rows(child(pod, "status").get("containerStatuses"))]
