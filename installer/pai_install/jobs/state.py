@@ -29,7 +29,7 @@ _POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDE
 class Instance:
     """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for.
 
-    gone: the pod is no longer there; this is how it stood.
+    gone: the pod is no longer there; this is how it stood. started: when its machine took it.
     """
 
     role: str
@@ -40,6 +40,7 @@ class Instance:
     exit_code: int | None = None
     why: str = ""
     gone: bool = False
+    started: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class JobState:
     """How a job stands. label: its name in Kubernetes. why: what it waits for, or why it failed. retries: so far.
 
     gone: since when its object is no longer there, and this is what was kept of it; empty while it is there.
-    stopped_by, stopped_why: who ended it and why, where they said so.
+    stopped_by, stopped_why: who ended it and why, where they said so. abnormal: why an administrator should look at it.
     """
 
     kind: JobKind
@@ -77,6 +78,7 @@ class JobState:
     gone: str = ""
     stopped_by: str = ""
     stopped_why: str = ""
+    abnormal: str = ""
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -216,6 +218,7 @@ def _instance(role: str, index: int, pod: JsonObject) -> Instance:
         machine,
         number(ended.get("exitCode")),
         _why(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
+        started=text(status.get("startTime")),
     )
 
 

@@ -44,6 +44,7 @@ def _job(job: JobState) -> dict[str, Any]:
         "gone": job.gone,
         "stopped_by": job.stopped_by,
         "stopped_why": job.stopped_why,
+        "abnormal": job.abnormal,
         "roles": [
             {"name": role.name, "instances": role.wanted, "gpus": role.gpus, "pods": list(map(_pod, role.instances))}
             for role in job.roles
@@ -60,6 +61,7 @@ def _pod(one: Instance) -> dict[str, Any]:
         "exit_code": one.exit_code,
         "why": one.why,
         "gone": one.gone,
+        "started": one.started,
     }
 
 
@@ -74,7 +76,7 @@ def _line(job: JobState) -> tuple[str, ...]:
     there, wanted = len(job.instances), sum(role.wanted for role in job.roles)
     gpus = sum(role.wanted * role.gpus for role in job.roles)
     owner = (job.name, job.group, job.user, job.cluster, job.priority)
-    return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.why or _stopped(job))
+    return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.abnormal or job.why or _stopped(job))
 
 
 def _stopped(job: JobState) -> str:
@@ -119,6 +121,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         exit_code={"type": ["integer", "null"], "description": "null while it runs"},
         why={**_TEXT, "description": "what it waits for, or what ended it"},
         gone={"type": "boolean", "description": "the pod is no longer there; this is how it stood"},
+        started={**_TEXT, "description": "when its machine took it; empty before that"},
     )
     role = closed_object(name=_TEXT, instances=_COUNT, gpus=_COUNT, pods={"type": "array", "items": pod})
     return {
@@ -133,6 +136,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         "gone": {**_TEXT, "description": "since when its object is no longer there; empty while it is"},
         "stopped_by": {**_TEXT, "description": "who ended it; empty: no one, or no one said so"},
         "stopped_why": {**_TEXT, "description": "why they did; empty: they did not say"},
+        "abnormal": {**_TEXT, "description": "what is unusual about it; empty where --abnormal was not asked"},
         "roles": {"type": "array", "items": role},
     }
 

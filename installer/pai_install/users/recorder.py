@@ -73,7 +73,7 @@ def _records_alone() -> Object:
 
 
 def _lost_alone() -> Object:
-    """It ends no pod: it lets go of those that somebody deleted, and that a lost machine keeps."""
+    """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps."""
     rule = Rule(
         "has(oldObject.metadata.deletionTimestamp)",
         "'the recorder of jobs lets go of pods that are being deleted, and deletes none'",

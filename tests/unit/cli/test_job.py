@@ -295,6 +295,19 @@ def test_a_job_that_is_gone(folder: str, world: World, capsys: Any) -> None:
         assert "has no job" in capsys.readouterr().err
 
 
+def test_jobs_that_hold_their_machines_for_days(folder: str, world: World, capsys: Any) -> None:
+    pods = [{**one, "status": {**one["status"], "startTime": "2026-01-01T00:00:00Z"}} for one in WHOLE]
+    in_cluster(world, job(), *pods)
+    assert run(["job", "list", "--abnormal", "--site", folder]) == ExitCode.OK
+    assert "days and holds 8 GPUs" in capsys.readouterr().out
+    assert run(["job", "list", "--abnormal", "--site", folder, "--format", "json"]) == ExitCode.OK
+    data = json.loads(capsys.readouterr().out)
+    jsonschema.validate(data, SCHEMAS["jobs"]())
+    assert data["jobs"][0]["abnormal"].startswith("runs for ")
+    assert run(["job", "list", "--abnormal", "--days", "99999", "--site", folder]) == ExitCode.OK
+    assert capsys.readouterr().out == "no jobs\n"
+
+
 def test_of_a_name_that_was_used_again(folder: str, world: World, capsys: Any) -> None:
     old, new = with_uid(job(), "old-1"), with_uid(job(conditions=[holds("Completed")]), "new-1", "2026-01-02T00:00:00Z")
     in_cluster(world, record(old, removed=GONE), record(new, removed=GONE))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from pai_install.cluster.client import ClusterClient, Select
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import child, words
 from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.abnormal import LONG_DAYS, abnormal
 from pai_install.jobs.compile import names
 from pai_install.jobs.kept import JobRecord
 from pai_install.jobs.state import PODS, Instance, JobState
@@ -30,20 +32,35 @@ group_option = click.option("--group", default="", metavar="GROUP", help="Only j
 @group_option
 @click.option("--user", default="", metavar="USER", help="Only jobs of this user.")
 @click.option("--all", "also_gone", is_flag=True, help="Also jobs that are gone, of which a record is kept.")
+@click.option("--abnormal", "unusual", is_flag=True, help="Only jobs that have run for long, the longest first.")
+@click.option(
+    "--days", type=click.FloatRange(0), default=LONG_DAYS, show_default=True, help="For --abnormal: what long is."
+)
 @format_option
 @pass_environment
 def list_command(
-    *, site_dir: Path, group: str, user: str, also_gone: bool, output_format: str, environment: Environment
+    *,
+    site_dir: Path,
+    group: str,
+    user: str,
+    also_gone: bool,
+    unusual: bool,
+    days: float,
+    output_format: str,
+    environment: Environment,
 ) -> int:
     """List jobs: how each stands, and what those that wait are waiting for, in the scheduler's words.
 
-    Exit code 5 when no control plane answers, 6 when the API refuses.
+    With --abnormal those that hold their machines for days, which may have been forgotten. Whether their devices work
+    is not judged. Exit code 5 when no control plane answers, 6 when the API refuses.
     """
     with jobs_of(site_dir, environment) as jobs:
         namespace = jobs.namespace_of(group)
         there = jobs.all(namespace)
         known = (*jobs.gone(there, namespace), *there) if also_gone else there
     found = tuple(job for job in known if user in {"", job.user})
+    if unusual:
+        found = abnormal(found, datetime.now(UTC), days)
     tell_result(output_format, jobs_data(found), jobs_text(found))
     return ExitCode.OK
 
