@@ -19,7 +19,7 @@ _Part = Callable[[Scheduling, VirtualCluster, str], Amount]
 
 # the node label whose value is the group that Volcano's plugin counts a machine to
 GROUP_LABEL = "volcano.sh/nodegroup-name"
-# Volcano makes it by itself, and lets nobody delete it
+# Volcano makes it by itself, and lets no one delete it
 _OWN_QUEUE = "default"
 _NOT_OURS: Object = {"annotations": {"pai-install/removal": "release"}}
 
