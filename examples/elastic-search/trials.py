@@ -66,6 +66,7 @@ spec:
     metadata: {{labels: {{search: {search}}}}}
     spec:
       restartPolicy: Never
+      terminationGracePeriodSeconds: 5  # a trial has nothing to save, and others wait for its GPU
       runtimeClassName: nvidia
       containers:
         - name: trial

@@ -86,8 +86,8 @@ MEETINGS: Mapping[str, tuple[str, Mapping[str, int]]] = {
 WORKERS = {"worker", "rank", "alone"}
 TRIALS = 24
 DEVICES = 16
-# in which an owner has its devices back: the trials' grace is cut, their pods are gone, its own have started
-BACK_S = 120
+# in which an owner has its devices back on a busy lab: Kueue takes them back in two rounds, pods end, others start
+BACK_S = 180
 
 
 @pytest.fixture(scope="module")

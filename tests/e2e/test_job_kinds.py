@@ -16,7 +16,7 @@ from .test_jobs import GROUP, IMAGE, SERVICES, devices, job, python_image, shown
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 # what a machine has, and nothing of what is guaranteed to no one
-KUEUE = SERVICES.replace("machines: 1}], borrow: false", "machines: 1, borrow: none}]")
+KUEUE = SERVICES.replace("machines: 1}]", "machines: 1, borrow: none}]")
 KUBEFLOW = KUEUE.replace("{type: kueue}", "{type: kueue, training-operator: true}")
 OPERATOR = ("--namespace=pai-training-operator", "deployment/training-operator")
 OWN = ("tfjobs,pytorchjobs", "jobsets,jobs")
