@@ -15,9 +15,7 @@ from .test_jobs import GROUP, IMAGE, SERVICES, devices, job, python_image, shown
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
-# what a machine has, and nothing of what is guaranteed to no one
-KUEUE = SERVICES.replace("machines: 1}]", "machines: 1, borrow: none}]")
-KUBEFLOW = KUEUE.replace("{type: kueue}", "{type: kueue, training-operator: true}")
+KUBEFLOW = SERVICES.replace("{type: kueue}", "{type: kueue, training-operator: true}")
 OPERATOR = ("--namespace=pai-training-operator", "deployment/training-operator")
 OWN = ("tfjobs,pytorchjobs", "jobsets,jobs")
 # an example -> its job, how many of its pods run at once, a role, and what one of that says at the end
@@ -105,7 +103,7 @@ def test_the_operator_has_all_rights_that_it_needs(site: Cluster) -> None:
 
 
 def test_it_goes_when_the_site_no_longer_wants_it(site: Cluster) -> None:
-    (site.site / "services-configuration.yaml").write_text(KUEUE)
+    (site.site / "services-configuration.yaml").write_text(SERVICES)
     report = site.converge()
     assert report["ok"], report["stderr"]
     assert "kubeflow.org" not in site.kubectl("get", "crds", "--output=name")
