@@ -183,7 +183,8 @@ class Objects:
         answer = self._kubectl.ask("delete", *words, "--wait=false", "--output=name")
         if not answer.ok:
             raise ObjectError(f"objects of {kinds} could not be deleted: {answer.said}")
-        found = (name.partition("/") for name in answer.out.split())
+        # it says so where there are none
+        found = (name.partition("/") for name in answer.out.split() if "/" in name)
         return [f"{kind.partition('.')[0]}/{name}" for kind, _slash, name in found]
 
     def mounting(self, driver: str) -> list[str]:

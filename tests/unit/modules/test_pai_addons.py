@@ -331,7 +331,8 @@ def test_what_it_must_not_run_beside_goes_first_with_all_that_is_ours(kueue: Mac
 def test_what_a_controller_made_by_itself_is_not_asked_to_go(kueue: Machine) -> None:
     """Volcano refuses to let go of its queues default and root, and with them the other queues would stay."""
     kueue.says("defined", "jobs.batch.volcano.sh Job \nqueues.scheduling.volcano.sh Queue default root\n")
-    kueue.run(addon("b", config_map("two")))
+    kueue.says("ours", "No resources found\n")
+    assert not [name for name in kueue.run(addon("b", config_map("two")))["removed"] if name.endswith("/")]
     first, second = (line for line in kueue.asked(" delete ") if "--selector=" in line)
     assert "delete jobs.batch.volcano.sh --all-namespaces" in first
     assert "--field-selector" not in first
