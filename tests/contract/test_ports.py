@@ -22,7 +22,11 @@ STANDS_IN = {
         "roles/api_proxy/templates/api-proxy.cfg.j2",
         "roles/control_plane/tasks/kubeconfig.yml",
     },
-    ports.API_PROXY_PORT: {"inventories/example/group_vars/all/derived.yml", "roles/api_proxy/defaults/main.yml"},
+    ports.API_PROXY_PORT: {
+        "inventories/example/group_vars/all/derived.yml",
+        "roles/api_proxy/defaults/main.yml",
+        "roles/job_recorder/defaults/main.yml",
+    },
     ports.ETCD_CLIENT_PORT: {"playbooks/module_utils/pai_etcd_members.py", "roles/control_plane/files/etcdctl.sh"},
     ports.ETCD_PEER_PORT: set(),
     ports.KUBELET_PORT: {"addons/metrics_server/patches/metrics-server.yaml.j2"},

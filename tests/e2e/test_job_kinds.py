@@ -15,7 +15,9 @@ from .test_jobs import GROUP, IMAGE, SERVICES, devices, job, python_image, shown
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
-KUBEFLOW = SERVICES.replace("{type: kueue}", "{type: kueue, training-operator: true}")
+# what a machine has, and nothing of what is guaranteed to no one
+KUEUE = SERVICES.replace("machines: 1}]", "machines: 1, borrow: none}]")
+KUBEFLOW = KUEUE.replace("{type: kueue}", "{type: kueue, training-operator: true}")
 OPERATOR = ("--namespace=pai-training-operator", "deployment/training-operator")
 OWN = ("tfjobs,pytorchjobs", "jobsets,jobs")
 # an example -> its job, how many of its pods run at once, a role, and what one of that says at the end
@@ -103,7 +105,7 @@ def test_the_operator_has_all_rights_that_it_needs(site: Cluster) -> None:
 
 
 def test_it_goes_when_the_site_no_longer_wants_it(site: Cluster) -> None:
-    (site.site / "services-configuration.yaml").write_text(SERVICES)
+    (site.site / "services-configuration.yaml").write_text(KUEUE)
     report = site.converge()
     assert report["ok"], report["stderr"]
     assert "kubeflow.org" not in site.kubectl("get", "crds", "--output=name")

@@ -19,7 +19,7 @@ GROUP = "vision"
 SERVICES = f"""\
 scheduler: {{type: kueue}}
 virtual-clusters:
-  - {{name: default, quota: [{{sku: lab-gpu, machines: 1, borrow: none}}], groups: [{GROUP}]}}
+  - {{name: default, quota: [{{sku: lab-gpu, machines: 1}}], groups: [{GROUP}]}}
 authentication:
   group-manager:
     grouplist:

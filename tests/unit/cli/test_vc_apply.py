@@ -215,7 +215,8 @@ def test_what_changes_is_said_first_then_done_and_asked(site: Path, machines: Ma
         "research: gpu shrinks from 8 to 4\nproduct: gpu grows from 8 to 12\n\njobs:\n  none is touched\n"
     )
     assert played(machines) == ["labels.yml", "addons.yml", "verify.yml"]
-    assert machines.requests[2].extra_vars["cluster_addons_only"] == ["jobset", "kueue", "virtual_clusters"]
+    addons = ["jobset", "training_operator", "kueue", "virtual_clusters"]
+    assert machines.requests[2].extra_vars["cluster_addons_only"] == addons
     assert machines.kept() == divided(site)
     assert "the scheduler has taken the virtual clusters" in state_of(site).reports()[1].read_text()
     assert note(site) is None

@@ -66,7 +66,8 @@ def test_another_quota_is_the_add_ons_and_the_leader_alone(inventory_of: Any) ->
     leader = ["master"]
     assert names(plan) == {"addons": leader, "virtual-clusters": leader}
     addons, look = plan.steps
-    assert addons.action == Playbook("addons.yml", {"cluster_addons_only": ["jobset", "kueue", "virtual_clusters"]})
+    own = ["jobset", "training_operator", "kueue", "virtual_clusters"]
+    assert addons.action == Playbook("addons.yml", {"cluster_addons_only": own})
     (host,) = addons.hosts
     assert host.reasons == ("settings of addon.virtual_clusters changed: objects",)
     assert host.roles == ("cluster_addons",)
