@@ -250,6 +250,7 @@ def test_broken_cluster_is_no_success(cluster: Cluster) -> None:
     cluster.kubectl("--namespace", "kube-system", "patch", "deployment", "coredns", "--patch", BAD_IMAGE)
     try:
         _wait(lambda: cluster.apply()["exit_code"] == 7)
+        assert cluster.run("verify").returncode == 7
     finally:
         cluster.kubectl("--namespace", "kube-system", "rollout", "undo", "deployment/coredns")
         cluster.kubectl("--namespace", "kube-system", "rollout", "status", "deployment/coredns", "--timeout=120s")
