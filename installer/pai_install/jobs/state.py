@@ -124,7 +124,6 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
     state = _of_pods(roles) if found.ended is None else found.ended
     if "deletionTimestamp" in metadata:
         state = "STOPPING"
-    waits = next((one.why for role in roles for one in role.instances if one.why), "")
     named = named_by(job, kind)
     return JobState(
         kind=kind,
@@ -136,7 +135,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         cluster=marks.get(names.CLUSTER, named["cluster"]),
         priority=notes.get(names.PRIORITY, named["priority"]),
         state=state,
-        why=found.why or (waits if state in {"WAITING", "STARTING", "RUNNING"} else ""),
+        why=_why_all(found.why, roles, state),
         retries=found.retries,
         created=text(metadata.get("creationTimestamp")),
         roles=roles,
@@ -144,6 +143,15 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         stopped_by=notes.get(names.STOPPED_BY, ""),
         stopped_why=notes.get(names.STOPPED_WHY, ""),
     )
+
+
+def _why_all(said: str, roles: Sequence[RoleState], state: State) -> str:
+    """What its scheduler says, else its pods. What stopped it because of a lost machine does not say which: they do."""
+    found = [one for role in roles for one in role.instances if one.why]
+    if said:
+        leaves = [one.why for one in found if one.state == "STOPPING"]
+        return "; ".join([*leaves[:1], said])
+    return found[0].why if found and state in {"WAITING", "STARTING", "RUNNING"} else ""
 
 
 def _of_pods(roles: Sequence[RoleState]) -> State:

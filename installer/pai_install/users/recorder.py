@@ -45,8 +45,8 @@ def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str])
     yield _binding("ClusterRoleBinding", {"name": NAME}, "ClusterRole", NAME)
     records = _rule("", "configmaps", ("list", "create", "update", "delete"))
     # it lets go of pods that a lost machine keeps
-    lost = _rule("", "pods", ("delete",))
-    yield _cluster_role(f"{NAME}-records", [_rule("", "pods/log", ("get",)), records, lost])
+    lost = (_rule("", "pods", ("delete",)), _rule("", "pods/status", ("patch",)))
+    yield _cluster_role(f"{NAME}-records", [_rule("", "pods/log", ("get",)), records, *lost])
     for space in spaces:
         metadata = {"name": f"{NAME}-records", "namespace": space}
         yield _binding("RoleBinding", metadata, "ClusterRole", f"{NAME}-records")
@@ -59,7 +59,8 @@ def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str])
     yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": own, "rules": rules}
     yield _binding("RoleBinding", own, "Role", NAME)
     yield from in_force(_records_alone(), spaces)
-    yield from in_force(_lost_alone(), spaces)
+    for made in _lost_alone():
+        yield from in_force(made, spaces)
 
 
 def _records_alone() -> Object:
@@ -72,13 +73,15 @@ def _records_alone() -> Object:
     return policy(NAME, asked, [rule], {}, _ME)
 
 
-def _lost_alone() -> Object:
+def _lost_alone() -> Iterator[Object]:
     """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps."""
     rule = Rule(
         "has(oldObject.metadata.deletionTimestamp)",
         "'the recorder of jobs lets go of pods that are being deleted, and deletes none'",
     )
-    return policy(f"{NAME}-pods", RequestKind("", "v1", "pods", ("DELETE",)), [rule], {}, _ME)
+    yield policy(f"{NAME}-pods", RequestKind("", "v1", "pods", ("DELETE",)), [rule], {}, _ME)
+    failed = Rule("object.status.phase == 'Failed'", "'the recorder of jobs says of pods that they failed alone'")
+    yield policy(f"{NAME}-pod-status", RequestKind("", "v1", "pods/status", ("UPDATE",)), [rule, failed], {}, _ME)
 
 
 def _record(which: str) -> str:

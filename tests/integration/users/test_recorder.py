@@ -91,6 +91,15 @@ def refused(cluster: Cluster, method: str, path: str, body: Json | None = None) 
     return ""
 
 
+def merged(cluster: Cluster, path: str, change: Json) -> str:
+    """Why it may not be changed so; empty where it may."""
+    try:
+        cluster.json("PATCH", path, change, MERGE)
+    except ClusterError as error:
+        return str(error)
+    return ""
+
+
 @pytest.fixture(scope="module")
 def running(recorder_api: Cluster) -> Iterator[Running]:
     made = Running(recorder_api)
@@ -232,7 +241,11 @@ def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, re
     runs(users, "lost")
     path = "/api/v1/namespaces/vision/pods/lost-abcde"
     until(lambda: "and deletes none" in refused(recorder_api, "DELETE", path))
+    until(lambda: "and deletes none" in merged(recorder_api, f"{path}/status", {"status": {"phase": "Failed"}}))
+    # as a Job's own pods: they stay until they have ended
+    users.admin.ask("PATCH", path, {"metadata": {"finalizers": ["pai.test/counts"]}}, MERGE)
     users.admin.ask("DELETE", path)  # no kubelet here says that it has ended
+    assert "that they failed alone" in merged(recorder_api, f"{path}/status", {"status": {"phase": "Succeeded"}})
     going = users.admin.ask("GET", path)
     said: list[str] = []
     rules = Rules(7, 500, 1000, frozenset(NAMESPACES), frozenset((*RESOURCES, "pods")))
@@ -246,8 +259,12 @@ def test_a_pod_that_a_lost_machine_keeps_is_let_go_and_no_other(users: Users, re
             recorder.lost.see(going)
             recorder.step(0, lambda: time.time() + 600)
             assert message in " ".join(said)
-            assert ("not found" in asked(users.admin, "GET", path)) is bool(message)
+            kept = users.admin.ask("GET", path)
+            assert (kept["status"]["phase"] == "Failed") is bool(message)
+            assert (kept["metadata"]["deletionGracePeriodSeconds"] == 0) is bool(message)
             recorder.lost.gone(going)
+        users.admin.ask("PATCH", path, {"metadata": {"finalizers": None}}, MERGE)
+        assert "not found" in asked(users.admin, "GET", path)
     finally:
         users.admin.ask("DELETE", "/api/v1/nodes/g1")
 

@@ -28,10 +28,11 @@ def test_a_machine_has_its_time_to_say_that_a_pod_has_ended() -> None:
     assert found.due(OVERDUE_S + AGAIN_S) == [release]
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_ended_is_nobodys_to_let_go(phase: str) -> None:
-    assert lost(pod(0, phase=phase, going=True)).due(OVERDUE_S) == []
-    assert lost(pod(0, going=True), pod(0, phase=phase, going=True)).due(OVERDUE_S) == []
+@pytest.mark.parametrize(("phase", "ended"), [("Succeeded", True), ("Failed", True), ("Running", False)])
+def test_a_pod_that_ended_keeps_its_end(phase: str, *, ended: bool) -> None:
+    for found in (lost(pod(0, phase=phase, going=True)), lost(pod(0, going=True), pod(0, phase=phase, going=True))):
+        assert found.due(OVERDUE_S - 1) == []
+        assert [release.ended for release in found.due(OVERDUE_S)] == [ended]
 
 
 def test_pods_that_are_gone_or_of_no_group_or_on_no_machine_are_not_looked_at() -> None:

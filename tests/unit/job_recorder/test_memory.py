@@ -135,6 +135,18 @@ def test_a_machine_that_does_not_answer_is_asked_some_times() -> None:
     assert clock.last.removed is not None, "a pod that never goes keeps no record open"
 
 
+def test_a_machine_that_keeps_a_pod_and_does_not_answer_is_not_asked_all_the_time() -> None:
+    clock = Clock()
+    clock.see(job(), pod(0, going=True))
+    for _ in range(int(READ_S * 3 / READ_LAST_S)):
+        clock.later(READ_LAST_S)
+    assert ATTEMPTS < len(clock.reads) <= ATTEMPTS + 3
+    clock.see(pod(0, going=True, phase="Failed", code=137))
+    clock.later(READ_LAST_S, train_0_0="the end")
+    clock.later(WRITE_S)
+    assert clock.logs[-1].logs == {"train-0-0": "the end"}
+
+
 def test_of_a_job_that_goes_on_little_is_read_and_written() -> None:
     clock = Clock()
     clock.see(job(), pod(0))

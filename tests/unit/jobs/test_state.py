@@ -139,6 +139,10 @@ def test_a_pod_whose_machine_is_silent_says_so_and_then_that_it_is_taken_away() 
     found = stands(job(), *WHOLE[:3], silent)
     assert (found.state, found.why) == ("STARTING", f"taken off g2: {taint}")
     assert [one.state for one in found.instances] == ["RUNNING", "RUNNING", "RUNNING", "STOPPING"]
+    unready = "Exceeded the PodsReady timeout"
+    said = workload(holds("Evicted", unready), holds("QuotaReserved", "no quota", "False"))
+    found = stands(job(), silent, said=(said,))
+    assert found.why == f"taken off g2: {taint}; was stopped: {unready}; waits for quota: no quota"
 
 
 def test_one_that_is_being_stopped() -> None:

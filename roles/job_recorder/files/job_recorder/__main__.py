@@ -122,12 +122,14 @@ class Recorder:
                 self.memory.not_written(action, now())
 
     def _release(self, release: Release) -> None:
-        """Deletes the pod without waiting for its machine, if no one hears of that."""
+        """Says that the pod failed and deletes it without waiting for its machine, if no one hears of that."""
         path = f"/api/v1/namespaces/{quote(release.namespace)}/pods/{quote(release.pod)}"
         try:
             if not is_lost(self.cluster.json("GET", f"/api/v1/nodes/{quote(release.machine)}")):
                 return
             # by its UID: the next pod may have the same name
+            if not release.ended:
+                self.cluster.json("PATCH", f"{path}/status", _failed(release.uid), "application/merge-patch+json")
             self.cluster.delete(path, {"gracePeriodSeconds": 0, "preconditions": {"uid": release.uid}})
             self.complain(f"{release.namespace}/{release.pod}: let go of, as nothing is heard of {release.machine}")
         except ClusterError as error:
@@ -147,6 +149,11 @@ class Recorder:
                 self.complain(str(error))
         finally:
             self.events.put(LogRead(asked, lines))
+
+
+def _failed(uid: str) -> dict[str, object]:
+    """What is said of a pod whose machine says nothing. Its condition DisruptionTarget says already why it goes."""
+    return {"metadata": {"uid": uid}, "status": {"phase": "Failed"}}
 
 
 def _maps_path(namespace: str) -> str:

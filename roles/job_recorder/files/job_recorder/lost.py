@@ -1,7 +1,9 @@
 """Pods that a lost machine keeps: deleted long ago, and no kubelet there to say that they have ended. Pure.
 
 Kubernetes waits for that machine without end, and the pod's gang with it: a Job with rules for failed pods makes no new
-pod before the old one has ended, and Volcano starts no gang again while a pod of it is being deleted.
+pod before the old one has ended, and keeps it there with a finalizer until then; and Volcano starts no gang again while
+a pod of it is being deleted. Kubernetes' own collector of pods ends those of machines that are nodes no more the
+same way: it says that the pod failed, then deletes it without waiting.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ from __future__ import annotations
 import time
 from calendar import timegm
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from job_recorder.shapes import ENDED_PHASES, Json, child, is_going, meta, rows, text
 
@@ -19,12 +21,13 @@ LATE_S, AGAIN_S = 60, 30
 
 @dataclass(frozen=True)
 class Release:
-    """To let go of a pod, if its machine is not heard of."""
+    """To let go of a pod, if its machine is not heard of. ended: whether the machine has said that it has."""
 
     namespace: str
     pod: str
     uid: str
     machine: str
+    ended: bool
 
 
 class Lost:
@@ -38,10 +41,13 @@ class Lost:
         """A pod as it is now."""
         uid, machine = meta(pod, "uid"), text(child(pod, "spec").get("nodeName"))
         ended = text(child(pod, "status").get("phase")) in ENDED_PHASES
-        if not is_going(pod) or ended or not machine or meta(pod, "namespace") not in self._namespaces:
+        if not is_going(pod) or not machine or meta(pod, "namespace") not in self._namespaces:
             self._due.pop(uid, None)
-        elif uid not in self._due:
-            release = Release(meta(pod, "namespace"), meta(pod, "name"), uid, machine)
+        elif uid in self._due:
+            at, release = self._due[uid]
+            self._due[uid] = (at, replace(release, ended=ended))
+        else:
+            release = Release(meta(pod, "namespace"), meta(pod, "name"), uid, machine, ended)
             self._due[uid] = (_seconds(meta(pod, "deletionTimestamp")) + LATE_S, release)
 
     def gone(self, pod: Json) -> None:

@@ -79,7 +79,7 @@ _Key = tuple[str, str, str, str]
 
 @dataclass
 class _Live:
-    """A pod that is there. read_at: 0 before its log was read."""
+    """A pod that is there. read_at: 0 before its log was read. failures: of reading it, in a row."""
 
     name: str
     place: str
@@ -90,13 +90,14 @@ class _Live:
     read_at: float = 0
     reading: bool = False
     final: bool = False
-    attempts: int = 0
+    failures: int = 0
 
     def waits(self, now: float) -> bool:
         """Whether its log is to be read."""
         if self.reading or self.final or not self.wrote:
             return False
-        return not self.read_at or now - self.read_at >= (READ_LAST_S if self.urgent else READ_S)
+        soon = self.urgent and self.failures < ATTEMPTS  # a machine that is silent is asked no more often than others
+        return not self.read_at or now - self.read_at >= (READ_LAST_S if soon else READ_S)
 
     @property
     def urgent(self) -> bool:
@@ -214,6 +215,8 @@ class Memory:
         if name in found.logs and before is not None and shapes.is_over(before):
             live.final = True  # it was read before the recorder was started again
         live.container = shapes.container_of(item)
+        if shapes.is_over(item) and not live.over:
+            live.failures = 0
         live.wrote, live.over, live.going = shapes.has_written(item), shapes.is_over(item), shapes.is_going(item)
 
     def pod_gone(self, item: Json, now: float) -> None:
@@ -246,8 +249,8 @@ class Memory:
         live = next((one for one in found.live.values() if one.name == asked.pod), None)
         if live is not None:
             live.reading, live.read_at = False, now
-            live.attempts += 1
-            live.final = asked.last and (lines is not None or live.attempts >= ATTEMPTS)
+            live.failures = live.failures + 1 if lines is None else 0
+            live.final = asked.last and (lines is not None or live.failures >= ATTEMPTS)
         if lines and lines != found.logs.get(asked.pod):
             found.logs[asked.pod] = lines
             found.logs_changed = True
