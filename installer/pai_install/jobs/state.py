@@ -118,7 +118,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
     metadata = child(job, "metadata")
     marks, notes, label = words(metadata.get("labels")), words(metadata.get("annotations")), _name(job)
     here = [pod for pod in pods if _space(pod) == _space(job)]
-    own = [pod for pod in here if _marks(pod).get(kind.marks.job) == label] if kind.marks else [job]
+    own = [pod for pod in here if _is_of(pod, kind, label, marks.get(names.USER))] if kind.marks else [job]
     roles = tuple(_roles(job, kind, own))
     found = _STANDINGS[kind.group](job, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
     state = _of_pods(roles) if found.ended is None else found.ended
@@ -178,6 +178,12 @@ def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterat
         gpus = number(about.get("gpus"))
         found = tuple(newest[index] for index in sorted(newest))
         yield RoleState(name, part.count, _devices(part.template) if gpus is None else gpus, found)
+
+
+def _is_of(pod: JsonObject, kind: JobKind, label: str, user: str | None) -> bool:
+    """Whether it is a pod of this job. A member of the group may name another's job, but no other user."""
+    marks = _marks(pod)
+    return kind.marks is not None and marks.get(kind.marks.job) == label and marks.get(names.USER) == user
 
 
 def _role_of(pod: JsonObject, kind: JobKind) -> str:

@@ -122,6 +122,12 @@ def test_of_pods_with_one_number_the_newest_counts() -> None:
     assert [one.state for one in found.instances] == ["RUNNING"] * 4
 
 
+def test_pods_that_another_user_calls_the_jobs_are_none_of_it() -> None:
+    anothers = pod("worker-v2", 0, made="2026-01-01T00:00:09Z")
+    anothers["metadata"]["labels"]["pai-install/user"] = "mallory"
+    assert stands(job(), *WHOLE, anothers) == stands(job(), *WHOLE)
+
+
 def test_a_job_that_failed_says_why() -> None:
     found = stands(job(conditions=[holds("Failed", "jobset failed due to one or more job failures")]))
     assert (found.state, found.why) == ("FAILED", "jobset failed due to one or more job failures")
