@@ -150,6 +150,27 @@ def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(sit
     assert until(lambda: shown(site, "second")["state"] == "SUCCEEDED", 120)
 
 
+def small_gang(folder: Path, name: str) -> str:
+    """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both."""
+    hosts = [f"--{role}_hosts={name}-{role}-0-0.{name}:2222" for role in ("ps", "worker")]
+    again = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+    parts = []
+    for role, gpus in (("ps", {}), ("worker", {"nvidia.com/gpu": "8"})):
+        command = ["python3", "/opt/program.py", "--pause=10", *hosts, f"--job_name={role}", "--task_index=0"]
+        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **gpus}, "limits": gpus}
+        container = {"name": "main", "image": IMAGE, "command": command, "resources": resources}
+        pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        job = {"backoffLimit": 0, "podFailurePolicy": {"rules": again}, "template": pod}
+        parts.append({"name": role, "template": {"spec": job}})
+    spec = {"network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True}, "replicatedJobs": parts}
+    metadata = {"name": name}
+    path = folder / f"{name}.json"
+    path.write_text(
+        json.dumps({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec})
+    )
+    return str(path)
+
+
 def machine_of(cluster: Cluster, name: str, role: str) -> str:
     """Where the only pod of a role is."""
     pods = next(one["pods"] for one in shown(cluster, name)["roles"] if one["name"] == role)
@@ -160,7 +181,7 @@ def machine_of(cluster: Cluster, name: str, role: str) -> str:
 def test_a_gang_goes_on_elsewhere_when_its_machine_is_lost(site: Cluster, tmp_path: Path) -> None:
     devices(site, EXISTING, "remove")
     try:
-        done = job(site, "submit", file_of(tmp_path, "lasting", 10), "--group", GROUP)
+        done = job(site, "submit", small_gang(tmp_path, "lasting"), "--group", GROUP)
         assert done.returncode == 0, done.stdout + done.stderr
         assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
         assert machine_of(site, "lasting", "worker") == LOST
