@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pai_install.operations.install import Install
+from pai_install.operations.node_add import NodeAdd
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
+from pai_install.operations.node_reboot import NodeReboot
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
@@ -24,6 +26,8 @@ OPERATIONS: tuple[type[Operation], ...] = (
     NodeCordon,
     NodeUncordon,
     NodeDrain,
+    NodeAdd,
+    NodeReboot,
     RegistryTest,
     RegistryWarm,
     RegistryStatus,
