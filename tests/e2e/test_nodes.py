@@ -90,7 +90,8 @@ def leftovers(cluster: Cluster, machine: str) -> str:
     return cluster.on(
         machine,
         "ls -d /etc/kubernetes /etc/pai-install /usr/local/lib/pai-install /usr/local/bin/kube*"
-        " /usr/local/bin/containerd /etc/systemd/system/pai-* /etc/systemd/system/kubelet* /var/lib/pai-install/roles 2>/dev/null;"
+        " /usr/local/bin/containerd /etc/systemd/system/pai-* /etc/systemd/system/kubelet*"
+        " /var/lib/pai-install/roles 2>/dev/null;"
         " ls -A /var/lib/kubelet 2>/dev/null; grep pai-install /etc/hosts; ip -brief link | grep -E 'cni0|flannel';"
         " systemctl list-units --plain --no-legend 'pai-*' kubelet.service containerd.service; true",
     ).strip()
