@@ -81,7 +81,7 @@ def nodes(cluster: Cluster) -> dict[str, bool]:
 
 
 def logins(cluster: Cluster, machine: str) -> int:
-    """How often somebody has logged in there; to ask is to log in once."""
+    """The logins there so far; to ask is one more."""
     return int(cluster.on(machine, "journalctl --unit ssh --output cat | grep -c '^Accepted'"))
 
 
@@ -151,7 +151,7 @@ def busybox(cluster: Cluster) -> str:
     said = cluster.on(STAYS, "crictl images --output json")
     names = [tag for one in json.loads(said)["images"] for tag in one["repoTags"] if "busybox" in tag]
     assert names, said
-    return names[0]
+    return str(names[0])
 
 
 def test_a_dead_machine_that_comes_back_makes_no_node(cluster: Cluster) -> None:
@@ -209,8 +209,15 @@ def test_killed_half_way_the_same_command_comes_to_its_end(cluster: Cluster) -> 
 def kill(cluster: Cluster, words: list[str], seconds: float) -> None:
     """Starts a command and kills it without a warning."""
     command = [str(ROOT / "pai-install"), *words, "--site", str(cluster.site)]
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, cwd=ROOT, env=user_environment(), start_new_session=True, **quiet) as process:
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=user_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
         time.sleep(seconds)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
