@@ -38,6 +38,7 @@ VERBS: dict[str, str] = {
     "preflight": "Find out what would make an installation fail.",
     "plan": "Show what apply would change, and why; changes nothing.",
     "apply": "Bring the machines to the state that the site describes, and verify the cluster.",
+    "upgrade": "Bring Kubernetes, runtimes and add-ons to other versions, machine after machine.",
     "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
     "health": "Show which machine or GPU is unhealthy, why, and what to do.",

@@ -13,6 +13,7 @@ from pai_install.operations.registry_upstream import RegistryUpstream
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
+from pai_install.operations.upgrade import Upgrade
 from pai_install.operations.user_add import UserAdd
 from pai_install.operations.user_remove import UserRemove
 from pai_install.operations.vc_apply import VcApply
@@ -21,6 +22,7 @@ from pai_install.operations.verify import Verify
 OPERATIONS: tuple[type[Operation], ...] = (
     Install,
     Verify,
+    Upgrade,
     NodeCordon,
     NodeUncordon,
     NodeDrain,

@@ -19,6 +19,7 @@ from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASE_NAMES, PHASES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan, work_of
+from pai_install.plan.versions import KUBERNETES, of_cluster
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
@@ -121,7 +122,8 @@ def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
     """Findings about the cluster from the observation."""
-    version = wanted_of_cluster(site, observation)["control_plane_version"]
+    planned = wanted_of_cluster(site, observation)["control_plane_version"]
+    version = of_cluster(site, observation.machines).get(KUBERNETES, str(planned))  # what runs stays
     return (
         *(change.as_finding() for change in fixed_settings(site, observation)),
         *cluster_findings(site, version, observation.machines, now=observation.at),

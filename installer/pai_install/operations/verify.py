@@ -16,6 +16,7 @@ from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import VERIFY
+from pai_install.plan.versions import wish
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
 
@@ -94,9 +95,8 @@ def _reason(observation: Observation, name: str, otherwise: str) -> str:
 def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
     """Changes that the running cluster does not support."""
     wanted = wanted_of_cluster(site, observation)
-    version, endpoint = wanted["control_plane_version"], wanted["control_plane_endpoint"]
     machines = observation.machines
-    return refused_changes(site, version, endpoint, machines, renamed(site, machines))
+    return refused_changes(site, wish(site), wanted["control_plane_endpoint"], machines, renamed(site, machines))
 
 
 def wanted_of_cluster(site: Site, observation: Observation) -> Vars:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pai_install.parts.context import Context
@@ -31,6 +32,17 @@ def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
     host_vars = {machine.hostname: _host_vars(machine, makers) for machine in site.present_machines}
     shared = {**_take_common(host_vars), **observed_by()}
     return Inventory(groups=groups(site), shared_vars=shared, host_vars=host_vars)
+
+
+def combined(main: Inventory, others: Mapping[str, Inventory]) -> Inventory:
+    """An inventory in which some machines have the variables of another one. others: machine -> whose it has.
+
+    What these share is said for each of them, since it may differ from what the others share.
+    """
+    own = {host: other.variables_of(host) for host, other in others.items()}
+    for host, variables in own.items():
+        variables["pai_settings"] = dict(others[host].settings_of(host))
+    return replace(main, host_vars={**main.host_vars, **own})
 
 
 def observed_by() -> dict[str, Any]:

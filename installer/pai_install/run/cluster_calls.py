@@ -65,6 +65,34 @@ def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
     return f"{plural(len(evicted), 'pod')} evicted from {node}"
 
 
+def _settle(cluster: ClusterClient, arguments: Arguments) -> str:
+    """node, version ("" for any), timeout_s. Waits until the node is Ready at that version and its pods run.
+
+    Pods that end anyway, and those of a controller that starts them elsewhere, are not waited for.
+    """
+    name, version = arguments["node"], arguments["version"]
+    deadline = time.monotonic() + arguments["timeout_s"]
+    while problems := _unsettled(read.occupancy(cluster, name), name, version):
+        if time.monotonic() >= deadline:
+            raise PaiError(
+                f"{name} is not well after {arguments['timeout_s']} s",
+                details="\n".join(problems),
+                remedy="the node stays cordoned; resolve the reasons above and run the same command again",
+            )
+        time.sleep(_POLL_S)
+    return f"{name} is Ready" + (f" at {version}" if version else "")
+
+
+def _unsettled(seen: read.Occupancy, name: str, version: str) -> list[str]:
+    """What keeps a node from being well."""
+    node = seen.node(name)
+    if node is None or node.ready is not True:
+        return [node.why or "NotReady" if node else "not a node of the cluster"]
+    problems = [f"the kubelet says version {node.version}"] if version and node.version != version else []
+    fixed = [pod for pod in seen.pods if pod.mirror or (pod.owner and pod.owner.kind == "DaemonSet")]
+    return problems + [f"pod {pod.namespace}/{pod.name}: {pod.why or pod.phase}" for pod in fixed if not pod.well]
+
+
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     return PaiError(
         f"{plural(len(left), 'pod is', 'pods are')} still on {node}",
@@ -78,4 +106,5 @@ VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
     "apply": _apply,
     "delete": _delete,
     "drain": _drain,
+    "settle": _settle,
 }

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pai_install.checks.finding import Finding
 from pai_install.checks.report.html import ReportMachine
 from pai_install.cluster.client import ClusterClient
+from pai_install.cluster.deprecated import deprecated_uses
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
 from pai_install.plan.changes import refusal
@@ -163,6 +164,8 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         observation = replace(observation, inventory=inventory)
     if operation.queries:
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
+    if operation.asks_deprecated:
+        observation = replace(observation, deprecated=deprecated_uses(session.cluster))
     plan = operation.plan(site, observation)
     plan = replace(
         plan,
@@ -178,12 +181,13 @@ def _configured(
     session: Session, observation: Observation, *, insist: bool
 ) -> tuple[Site, Inventory, tuple[Finding, ...]]:
     """The site with what its cluster has already, its inventory with settings, and what cannot be taken over."""
-    inventory = session.environment.inventory(session.site, session.state, session.say)
+    versions = session.request.operation.versions(session.site, observation)
+    inventory = session.environment.inventory(session.site, session.state, session.say, versions)
     site, unfit = with_adopted(session.site, observation, inventory, session.cluster, session.say)
     if insist and unfit:
         raise adoption_refusal(unfit)
     if site is not session.site:
-        inventory = session.environment.inventory(site, session.state, session.say)
+        inventory = session.environment.inventory(site, session.state, session.say, versions)
     return site, inventory, unfit
 
 
