@@ -271,7 +271,7 @@ class _Work:
         calls: list[ClusterCall] = []
         for host in hosts:
             how = {"node": host, "version": self.target, "timeout_s": self.operation.timeout}
-            calls.append(ClusterCall(host, "Wait until the node is well", "settle", how))
+            calls.append(ClusterCall(host, "Wait until the node is well", "await-node", how))
             node = self.nodes.get(host)
             if self._marked(host) or not (node and node.cordoned):
                 calls.append(_scheduling(host, stop=False))

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pai_install.cluster import read
-from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind
-from pai_install.cluster.drain import to_evict, unmanaged
-from pai_install.cluster.model import Ref
+from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind, Select
+from pai_install.cluster.drain import blocking, jobs_among, to_evict, unmanaged
+from pai_install.cluster.model import Pod, Ref
+from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall
-from pai_install.system.words import plural
+from pai_install.system.words import plural, shortened
 
 _POLL_S = 2.0
 Arguments = Mapping[str, Any]
+Say = Callable[[str], None]
 
 
-def make_call(cluster: ClusterClient, call: ClusterCall) -> str:
-    """Makes the call and returns what was done. Raises PaiError when the cluster refuses or does not answer."""
-    return VERBS[call.verb](cluster, call.arguments)
+def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line: None) -> str:
+    """Makes the call and returns what was done. Raises PaiError when the cluster refuses or does not answer.
+
+    say: is told what a call that takes long waits for, whenever that changes.
+    """
+    verb = SLOW_VERBS.get(call.verb)
+    return VERBS[call.verb](cluster, call.arguments) if verb is None else verb(cluster, call.arguments, _Changes(say))
 
 
 def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
@@ -43,54 +49,104 @@ def _delete(cluster: ClusterClient, arguments: Arguments) -> str:
     return f"deleted {', '.join(map(str, refs))}"
 
 
-def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
-    """node, grace_s (None: the pods' own), timeout_s, force. Evicts until no pod is left that must go."""
+class _Changes:
+    """Passes a line on where it differs from the last one."""
+
+    def __init__(self, say: Say) -> None:
+        self._say, self._last = say, ""
+
+    def __call__(self, line: str) -> None:
+        if line != self._last:
+            self._last = line
+            self._say(line)
+
+
+def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+    """node, grace_s (None: the pods' own), timeout_s, force; unmanaged: also pods that nothing starts again.
+
+    Evicts until no pod is left that must go.
+    """
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
     deadline = time.monotonic() + arguments["timeout_s"]
     while pods := to_evict(read.pods(cluster, node=node)):
         lost = unmanaged(pods)
-        if lost and not force:
+        if lost and not (force or arguments.get("unmanaged")):
             raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
         left = {pod.ref: "the pod is still terminating" for pod in pods}
-        refs = [pod.ref for pod in pods if not pod.terminating]
+        refs, held = [pod.ref for pod in pods if not pod.terminating], dict[Ref, str]()
         for eviction in cluster.evict(refs, grace_s=arguments["grace_s"]):
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
                 cluster.delete([eviction.pod])
             elif eviction.outcome is EvictionOutcome.BLOCKED:
-                left[eviction.pod] = eviction.message
+                held[eviction.pod] = eviction.message
         evicted.update(refs)
+        left.update(_holding(cluster, [pod for pod in pods if pod.ref in held], held))
         if time.monotonic() >= deadline:
             raise _left(node, left)
+        say(f"{node}: {plural(len(left), 'pod')} left; {shortened([f'{ref}: {why}' for ref, why in left.items()], 2)}")
         time.sleep(_POLL_S)
     return f"{plural(len(evicted), 'pod')} evicted from {node}"
 
 
-def _settle(cluster: ClusterClient, arguments: Arguments) -> str:
-    """node, version ("" for any), timeout_s. Waits until the node is Ready at that version and its pods run.
+def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str]) -> dict[Ref, str]:
+    """Pod -> the budgets that hold it, by name, and what the API server said."""
+    rows = cluster.list(Select(("poddisruptionbudgets",)))[0] if pods else ()
+    budgets = tuple(map(PodDisruptionBudget.parse, rows))
+    names = {pod.ref: [f"{one.namespace}/{one.name}" for one in blocking(pod, budgets)] for pod in pods}
+    return {
+        ref: f"held by PodDisruptionBudget {', '.join(found)}: {said[ref]}" if found else said[ref]
+        for ref, found in names.items()
+    }
 
-    Pods that end anyway, and those of a controller that starts them elsewhere, are not waited for.
-    """
-    name, version = arguments["node"], arguments["version"]
-    deadline = time.monotonic() + arguments["timeout_s"]
-    while problems := _unsettled(read.occupancy(cluster, name), name, version):
+
+def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+    """node, timeout_s. Waits until no pod is left there whose work would be lost."""
+    node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
+    while jobs := jobs_among(to_evict(read.pods(cluster, node=node))):
+        names = shortened([f"{pod.namespace}/{pod.name}" for pod in jobs])
         if time.monotonic() >= deadline:
             raise PaiError(
-                f"{name} is not well after {arguments['timeout_s']} s",
-                details="\n".join(problems),
-                remedy="the node stays cordoned; resolve the reasons above and run the same command again",
+                f"jobs still run on {node}: {names}",
+                remedy="the node stays cordoned: the same command waits again, --grace S ends them; or `node uncordon`",
             )
+        say(f"{node} waits for jobs: {names}")
         time.sleep(_POLL_S)
-    return f"{name} is Ready" + (f" at {version}" if version else "")
+    return f"no job runs on {node}"
 
 
-def _unsettled(seen: read.Occupancy, name: str, version: str) -> list[str]:
-    """What keeps a node from being well."""
-    node = seen.node(name)
-    if node is None or node.ready is not True:
-        return [node.why or "NotReady" if node else "not a node of the cluster"]
-    problems = [f"the kubelet says version {node.version}"] if version and node.version != version else []
-    fixed = [pod for pod in seen.pods if pod.mirror or (pod.owner and pod.owner.kind == "DaemonSet")]
-    return problems + [f"pod {pod.namespace}/{pod.name}: {pod.why or pod.phase}" for pod in fixed if not pod.well]
+def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+    """node, timeout_s. Waits until it is ready.
+
+    boot: id of the boot that must be over; empty where any will do. version: of the kubelet; where it is given, also
+    the pods that belong to this node alone must run.
+    """
+    node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
+    while problems := _unready(read.occupancy(cluster, node), arguments):
+        if time.monotonic() >= deadline:
+            raise PaiError(
+                f"{node} is not ready: {problems[0]}",
+                details="\n".join(problems[1:]),
+                remedy=f"pai-install status; journalctl -u kubelet on {node}",
+            )
+        say(f"{node}: {problems[0]}")
+        time.sleep(_POLL_S)
+    return f"{node} is ready"
+
+
+def _unready(seen: read.Occupancy, arguments: Arguments) -> list[str]:
+    """What keeps a node from being what is waited for."""
+    node, boot, version = seen.node(arguments["node"]), arguments.get("boot", ""), arguments.get("version", "")
+    if node is None:
+        return ["it is no node"]
+    if not node.ready or (boot and node.boot_id == boot):
+        return [node.why or "it is not ready"]
+    if not version:
+        return []
+    older = [] if node.version == version else [f"its kubelet says version {node.version or 'nothing'}"]
+    own = [pod for pod in seen.pods_on(node.name) if pod.mirror or (pod.owner and pod.owner.kind == "DaemonSet")]
+    return older + [
+        f"pod {pod.namespace}/{pod.name} does not run: {pod.why or pod.phase}" for pod in own if not pod.well
+    ]
 
 
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
@@ -105,6 +161,10 @@ VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
     "patch": _patch,
     "apply": _apply,
     "delete": _delete,
+}
+# those that wait, and say for what
+SLOW_VERBS: Mapping[str, Callable[[ClusterClient, Arguments, Say], str]] = {
     "drain": _drain,
-    "settle": _settle,
+    "await-jobs": _await_jobs,
+    "await-node": _await_node,
 }
