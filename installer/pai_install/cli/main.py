@@ -49,6 +49,8 @@ VERBS: dict[str, str] = {
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
     "job": "Jobs: submit a file of OpenPAI's, see how they stand, read their logs, stop them.",
     "user": "Users: members of groups, their access to the cluster and when it ends.",
+    "reset": "Take the cluster and everything of pai-install off all machines.",
+    "support-bundle": "One file with logs, versions, findings and reports, secrets masked, for who helps you.",
     "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",
@@ -65,7 +67,7 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"pai_install.cli.{cmd_name}").command
+        command = importlib.import_module(f"pai_install.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101 - a broken verb module is a bug
         return command
 

@@ -10,6 +10,7 @@ from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
 from pai_install.operations.registry_rotate import RegistryRotate
 from pai_install.operations.registry_upstream import RegistryUpstream
+from pai_install.operations.reset import Reset
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
@@ -23,6 +24,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     Install,
     Verify,
     Upgrade,
+    Reset,
     NodeCordon,
     NodeUncordon,
     NodeDrain,

@@ -34,7 +34,7 @@ from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
-from pai_install.plan.versions import KUBERNETES, UNDER_PODS, Versions, differences, fits, kept, promised, wish
+from pai_install.plan.versions import KUBERNETES, UNDER_PODS, Versions, differences, fits, installed, promised, wish
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import watched
 from pai_install.system.words import plural, shortened
@@ -134,8 +134,7 @@ class _Work:
     @cached_property
     def had(self) -> dict[str, dict[str, str]]:
         """Machine -> the versions that it has."""
-        found = kept(self.site, self.observation.machines)
-        return {host: versions for host, versions in found.items() if host in self.members}
+        return {host: installed(self.observation.machines[host]) for host in self.members}
 
     @cached_property
     def wanted(self) -> dict[str, dict[str, str]]:
