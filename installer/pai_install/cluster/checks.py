@@ -82,6 +82,14 @@ PROOFS: tuple[Check[None], ...] = (
         remedy="kubectl describe node; journalctl --unit kubelet on that machine",
     ),
     Check(
+        id="verify-sample",
+        title="On how many nodes test pods were started",
+        judge=None,
+        reads="the number of nodes",
+        rule="SKIP on a cluster so large that test pods are started on an even sample of its nodes",
+        remedy="verify --limit tests the machines that are named",
+    ),
+    Check(
         id="pod-network",
         title="Test pods can be created",
         judge=None,

@@ -122,12 +122,13 @@ class ProductEnvironment(Environment):
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:
         """Ansible."""
         from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
+        from pai_install.engine.shards import ShardedEngine  # noqa: PLC0415
 
         engine = RunnerEngine(
             content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new
         )
         with run.in_use(), engine:
-            yield engine
+            yield ShardedEngine(engine)
 
     def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
         """The verb preflight's checks."""
