@@ -36,12 +36,10 @@ def widget(name: str, *managers: tuple[str, str]) -> dict[str, Any]:
 class Cluster(FakeCluster):
     """Gives all objects for any question."""
 
-    refusing = False
-
     def list(self, *selects: Select) -> tuple[tuple[Any, ...], ...]:
         self.calls.append(("list", selects))
-        if self.refusing:
-            raise ApiError("the server doesn't have a resource type")
+        if self.refuses:
+            raise self.refuses
         return (tuple(self.objects.values()),)
 
 
@@ -71,5 +69,5 @@ def test_many_objects_are_shortened_and_an_api_that_is_gone_names_none() -> None
     (_, use) = deprecated_uses(cluster)
     assert len(use.users) == 11
     assert use.users[-1] == "and 2 more"
-    cluster.refusing = True
+    cluster.refuses = ApiError("the server doesn't have a resource type")
     assert all(use.users == () for use in deprecated_uses(cluster))

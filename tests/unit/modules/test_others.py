@@ -91,7 +91,7 @@ def test_a_large_cluster_is_proven_by_an_even_sample(library: Library, count: in
 
 def test_a_sample_is_said_and_a_whole_is_not(library: Library) -> None:
     module = library("pai_cluster_check")
-    params = {"nodes": [f"n{number}" for number in range(70)], "most": 64, "peer": "", "timeout": 1}
+    params: dict[str, Any] = {"nodes": [f"n{number}" for number in range(70)], "most": 64, "peer": "", "timeout": 1}
     (said,) = module.ClusterCheck(SimpleNamespace(params=params)).say_sample()
     assert (said["id"], said["verdict"]) == ("verify-sample", "SKIP")
     assert "64 of 70 nodes" in said["message"]

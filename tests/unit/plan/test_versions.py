@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_install.parts.context import Context
 from pai_install.plan.inventory import build_inventory, combined
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Membership, Observed
@@ -70,10 +73,9 @@ def test_without_a_cluster_the_catalogue_decides(site: Site) -> None:
     assert kept(site, {"master": Observed(hostname="master", programs={"containerd": "2.0.0"})}) == {}
 
 
-def test_what_config_yaml_says_is_a_wish_only_where_it_says_it(make_site: object) -> None:
-    make = make_site  # type: ignore[assignment]
-    assert wish(make()) == ""  # type: ignore[operator]
-    assert wish(make(config=CONFIG + 'kubernetes_version: "1.35"\n')) == "1.35"  # type: ignore[operator]
+def test_what_config_yaml_says_is_a_wish_only_where_it_says_it(make_site: Callable[..., Site]) -> None:
+    assert wish(make_site()) == ""
+    assert wish(make_site(config=CONFIG + 'kubernetes_version: "1.35"\n')) == "1.35"
 
 
 def test_a_minor_version_is_asked_for_by_its_two_numbers() -> None:
@@ -106,9 +108,9 @@ def test_roles_variables_promise_versions(inventory: Inventory) -> None:
 
 
 def test_combined_inventory_gives_some_machines_other_variables(
-    site: Site, context: object, inventory: Inventory
+    site: Site, context: Context, inventory: Inventory
 ) -> None:
-    other = build_inventory(context, {"base": "2"})  # type: ignore[arg-type]
+    other = build_inventory(context, {"base": "2"})
     both = combined(inventory, {"worker1": other})
     assert both.settings_of("worker1") == other.settings_of("worker1")
     assert both.settings_of("worker2") == inventory.settings_of("worker2")
