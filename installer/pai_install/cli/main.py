@@ -42,6 +42,7 @@ VERBS: dict[str, str] = {
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
     "health": "Show which machine or GPU is unhealthy, why, and what to do.",
     "node": "Take nodes of the cluster out of scheduling and back.",
+    "certs": "Certificates: until when they are valid, and new ones.",
     "registry": "The registry cache of the cluster, and the registries that machines ask.",
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
     "scheduler": "The scheduler of jobs: show that it keeps what it promises, or have another one.",

@@ -265,7 +265,7 @@ SCHEDULERS: tuple[Check[None], ...] = (
         "FAIL when it does not start",
     ),
 )
-# what `status` and a run without work say of what they saw; `verify` asks all but the certificates
+# what `status`, `verify` and a run without work say of what they saw
 CONDITIONS: tuple[Check[None], ...] = (
     Check(
         id="api",
@@ -294,11 +294,12 @@ CONDITIONS: tuple[Check[None], ...] = (
     ),
     Check(
         id="certificates",
-        title="The cluster's certificates are valid for another month",
+        title="The certificates of cluster, registries and administrator are valid for another month",
         judge=None,
-        reads="the certificates below /etc/kubernetes",
+        reads="certificates below /etc/kubernetes, /var/lib/kubelet/pki and /etc/pai-install, those in the kubeconfig "
+        "and registry.json of the dev box",
         rule="FAIL when one has expired, WARN within 30 days, UNKNOWN when one cannot be read",
-        remedy="sudo kubeadm certs renew all on that control plane, then restart its static pods",
+        remedy="pai-install certs show lists them; certs renew renews those of the control planes",
     ),
     Check(
         id="node-identity",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
@@ -24,6 +25,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     NodeCordon,
     NodeUncordon,
     NodeDrain,
+    CertsRenew,
     RegistryTest,
     RegistryWarm,
     RegistryStatus,

@@ -33,6 +33,7 @@ from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
 from pai_install.run.actions import Stage
 from pai_install.run.adoption import adoption_refusal, with_adopted
+from pai_install.run.box import box_certificates
 from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
 from pai_install.run.executor import Means, execute
@@ -197,7 +198,9 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
     control_planes = {machine.hostname for machine in session.site.control_planes}
     machines, unusable = parse_machines(look.results, control_planes)
     unproven = read_proof(session.state.proof).reasons
-    return Observation(inventory, machines, {**look.missed, **unusable}, time.time(), unproven), look.phase
+    missed = {**look.missed, **unusable}
+    box = box_certificates(session.state)
+    return Observation(inventory, machines, missed, time.time(), unproven, box=box), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
