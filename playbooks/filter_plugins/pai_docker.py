@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -37,9 +37,14 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     return patch
 
 
+def files_of_role(paths: Iterable[str]) -> list[dict[str, Any]]:
+    """Expectations on files that a module of Ansible's own made for a role: they go when the role's work is undone."""
+    return [{"kind": "present", "path": path, "ours": True} for path in paths if path]
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
-        return {"docker_patch": docker_patch}
+        return {"docker_patch": docker_patch, "files_of_role": files_of_role}

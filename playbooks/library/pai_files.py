@@ -93,6 +93,7 @@ managed: {description: Expectations for pai_record., type: list, elements: dict,
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -107,6 +108,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_digests import sha256
 from ansible.module_utils.pai_managed import STATE_DIR, markers, read_block
 from ansible.module_utils.pai_merging import digest_of_rest, keep_patch, merged_text, read_object
+from ansible.module_utils.pai_origins import note
 
 FILES_DIR = STATE_DIR + "/files"
 
@@ -177,6 +179,12 @@ def expectations(item: dict[str, Any], owner: str, text: str, mode: str) -> list
             }
         )
     return found
+
+
+def free_name(stem: str) -> str:
+    """The name of a copy; an earlier one of the same second stays."""
+    names = (f"{stem}{f'-{number}' if number else ''}.pai-backup" for number in itertools.count())
+    return next(name for name in names if not os.path.lexists(name))
 
 
 class Files:
@@ -264,12 +272,15 @@ class Files:
         """Copies the old file beside itself, for people and for a rollback."""
         path = item["path"]
         if not item["backup"] or path in self.written_before():
+            if item["content"] is None and item["state"] == "present" and not os.path.exists(path):
+                note("files", path, "")
             return
         self.backups[path] = ""
         if os.path.exists(path):
-            copy = f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}.pai-backup"
+            copy = free_name(f"{path}.{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
             self.module.preserved_copy(path, copy)
             self.backups[path] = copy
+        note("files", path, self.backups[path])
 
     def written_before(self) -> list[str]:
         """The whole files that an earlier call for the same owner wrote: none of an admin's, so no copy is kept."""

@@ -36,6 +36,7 @@ from typing import Any
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_digests import sha256
 from ansible.module_utils.pai_managed import sysctl_path, unit_state
+from ansible.module_utils.pai_origins import note
 
 FSTAB = "/etc/fstab"
 SWAP_LINE = r"^[^#\n]\S*\s+\S+\s+swap\s.*$"
@@ -133,6 +134,7 @@ class Kernel:
                 continue
             self.diffs.append({"before": f"{name} = {seen}\n", "after": f"{name} = {value}\n"})
             if self.act(f"set {name} from {seen} to {value}"):
+                note("sysctl", name, seen)
                 try:
                     with open(sysctl_path(name), "w", encoding="ascii") as handle:
                         handle.write(value)
@@ -178,6 +180,7 @@ class Kernel:
             if unit_state(name).get("LoadState") == "masked":
                 continue
             if self.act(f"masked {name}"):
+                note("masked", name, True)
                 self.module.run_command(["systemctl", "mask", "--now", name])
         if any(os.path.exists(path) for path in ZRAM_CONFIGS) and read(ZRAM_CONFIGS[0]) != HEADER:
             self.write(ZRAM_CONFIGS[0], HEADER)  # an empty file of the admin's turns the generator off

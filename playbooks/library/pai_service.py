@@ -62,6 +62,7 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_managed import newer_than_reload, newer_than_start, unit_state
+from ansible.module_utils.pai_origins import note
 from ansible.module_utils.pai_rollback import last_log_lines, roll_back
 
 ADMIN_UNITS = "/etc/systemd/system"
@@ -102,6 +103,7 @@ class Services:
             return
         running = state.get("ActiveState") in ("active", "activating", "reloading")
         if (running or state.get("UnitFileState") == "enabled") and self.act(f"stopped and disabled {name}"):
+            note("stopped", name, True)
             self.systemctl("disable", "--now", name)
 
     def apply(self, unit: dict[str, Any]) -> None:

@@ -11,7 +11,8 @@ An expectation is a dict with `kind` and what that kind needs:
   private: path, mode                  owned by root, with no permission beyond mode
   block:   path, marker, sha256        the block between two marker lines
   absent:  path                        no such file
-  present: path, filled                something is there; filled: a file that is not empty
+  present: path, filled, ours, content something is there; filled: a file that is not empty; ours: made by a role, and
+           goes with it; content: a folder with data of people, which stays when all else goes
   quota:   path, size, each            project quota of a folder, in bytes; each: of every folder in it (pai_quota)
   nomatch: path, regexp                no line matches
   unit:    name, enabled, active, reads  systemd unit; it restarts when one of the files that it reads changes

@@ -5,6 +5,7 @@ A file or link that is there already is the admin's and stays.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -25,3 +26,15 @@ def link_root_kubectl(admin_conf: str) -> None:
 def root_kubectl_expectations(state: str) -> list[dict[str, Any]]:
     """For pai_record: on a control plane there is one."""
     return [] if state == "join" else [{"kind": "present", "path": CONFIG}]
+
+
+def leads_to_the_cluster() -> bool:
+    """Whether it is the link that is made here."""
+    return os.path.islink(CONFIG) and os.readlink(CONFIG).startswith("/etc/kubernetes/")
+
+
+def unlink_root_kubectl() -> None:
+    """Takes the link away, and its folder where nothing else is in it."""
+    os.unlink(CONFIG)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(CONFIG))

@@ -41,7 +41,7 @@ VERBS: dict[str, str] = {
     "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
     "health": "Show which machine or GPU is unhealthy, why, and what to do.",
-    "node": "Take nodes of the cluster out of scheduling and back.",
+    "node": "Add and remove machines; take nodes out of scheduling and back.",
     "certs": "Certificates: until when they are valid, and new ones.",
     "registry": "The registry cache of the cluster, and the registries that machines ask.",
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",

@@ -1,26 +1,121 @@
-"""`pai-install node`: take nodes of the cluster out of scheduling and back."""
+"""`pai-install node`: machines come and go; nodes leave scheduling and come back."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from pai_install.cli._shared.act import How, act, acting_options
+from pai_install.cli._shared.act import How, act, acting_options, check_option, plan_option
 from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli.options import site_option
+from pai_install.cli.options import accept_new_option, force_check_option, format_option, site_option
+from pai_install.cli.run_options import known_checks
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.run.environment import Environment
 from pai_install.run.request import Request
 
+_WAIT_S = 86400
 nodes_argument = click.argument("nodes", nargs=-1, required=True, metavar="NODE...")
 
 
 @click.group
 def command() -> None:
-    """Take nodes of the cluster out of scheduling and back."""
+    """Add, remove, reboot and replace machines; take nodes out of scheduling and back."""
+
+
+@command.command()
+@site_option
+@nodes_argument
+@click.option("--hostip", metavar="ADDRESS", help="Its address: adds the machine to layout.yaml first.")
+@click.option("--machine-type", metavar="NAME", help="Its machine type, a name in machine-sku.")
+@force_check_option
+@accept_new_option
+@acting_options
+@pass_environment
+def add(
+    *,
+    site_dir: Path,
+    nodes: tuple[str, ...],
+    hostip: str | None,
+    machine_type: str | None,
+    forced: tuple[str, ...],
+    accept_new: bool,
+    how: How,
+    environment: Environment,
+) -> int:
+    """Let machines of layout.yaml join the cluster as workers.
+
+    Only these machines and the control planes are contacted: preflight, installation, join, the scheduler's capacity,
+    and the proof of the new ones. One that fails is cleaned and named, and stops none of the others. A machine that was
+    removed, or marked as absent, is cleaned first and joins again.
+    """
+    from pai_install.cli._shared.node_add import add as add_machines  # noqa: PLC0415 - help loads nothing of it
+
+    if (hostip is None) != (machine_type is None):
+        raise click.UsageError("--hostip and --machine-type go together")
+    entry = {"hostip": hostip, "machine-type": machine_type} if hostip and machine_type else {}
+    request = Request(site_dir, NodeCordon(nodes=nodes), accept_new, known_checks(forced))
+    return add_machines(site_dir, nodes, entry, how, environment, request)
+
+
+@command.command()
+@site_option
+@nodes_argument
+@click.option("--dead", is_flag=True, help="The machines will never answer: only the cluster is told.")
+@click.option(
+    "--wait",
+    is_flag=False,
+    flag_value=str(_WAIT_S),
+    type=click.IntRange(0),
+    metavar="[SECONDS]",
+    help="Wait until jobs have ended, by custom up to a day.",
+)
+@click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="End jobs; so long they may save their work.")
+@click.option("--timeout", type=click.IntRange(1), default=300, show_default=True, help="Seconds for each node's pods.")
+@click.option("--force", is_flag=True, help="End jobs at once, and pods under a disruption budget.")
+@click.option("--keep-in-layout", "keep", is_flag=True, help="Mark the machines as absent instead of removing them.")
+@click.option("--with-data", "data", is_flag=True, help="Also remove images and other data from the machines.")
+@click.option(
+    "--yes",
+    "agreed",
+    is_flag=False,
+    flag_value="",
+    metavar="[NAME,...]",
+    help="Do not ask; above one machine it must name them: --yes=a,b.",
+)
+@check_option
+@plan_option
+@format_option
+@pass_environment
+def remove(
+    *,
+    site_dir: Path,
+    nodes: tuple[str, ...],
+    agreed: str | None,
+    check: bool,
+    plan_file: Path | None,
+    output_format: str,
+    environment: Environment,
+    **words: Any,  # noqa: ANN401
+) -> int:
+    """Take machines out of the cluster, clean them, and take them out of layout.yaml.
+
+    Refused while jobs run there, unless one of --wait, --grace and --force says what is to become of them; and where a
+    virtual cluster would be guaranteed more than is left. In this order: scheduler, pods, node, machine, layout. An
+    interrupted run goes on with the same command. No machine is touched that is not named; several have to be typed,
+    or given with --yes=NAME,...
+
+    A machine that will never answer is removed with --dead. Should it come back, it makes no node of the cluster;
+    `node add` cleans it and adds it again.
+    """
+    from pai_install.cli._shared.node_remove import Leaving  # noqa: PLC0415 - help loads nothing of it
+    from pai_install.cli._shared.node_remove import remove as remove_machines  # noqa: PLC0415
+
+    how = How(agreed is not None, check, plan_file, output_format == "json")
+    return remove_machines(site_dir, nodes, Leaving(**words), how, environment, agreed)
 
 
 @command.command()

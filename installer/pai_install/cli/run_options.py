@@ -65,7 +65,7 @@ def run_options(verb: Callable[..., int]) -> Callable[..., int]:
         **others: object,
     ) -> int:
         install = Install(phases=phases, limit=limit, verify=not no_verify)
-        return verb(request=Request(site_dir, install, accept_new, _known(forced)), **others)
+        return verb(request=Request(site_dir, install, accept_new, known_checks(forced)), **others)
 
     options = (site_option, limit_option, phase_option, no_verify_option, force_check_option, accept_new_option)
     command: Callable[..., int] = gathered
@@ -74,7 +74,8 @@ def run_options(verb: Callable[..., int]) -> Callable[..., int]:
     return command
 
 
-def _known(forced: tuple[str, ...]) -> tuple[str, ...]:
+def known_checks(forced: tuple[str, ...]) -> tuple[str, ...]:
+    """The ids of --force-check. Raises PaiError for one that is no check."""
     if forced:
         from pai_install.checks.runner import require_known  # noqa: PLC0415 - the rules load only when needed
         from pai_install.preflight.catalogue import CATALOGUE  # noqa: PLC0415

@@ -28,6 +28,11 @@ def moves(pod: Pod) -> bool:
     return pod.owner is not None and pod.owner.kind in _MOVES
 
 
+def jobs_among(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """Those of the pods to evict whose work would be lost."""
+    return tuple(pod for pod in pods if not moves(pod))
+
+
 def blocking(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> tuple[PodDisruptionBudget, ...]:
     """The budgets that do not let the pod go now; one that does not say how many may go is taken for none."""
     return tuple(one for one in budgets if one.covers(pod.namespace, pod.labels) and not one.allowed)

@@ -64,6 +64,7 @@ class Node:
     version: str = ""
     runtime: str = ""
     machine_id: str = ""
+    boot_id: str = ""
     address: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +91,7 @@ class Node:
             version=text(info.get("kubeletVersion")).removeprefix("v"),
             runtime=text(info.get("containerRuntimeVersion")).replace("://", " "),
             machine_id=text(info.get("machineID")),
+            boot_id=text(info.get("bootID")),
             address=next(iter(addresses), ""),
             labels=words(metadata.get("labels")),
             annotations=words(metadata.get("annotations")),

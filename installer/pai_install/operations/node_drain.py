@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from pydantic import Field
@@ -50,15 +50,20 @@ class NodeDrain(NodeOperation):
             node.name: to_evict(map(Pod.parse, rows)) for node, rows in zip(nodes, observation.answers[2:], strict=True)
         }
         self._require_owners(pods)
-        hosts = tuple(
-            HostStep(name, (_reason(found),), tuple(_effects(found)), tuple(self._impact(found, budgets)))
-            for name, found in pods.items()
-            if found
-        )
-        calls = ClusterCalls(tuple(self._call(host.host) for host in hosts))
-        drain = (Step("drain", "Move the pods away", hosts, calls, needs=("cordon",)),) if hosts else ()
+        drain = self.draining({name: found for name, found in pods.items() if found}, budgets)
         nothing = f"{', '.join(self.nodes)}: out of scheduling, and nothing to move"
         return Plan((*cordoning(nodes), *drain), observation.inventory, nothing=nothing)
+
+    def draining(
+        self, pods: Mapping[str, Sequence[Pod]], budgets: Sequence[PodDisruptionBudget], *, unmanaged: bool = False
+    ) -> tuple[Step, ...]:
+        """The step that moves pods away: node -> pods. unmanaged: those that nothing starts again go as well."""
+        hosts = tuple(
+            HostStep(name, (_reason(found),), tuple(effects_on(found)), tuple(self._impact(found, budgets)))
+            for name, found in pods.items()
+        )
+        calls = ClusterCalls(tuple(self._call(host.host, unmanaged=unmanaged) for host in hosts))
+        return (Step("drain", "Move the pods away", hosts, calls, needs=("cordon",)),) if hosts else ()
 
     def _require_owners(self, pods: dict[str, tuple[Pod, ...]]) -> None:
         lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]
@@ -70,8 +75,9 @@ class NodeDrain(NodeOperation):
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 
-    def _call(self, name: str) -> ClusterCall:
+    def _call(self, name: str, *, unmanaged: bool) -> ClusterCall:
         how = {"node": name, "grace_s": self.grace, "timeout_s": self.timeout, "force": self.force}
+        how |= {"unmanaged": True} if unmanaged else {}
         return ClusterCall(name, "Evict the pods", "drain", how)
 
     def _impact(self, pods: Sequence[Pod], budgets: Sequence[PodDisruptionBudget]) -> Iterator[str]:
@@ -92,7 +98,7 @@ def _reason(pods: Sequence[Pod]) -> str:
     return f"{ASKED}; {plural(len(pods), 'pod')} to move"
 
 
-def _effects(pods: Sequence[Pod]) -> Iterator[str]:
+def effects_on(pods: Sequence[Pod]) -> Iterator[str]:
     """What happens to the pods: lost work first, each named by its owner."""
     ended: dict[str, list[Pod]] = {}
     for pod in pods:

@@ -12,7 +12,7 @@ from pai_install.cluster.client import Select
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
-from pai_install.site.model import Site
+from pai_install.site.model import Machine, Site
 from pai_install.system.words import plural
 
 
@@ -33,6 +33,11 @@ class Operation(BaseModel):
     def arguments(self) -> dict[str, Any]:
         """The arguments as plain data."""
         return self.model_dump(mode="json")
+
+    @property
+    def guests(self) -> tuple[Machine, ...]:
+        """Machines that the site does not have, or has as absent, and that the run reaches as well."""
+        return ()
 
     def require(self, site: Site) -> None:
         """Raises PaiError for an argument that the site knows nothing of; asked before anything is touched."""
@@ -63,6 +68,11 @@ class Operation(BaseModel):
         """Findings that the report begins with."""
         del site, observation, plan
         return ()
+
+    def typed(self, plan: Plan) -> str:
+        """What the user has to type to agree; empty where yes is enough."""
+        del plan
+        return ""
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """The confirmation question for `hosts`, those that preflight admits; without '?'."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -12,9 +12,9 @@ from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.addons import PHASE as ADDONS
-from pai_install.plan.addons import addons_before, addons_of_scheduler, work_of_addons
+from pai_install.plan.addons import addons_before, addons_of_scheduler, steps_of_addons, work_of_addons
 from pai_install.plan.leader import leader_of, with_leader
-from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.plan.planner import make_plan
@@ -28,8 +28,6 @@ from pai_install.site.selection import watched
 
 STEP = "virtual-clusters"
 LABELS = "labels"
-# the part of phase `addons` that renders and applies them
-_ROLE = "cluster_addons"
 # how long the scheduler may take until it has said something of every queue
 WAIT_S = 60
 _PHASES: Mapping[str, Phase] = {phase.name: phase for phase in PHASES}
@@ -59,7 +57,7 @@ class VcApply(Operation):
         _require_answer(plan, leader)
         work = _work(observation, leader)
         _require_first(plan, {name: why for name, why in work.items() if name in addons_before(ours)})
-        changes = (*_labels(plan), *_addons(plan, ours, work))
+        changes = (*_labels(plan), *steps_of_addons(plan.steps, ours, work))
         if not (changes or self.unproven):
             return replace(plan, steps=(), nothing="the cluster has these virtual clusters already")
         reason = "after a change" if changes else "the last run did not come to its end"
@@ -154,12 +152,3 @@ def _require_first(plan: Plan, addons: Mapping[str, Sequence[str]]) -> None:
 
 def _labels(plan: Plan) -> Iterator[Step]:
     yield from (step for step in plan.steps if step.name == LABELS)
-
-
-def _addons(plan: Plan, ours: Collection[str], work: Mapping[str, Sequence[str]]) -> Iterator[Step]:
-    """The add-ons of virtual clusters alone; without those on which nothing is to be done there is no step."""
-    reasons = tuple(dict.fromkeys(reason for name in ours for reason in work.get(name, ())))
-    for step in plan.steps if reasons else ():
-        if step.name == ADDONS:
-            hosts = tuple(HostStep(host.host, reasons, roles=(_ROLE,)) for host in step.hosts)
-            yield replace(step, hosts=hosts, action=Playbook(_PHASES[ADDONS].playbook, {f"{_ROLE}_only": list(ours)}))

@@ -18,6 +18,7 @@ from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.docker_cache import CacheConfiguration
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
+from pai_install.parts.machine_reset import MachineResetVariables
 from pai_install.parts.node_labels import NodeLabels
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
@@ -73,7 +74,10 @@ PARTS: tuple[Part, ...] = (
 
 
 # Each role's variables, once.
-ROLE_MODELS: tuple[type[RoleVariables], ...] = tuple(dict.fromkeys(part.model for part in PARTS))
+ROLE_MODELS: tuple[type[RoleVariables], ...] = (
+    *dict.fromkeys(part.model for part in PARTS),
+    MachineResetVariables,
+)
 
 
 def part_named(name: str) -> Part:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from pai_install.parts.addon import RECORD_PREFIX, AddonPart
 from pai_install.parts.registry import PARTS
 from pai_install.parts.scheduling import SCHEDULER_ADDONS
+from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.plan.observed import Observed
 from pai_install.plan.phases import PHASES
 from pai_install.plan.planner import work_of
 
 PHASE = "addons"
+# the part of the phase that renders and applies them
+_ROLE = "cluster_addons"
 
 
 def addons_of_scheduler(name: str) -> tuple[str, ...]:
@@ -23,6 +27,15 @@ def addons_before(names: Collection[str]) -> frozenset[str]:
     """The other add-ons that they are applied after."""
     parts = [part for part in PARTS if isinstance(part, AddonPart) and part.addon in names]
     return frozenset(other for part in parts for other in part.definition.after) - {*names}
+
+
+def steps_of_addons(steps: Sequence[Step], names: Collection[str], work: Mapping[str, Sequence[str]]) -> Iterator[Step]:
+    """The step of the add-ons' phase, for these alone; none where they have no work. work: add-on -> why."""
+    reasons = tuple(dict.fromkeys(reason for name in names for reason in work.get(name, ())))
+    for step in steps if reasons else ():
+        if step.name == PHASE:
+            hosts = tuple(HostStep(host.host, reasons, roles=(_ROLE,)) for host in step.hosts)
+            yield replace(step, hosts=hosts, action=Playbook(f"{PHASE}.yml", {f"{_ROLE}_only": list(names)}))
 
 
 def work_of_addons(wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:

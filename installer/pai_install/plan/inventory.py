@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pai_install.parts.context import Context
@@ -98,6 +99,12 @@ def connection(machine: Machine) -> dict[str, Any]:
         secret = machine.ssh.password.get_secret_value()
         words |= {"ansible_password": secret, "ansible_become_password": secret}
     return words
+
+
+def with_guests(inventory: Inventory, machines: Iterable[Machine]) -> Inventory:
+    """The inventory with connections to machines that are in none of its groups; those that it has stay as they are."""
+    others = {machine.hostname: connection(machine) for machine in machines}
+    return replace(inventory, host_vars={**others, **inventory.host_vars}) if others else inventory
 
 
 def settings(part: Part, variables: RoleVariables, role_digest: str) -> dict[str, str]:

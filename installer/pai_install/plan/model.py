@@ -73,7 +73,8 @@ class Step:
     """One step of an operation, such as a phase of an installation; `hosts`, on which it has work, is never empty.
 
     needs: names of earlier steps that must have succeeded on at least one of the machines that they have work on; a
-    step that is not in the plan is already done. undo: what takes it back; undo_verb: the verb of this program that
+    step that is not in the plan is already done. after_all: names of earlier steps that must have succeeded on all of
+    the machines that they have work on. undo: what takes it back; undo_verb: the verb of this program that
     does so on the machines named after it, e.g. "node uncordon". proves: it changes nothing that lasts, it shows that
     what the other steps made works; there is nothing to show in check mode. looks: it changes nothing and says nothing
     of whether the machine as a whole works.
@@ -84,6 +85,7 @@ class Step:
     hosts: tuple[HostStep, ...]
     action: Action
     needs: tuple[str, ...] = ()
+    after_all: tuple[str, ...] = ()
     undo: Action | None = None
     undo_verb: str = ""
     proves: bool = False

@@ -106,7 +106,7 @@ def _turn(step: Step, host: str, calls: Sequence[ClusterCall], stage: Stage, clu
         began = stage.clock()
         stage.tell(TaskStarted(step.name, call.title))
         try:
-            said = make_call(cluster, call)
+            said = make_call(cluster, call, lambda line: stage.tell(TaskStarted(step.name, stage.redactor.text(line))))
         except PaiError as error:
             message, evidence = stage.redactor.text(error.message), stage.redactor.text(error.details)
             stage.tell(_called(step, call, "failed", stage.clock() - began, evidence or message))

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pai_install.cluster import read
-from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind
-from pai_install.cluster.drain import to_evict, unmanaged
-from pai_install.cluster.model import Ref
+from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind, Select
+from pai_install.cluster.drain import blocking, jobs_among, to_evict, unmanaged
+from pai_install.cluster.model import Pod, Ref
+from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall
-from pai_install.system.words import plural
+from pai_install.system.words import plural, shortened
 
 _POLL_S = 2.0
 Arguments = Mapping[str, Any]
+Say = Callable[[str], None]
 
 
-def make_call(cluster: ClusterClient, call: ClusterCall) -> str:
-    """Makes the call and returns what was done. Raises PaiError when the cluster refuses or does not answer."""
-    return VERBS[call.verb](cluster, call.arguments)
+def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line: None) -> str:
+    """Makes the call and returns what was done. Raises PaiError when the cluster refuses or does not answer.
+
+    say: is told what a call that takes long waits for, whenever that changes.
+    """
+    verb = SLOW_VERBS.get(call.verb)
+    return VERBS[call.verb](cluster, call.arguments) if verb is None else verb(cluster, call.arguments, _Changes(say))
 
 
 def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
@@ -43,26 +49,83 @@ def _delete(cluster: ClusterClient, arguments: Arguments) -> str:
     return f"deleted {', '.join(map(str, refs))}"
 
 
-def _drain(cluster: ClusterClient, arguments: Arguments) -> str:
-    """node, grace_s (None: the pods' own), timeout_s, force. Evicts until no pod is left that must go."""
+class _Changes:
+    """Passes a line on where it differs from the last one."""
+
+    def __init__(self, say: Say) -> None:
+        self._say, self._last = say, ""
+
+    def __call__(self, line: str) -> None:
+        if line != self._last:
+            self._last = line
+            self._say(line)
+
+
+def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+    """node, grace_s (None: the pods' own), timeout_s, force; unmanaged: also pods that nothing starts again.
+
+    Evicts until no pod is left that must go.
+    """
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
     deadline = time.monotonic() + arguments["timeout_s"]
     while pods := to_evict(read.pods(cluster, node=node)):
         lost = unmanaged(pods)
-        if lost and not force:
+        if lost and not (force or arguments.get("unmanaged")):
             raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
         left = {pod.ref: "the pod is still terminating" for pod in pods}
-        refs = [pod.ref for pod in pods if not pod.terminating]
+        refs, held = [pod.ref for pod in pods if not pod.terminating], dict[Ref, str]()
         for eviction in cluster.evict(refs, grace_s=arguments["grace_s"]):
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
                 cluster.delete([eviction.pod])
             elif eviction.outcome is EvictionOutcome.BLOCKED:
-                left[eviction.pod] = eviction.message
+                held[eviction.pod] = eviction.message
         evicted.update(refs)
+        left.update(_holding(cluster, [pod for pod in pods if pod.ref in held], held))
         if time.monotonic() >= deadline:
             raise _left(node, left)
+        say(f"{node}: {plural(len(left), 'pod')} left; {shortened([f'{ref}: {why}' for ref, why in left.items()], 2)}")
         time.sleep(_POLL_S)
     return f"{plural(len(evicted), 'pod')} evicted from {node}"
+
+
+def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str]) -> dict[Ref, str]:
+    """Pod -> the budgets that hold it, by name, and what the API server said."""
+    rows = cluster.list(Select(("poddisruptionbudgets",)))[0] if pods else ()
+    budgets = tuple(map(PodDisruptionBudget.parse, rows))
+    names = {pod.ref: [f"{one.namespace}/{one.name}" for one in blocking(pod, budgets)] for pod in pods}
+    return {
+        ref: f"held by PodDisruptionBudget {', '.join(found)}: {said[ref]}" if found else said[ref]
+        for ref, found in names.items()
+    }
+
+
+def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+    """node, timeout_s. Waits until no pod is left there whose work would be lost."""
+    node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
+    while jobs := jobs_among(to_evict(read.pods(cluster, node=node))):
+        names = shortened([f"{pod.namespace}/{pod.name}" for pod in jobs])
+        if time.monotonic() >= deadline:
+            raise PaiError(
+                f"jobs still run on {node}: {names}",
+                remedy="the node stays cordoned: the same command waits again, --grace S ends them; or `node uncordon`",
+            )
+        say(f"{node} waits for jobs: {names}")
+        time.sleep(_POLL_S)
+    return f"no job runs on {node}"
+
+
+def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
+    """node, timeout_s; boot: id of the boot that must be over, empty where any will do. Waits until it is ready."""
+    node, boot, deadline = arguments["node"], arguments.get("boot", ""), time.monotonic() + arguments["timeout_s"]
+    while True:
+        found = {one.name: one for one in read.nodes(cluster)}.get(node)
+        if found is not None and found.ready and not (boot and found.boot_id == boot):
+            return f"{node} is ready"
+        why = "it is no node" if found is None else found.why or "it is not ready"
+        if time.monotonic() >= deadline:
+            raise PaiError(f"{node} is not ready: {why}", remedy=f"pai-install status; journalctl -u kubelet on {node}")
+        say(f"{node}: {why}")
+        time.sleep(_POLL_S)
 
 
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
@@ -77,5 +140,10 @@ VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
     "patch": _patch,
     "apply": _apply,
     "delete": _delete,
+}
+# those that wait, and say for what
+SLOW_VERBS: Mapping[str, Callable[[ClusterClient, Arguments, Say], str]] = {
     "drain": _drain,
+    "await-jobs": _await_jobs,
+    "await-node": _await_node,
 }

@@ -132,6 +132,7 @@ class ProductEnvironment(Environment):
     ) -> Mapping[str, LocalWorker]:
         """The machines' health, the self-test of the scheduler, the end of one that goes, and virtual clusters."""
         from pai_install.health.gate import health_gate  # noqa: PLC0415
+        from pai_install.run.layout_file import forgetting_worker, writing_worker  # noqa: PLC0415
         from pai_install.run.scheduler_switch import scheduler_switch  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
         from pai_install.run.virtual_clusters import standing_worker  # noqa: PLC0415
@@ -143,6 +144,8 @@ class ProductEnvironment(Environment):
             "scheduler-test": test,
             "scheduler-switch": scheduler_switch(cluster, site.directory),
             "virtual-clusters": standing_worker(cluster),
+            "forget": forgetting_worker(site.directory, state),
+            "layout": writing_worker(site.directory),
         }
 
 

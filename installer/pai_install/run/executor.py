@@ -165,12 +165,19 @@ class _Run:
         for done in self.phases:
             if done.name in step.needs and not self.check and not _succeeded_somewhere(done):
                 return f"step {done.name} succeeded on no machine"
+            if done.name in step.after_all and not self.check and (bad := _failed_on(done)):
+                return f"step {done.name} did not succeed on {', '.join(bad)}"
         return ""
 
 
 def _succeeded_somewhere(done: PhaseResult) -> bool:
     """Whether a step did its work on at least one of the machines that it had work on."""
     return any(result.status.good for result in done.hosts.values())
+
+
+def _failed_on(done: PhaseResult) -> list[str]:
+    """The machines on which a step did not do its work."""
+    return [host for host, result in done.hosts.items() if not result.status.good]
 
 
 def _roles(step: Step) -> dict[str, dict[str, list[str]]]:

@@ -18,6 +18,7 @@ from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
 from pai_install.plan.changes import refusal
+from pai_install.plan.inventory import with_guests
 from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import parse_machines
@@ -133,7 +134,7 @@ def open_session(
 
     Raises SiteInvalid, and PaiError when another run holds the site.
     """
-    loaded = load_site(request.site_dir, services=request.services)
+    loaded = load_site(request.site_dir, services=request.services, layout=request.layout)
     request.operation.require(loaded.site)
     state = open_state(request.site_dir)
     with ending_like_ctrl_c(), site_lock(state.path, verb or request.operation.name):
@@ -161,7 +162,7 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
     unfit: tuple[Finding, ...] = ()
     if operation.configures:
         site, inventory, unfit = _configured(session, observation, insist=insist)
-        observation = replace(observation, inventory=inventory)
+        observation = replace(observation, inventory=with_guests(inventory, operation.guests))
     if operation.queries:
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
     plan = operation.plan(site, observation)
@@ -190,7 +191,7 @@ def _configured(
 
 def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
     """What the operation observes, with an inventory of connections only; None where it observes no machine."""
-    inventory = session.environment.connections(session.site)
+    inventory = with_guests(session.environment.connections(session.site), session.request.operation.guests)
     watched = session.request.operation.watched(session.site)
     if not watched:
         return Observation(inventory, {}, {}, time.time()), None

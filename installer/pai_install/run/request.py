@@ -12,7 +12,7 @@ from pai_install.cluster.client import Select
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
-from pai_install.site.model import Site
+from pai_install.site.model import Machine, Site
 
 
 class RunnableOperation(Protocol):
@@ -30,6 +30,9 @@ class RunnableOperation(Protocol):
     @property
     def queries(self) -> tuple[Select, ...]: ...
 
+    @property
+    def guests(self) -> tuple[Machine, ...]: ...
+
     def require(self, site: Site) -> None: ...
 
     def watched(self, site: Site) -> tuple[str, ...]: ...
@@ -40,6 +43,8 @@ class RunnableOperation(Protocol):
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]: ...
 
+    def typed(self, plan: Plan) -> str: ...
+
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str: ...
 
 
@@ -47,7 +52,8 @@ class RunnableOperation(Protocol):
 class Request:
     """A requested run. forced_checks: ids of preflight checks whose failures are ignored.
 
-    services: what the run takes for the text of services-configuration.yaml; None: what it is.
+    services, layout: what the run takes for the texts of services-configuration.yaml and layout.yaml; None: what they
+    are.
     """
 
     site_dir: Path
@@ -55,3 +61,4 @@ class Request:
     accept_new_host_keys: bool = False
     forced_checks: tuple[str, ...] = ()
     services: str | None = None
+    layout: str | None = None

@@ -55,27 +55,27 @@ class SiteReading:
     sources: Mapping[str, Document]
 
 
-def load_site(directory: Path, *, services: str | None = None) -> LoadedSite:
+def load_site(directory: Path, *, services: str | None = None, layout: str | None = None) -> LoadedSite:
     """Reads and checks the site in `directory`, and where the rotations of its storages stand.
 
-    services: a text to read in place of services-configuration.yaml.
+    services, layout: texts to read in place of services-configuration.yaml and layout.yaml.
 
     Raises SiteInvalid with all errors of all files, PaiError for a file of the state folder that is none of ours.
     """
-    reading = read_site(directory, services=services)
+    reading = read_site(directory, services=services, layout=layout)
     if reading.site is None:
         raise SiteInvalid(reading.problems)
     site = reading.site.model_copy(update={"rotations": read_rotations(directory)})
     return LoadedSite(site, reading.problems, reading.sources)
 
 
-def read_site(directory: Path, *, services: str | None = None) -> SiteReading:
+def read_site(directory: Path, *, services: str | None = None, layout: str | None = None) -> SiteReading:
     """Reads and checks the site in `directory`; never raises for anything that is wrong with it.
 
-    services: a text to read in place of services-configuration.yaml.
+    services, layout: texts to read in place of services-configuration.yaml and layout.yaml.
     """
     with _no_collection():
-        return _read_site(directory, services)
+        return _read_site(directory, services, layout)
 
 
 @contextmanager
@@ -90,8 +90,8 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _read_site(directory: Path, services_text: str | None) -> SiteReading:
-    layout_source = read_document(directory / LAYOUT)
+def _read_site(directory: Path, services_text: str | None, layout_text: str | None) -> SiteReading:
+    layout_source = _document(directory / LAYOUT, layout_text)
     config_source = read_document(directory / CONFIG)
     sources = {LAYOUT: layout_source, CONFIG: config_source}
     layout = validate(LayoutFile, layout_source, legacy=LEGACY_LAYOUT_KEYS)
@@ -138,15 +138,20 @@ def _place(problem: Problem) -> tuple[int, int]:
 
 def _services(directory: Path, sources: dict[str, Document], text: str | None) -> Services:
     path = directory / SERVICES
-    if text is not None:
-        source = sources[SERVICES] = Document(printable(str(path)), path.parent)
-        parse_document(text.removeprefix("\ufeff"), source)
-        return read_services(source)
-    if not os.path.lexists(path):
+    if text is None and not os.path.lexists(path):
         _tell_other_spelling(path, sources)
         return Services()
-    source = sources[SERVICES] = read_document(path)
+    source = sources[SERVICES] = _document(path, text)
     return read_services(source)
+
+
+def _document(path: Path, text: str | None) -> Document:
+    """The file, or a text in its place."""
+    if text is None:
+        return read_document(path)
+    source = Document(printable(str(path)), path.parent)
+    parse_document(text.removeprefix("\ufeff"), source)
+    return source
 
 
 def _tell_other_spelling(path: Path, sources: dict[str, Document]) -> None:

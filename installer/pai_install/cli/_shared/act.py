@@ -41,8 +41,8 @@ class How:
     goes_on: bool = False
 
 
-_check_option = click.option("--check", is_flag=True, help="Only show what would change, with file differences.")
-_plan_option = click.option(
+check_option = click.option("--check", is_flag=True, help="Only show what would change, with file differences.")
+plan_option = click.option(
     "--plan",
     "plan_file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -58,7 +58,7 @@ def acting_options(verb: Callable[..., int]) -> Callable[..., int]:
         return verb(how=How(yes, check, plan_file, output_format == "json"), **others)
 
     command: Callable[..., int] = gathered
-    for option in reversed((yes_option, _check_option, _plan_option, format_option)):
+    for option in reversed((yes_option, check_option, plan_option, format_option)):
         command = option(command)
     return command
 
@@ -142,7 +142,12 @@ def _agreed(session: Session, prepared: Prepared) -> bool:
         return True
     question = session.request.operation.question(prepared.plan, prepared.hosts)
     without = f", leaving out {', '.join(prepared.refused)}" if prepared.refused else ""
+    word = session.request.operation.typed(prepared.plan)
     try:
+        if word:
+            return (
+                str(click.prompt(f"{question}{without}: type {word}", default="", show_default=False, err=True)) == word
+            )
         return click.confirm(f"{question}{without}?", err=True)
     except click.Abort as stop:  # click's word for Ctrl-C and for the end of the input
         if isinstance(stop.__context__, EOFError):

@@ -62,8 +62,19 @@ class HealthStore:
 
     def accept(self, baselines: Mapping[str, Baseline]) -> None:
         """Replaces the baselines of these machines; the others stay."""
-        merged = {**self.baselines(), **baselines}
-        machines = {name: baseline.as_json() for name, baseline in sorted(merged.items())}
+        self._write({**self.baselines(), **baselines})
+
+    def forget(self, machines: Iterable[str]) -> None:
+        """Drops history and baselines of machines that are no more, or are others now."""
+        names = set(machines)
+        for name in names:
+            self._history(name).unlink(missing_ok=True)
+        known = self.baselines()
+        if names & known.keys():
+            self._write({name: baseline for name, baseline in known.items() if name not in names})
+
+    def _write(self, baselines: Mapping[str, Baseline]) -> None:
+        machines = {name: baseline.as_json() for name, baseline in sorted(baselines.items())}
         document = {"schema_version": 1, "machines": machines}
         write_atomic(self._folder / "baseline.json", json.dumps(document, indent=1) + "\n", mode=0o600)
 

@@ -1,0 +1,45 @@
+"""Virtual clusters follow the machines: the step that tells the scheduler what there is now. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pai_install.plan.addons import addons_of_scheduler, steps_of_addons, work_of_addons
+from pai_install.plan.model import Step
+from pai_install.plan.observation import Observation
+from pai_install.plan.planner import make_plan
+from pai_install.scheduling.amounts import unassigned
+from pai_install.scheduling.read import scheduling_of
+from pai_install.site.model import Site
+from pai_install.site.workers import workers_of
+
+NAME = "capacity"
+
+
+def capacity_steps(site: Site, observation: Observation) -> Iterator[Step]:
+    """None where the site has no virtual clusters, or the scheduler has what the site says.
+
+    observation: with the first control plane, through which add-ons are applied.
+    """
+    scheduling, leader = scheduling_of(site), site.control_planes[0].hostname
+    seen = observation.machines.get(leader)
+    if scheduling is None or seen is None or not seen.kubernetes.joined:
+        return
+    ours = addons_of_scheduler(scheduling.backend)
+    work = work_of_addons(observation.inventory.settings_of(leader), seen)
+    plan = make_plan(site, observation.inventory, {leader: seen}, limit=(leader,))
+    for step in steps_of_addons(plan.steps, ours, work):
+        yield replace(step, name=NAME, title="Tell the scheduler which machines there are", needs=())
+
+
+def spare_capacity(site: Site, names: tuple[str, ...]) -> Iterator[str]:
+    """What is guaranteed to no virtual cluster of the machine types of these machines, a sentence each."""
+    scheduling = scheduling_of(site)
+    if scheduling is None:
+        return
+    types = dict.fromkeys(machine.sku for machine in site.workers if machine.hostname in names)
+    for sku in types:
+        left = unassigned(scheduling, sku).units if sku in scheduling.supply else 0
+        if left:
+            yield f"{left} {workers_of(site)[sku].unit} of {sku} are guaranteed to no virtual cluster"

@@ -1,0 +1,75 @@
+"""How machines leave the cluster: the steps that removing, replacing and cleaning have in common. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from pai_install.cluster.fence import fence, with_removed
+from pai_install.cluster.model import Node
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Step
+from pai_install.plan.observed import Observed
+from pai_install.plan.reset import reset
+
+LEAVE, CLEAN, FORGET, WRITE = "leave", "clean", "forget", "layout"
+
+
+def dirty(seen: Observed) -> bool:
+    """Whether a machine has anything of ours."""
+    return bool(seen.roles) or seen.kubernetes.node or seen.kubernetes.joined
+
+
+def leaving(nodes: Sequence[Node], removed: Mapping[str, str], why: str) -> tuple[Step, ...]:
+    """The step that takes nodes out of Kubernetes for good. removed: who is refused already, as fence.py keeps it."""
+    if not nodes:
+        return ()
+    hosts = tuple(HostStep(node.name, (why,), ("its login makes no node again",)) for node in nodes)
+    return (Step(LEAVE, "Remove the nodes from Kubernetes", hosts, ClusterCalls(tuple(_calls(nodes, removed)))),)
+
+
+def _calls(nodes: Sequence[Node], removed: Mapping[str, str]) -> Iterator[ClusterCall]:
+    known = dict(removed)
+    for node in nodes:
+        known = with_removed(known, {node.name: node.machine_id})
+        yield ClusterCall(node.name, "Refuse its login", "apply", {"objects": fence(known), "force": True})
+        refs = [{"kind": "node", "name": node.name, "namespace": ""}]
+        yield ClusterCall(node.name, "Remove the node", "delete", {"refs": refs})
+
+
+def cleaning(
+    machines: Mapping[str, Observed],
+    names: Collection[str],
+    why: str,
+    *,
+    needs: tuple[str, ...] = (),
+    data: bool = False,
+) -> tuple[Step, ...]:
+    """The step that cleans those of the named machines that have anything of ours.
+
+    machines: those that answered. data: whether images and other data go as well.
+    """
+    effects = ("removes what pai-install made there", "its data goes too" if data else "images and other data stay")
+    hosts = tuple(HostStep(name, (why,), effects) for name in names if name in machines and dirty(machines[name]))
+    if not hosts:
+        return ()
+    return (Step(CLEAN, "Clean the machines", hosts, reset(data=data), needs),)
+
+
+def forgetting(names: Sequence[str], how: str, why: str, addresses: Mapping[str, str]) -> tuple[Step, ...]:
+    """The step that edits layout.yaml and forgets what the dev box knows of the machines.
+
+    how: "remove" the entries, mark them "absent", "keep" them, or keep them for other hardware ("replaced").
+    addresses: machine -> address in the layout.
+    """
+    if not names:
+        return ()
+    hosts = tuple(HostStep(name, (why,)) for name in names)
+    title = {"remove": "Take the machines out of layout.yaml", "absent": "Mark the machines as absent in layout.yaml"}
+    work = LocalWork(FORGET, {"how": how, "addresses": dict(addresses)})
+    return (Step(FORGET, title.get(how, "Forget the machines' history"), hosts, work),)
+
+
+def writing(before: str, text: str, leader: str) -> tuple[Step, ...]:
+    """The step that writes layout.yaml, where it is still what it was. leader: who answers for the step."""
+    work = LocalWork(WRITE, {"before": before, "text": text})
+    hosts = (HostStep(leader, ("the command changes layout.yaml",)),)
+    return (Step(WRITE, "Write layout.yaml", hosts, work),)

@@ -1,0 +1,133 @@
+"""Machines of the layout join the cluster: an installation that is limited to them, and what goes with a new node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.checks.finding import Finding
+from pai_install.cluster.client import Select
+from pai_install.cluster.fence import QUERY, fence, removed_machines, without_removed
+from pai_install.cluster.model import Node
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.capacity import capacity_steps
+from pai_install.operations.install import Install
+from pai_install.operations.leaving import cleaning, dirty, writing
+from pai_install.operations.operation import Operation
+from pai_install.operations.verify import HEALTH
+from pai_install.plan.changes import RefusedChange
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.plan.observed import Membership, Observed
+from pai_install.plan.phases import VERIFY
+from pai_install.site.model import Site
+from pai_install.site.selection import require_present
+
+ADMIT = "admit"
+_PROOFS = (VERIFY.name, HEALTH, "scheduler-test")
+
+
+class NodeAdd(Operation):
+    """Everything that `node add` does, once layout.yaml has the machines."""
+
+    name: ClassVar[str] = "node add"
+    summary: ClassVar[str] = "Let machines of layout.yaml join the cluster; no other machine is touched."
+    configures: ClassVar[bool] = True
+    nodes: tuple[str, ...] = Field(min_length=1, description="Host names of machines.")
+    before: str = Field("", exclude=True, description="The text of layout.yaml from which `text` was made.")
+    text: str = Field("", exclude=True, description="What layout.yaml is to be; empty: what it is.")
+
+    def require(self, site: Site) -> None:
+        """Present machines of the site, and no control planes."""
+        require_present(site, self.nodes)
+        planes = [name for name in self.nodes if site.machine(name).control_plane]
+        if planes:
+            raise PaiError(
+                f"{', '.join(planes)} is to be a control plane: node add joins workers",
+                remedy="pai-install apply lets control planes join, one after the other",
+                exit_code=ExitCode.USAGE,
+            )
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The machines and the control planes; no other machine is asked anything."""
+        planes = [machine.hostname for machine in site.control_planes]
+        return tuple(dict.fromkeys([*planes, *self.nodes]))
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """The nodes, and who is refused."""
+        return (Select(("nodes",)), QUERY)
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """Those of an installation."""
+        return self._install.refused_changes(site, observation)
+
+    @property
+    def _install(self) -> Install:
+        return Install(limit=self.nodes)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """What an installation does on these machines; first they are cleaned where they are no nodes and were once."""
+        nodes = {node.name: node for node in map(Node.parse, observation.answers[0])}
+        leftover = _leftover(observation.machines, self.nodes, nodes)
+        clean = cleaning(observation.machines, tuple(leftover), "it is no node of the cluster and was one")
+        plan = self._install.plan(site, _as_blank(observation, leftover))
+        work = tuple(step for step in plan.steps if step.name not in _PROOFS)
+        proofs = tuple(step for step in plan.steps if step.name in _PROOFS)
+        written = writing(self.before, self.text, plan.leader) if self.text != self.before else ()
+        steps = (
+            *written,
+            *clean,
+            *self._admitting(observation, plan.leader),
+            *work,
+            *capacity_steps(site, observation),
+            *proofs,
+        )
+        nothing = f"{', '.join(self.nodes)}: nodes of the cluster already, as the site says"
+        return replace(plan, steps=steps, nothing=nothing)
+
+    def _admitting(self, observation: Observation, leader: str) -> tuple[Step, ...]:
+        """The machines may be nodes again that were removed once."""
+        known = removed_machines(observation.answers[1])
+        seen = {name: one.machine_id for name in self.nodes if (one := observation.machines.get(name))}
+        left = without_removed(known, seen)
+        if left == known:
+            return ()
+        names = [name for name in known if name not in left]
+        call = ClusterCall(leader, "Let the machines be nodes again", "apply", {"objects": fence(left), "force": True})
+        hosts = (HostStep(leader, (f"{', '.join(names)} was removed and is added again",)),)
+        return (Step(ADMIT, "Let the machines be nodes again", hosts, ClusterCalls((call,))),)
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        """Those of an installation."""
+        return self._install.known(site, observation, plan)
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """Which machines join."""
+        del plan, hosts
+        return f"add {', '.join(self.nodes)} to the cluster"
+
+
+def _leftover(machines: Mapping[str, Observed], names: tuple[str, ...], nodes: Mapping[str, Node]) -> list[str]:
+    """Machines that were nodes and are none: they were removed, or another machine has their name now."""
+    found = []
+    for name in names:
+        seen = machines.get(name)
+        if seen is None or not dirty(seen) or not seen.kubernetes.joined:
+            continue
+        node = nodes.get(name)
+        if node is None or (node.machine_id and seen.machine_id and node.machine_id != seen.machine_id):
+            found.append(name)
+    return found
+
+
+def _as_blank(observation: Observation, names: list[str]) -> Observation:
+    """The observation with these machines as they will be once they are clean."""
+    blank = {name: observation.machines[name].model_copy(update=_BLANK) for name in names}
+    return replace(observation, machines={**observation.machines, **blank})
+
+
+_BLANK: Mapping[str, object] = {"roles": {}, "kubernetes": Membership(), "certificates": (), "services": ()}

@@ -1,0 +1,177 @@
+"""Take machines out of the cluster, clean them, and take them out of layout.yaml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.cluster.client import Select
+from pai_install.cluster.drain import jobs_among, to_evict
+from pai_install.cluster.fence import QUERY, removed_machines
+from pai_install.cluster.model import Node, Pod
+from pai_install.cluster.workloads import PodDisruptionBudget
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.capacity import capacity_steps
+from pai_install.operations.leaving import cleaning, forgetting, leaving
+from pai_install.operations.node_cordon import ASKED, cordoning
+from pai_install.operations.node_drain import NodeDrain, effects_on
+from pai_install.operations.operation import Operation
+from pai_install.plan.leader import with_leader
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Machine, Site
+from pai_install.system.words import plural
+
+AWAIT = "await-jobs"
+
+
+class NodeRemove(Operation):
+    """Scheduler, pods, node, machine, layout, in this order; what is done already is left out.
+
+    The site that it is planned for has the machines no more, or has them absent. Not in OPERATIONS: the machines are
+    read from the layout before.
+    """
+
+    name: ClassVar[str] = "node remove"
+    summary: ClassVar[str] = "Take machines out of the cluster, clean them, and take them out of layout.yaml."
+    configures: ClassVar[bool] = True
+    machines: tuple[Machine, ...] = Field(min_length=1, exclude=True)
+    nodes: tuple[str, ...] = Field(min_length=1, description="Host names of machines.")
+    dead: bool = Field(default=False, description="The machines will never answer: only the cluster is told.")
+    wait: int | None = Field(None, ge=0, description="Seconds to wait until jobs have ended; null: not at all.")
+    grace: int | None = Field(None, ge=0, description="End jobs, with so many seconds to save their work.")
+    timeout: int = Field(300, ge=1, description="Seconds until the drain of a node counts as failed.")
+    force: bool = Field(default=False, description="End jobs and protected pods at once.")
+    how: str = Field(
+        "remove", description="What becomes of the entry in layout.yaml: remove, absent, keep or replaced."
+    )
+    data: bool = Field(default=False, description="Also remove images and other data from the machines.")
+
+    @property
+    def guests(self) -> tuple[Machine, ...]:
+        """The machines."""
+        return self.machines
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """The control planes, and the machines themselves unless they are dead."""
+        planes = [machine.hostname for machine in site.control_planes]
+        return tuple(dict.fromkeys([*planes, *(() if self.dead else self.nodes)]))
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """Nodes, budgets, who is refused already, then the pods of each machine."""
+        pods = (Select(("pods",), fields=f"spec.nodeName={name}") for name in self.nodes)
+        return (Select(("nodes",)), Select(("poddisruptionbudgets",)), QUERY, *pods)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """What is left to do. Raises PaiError for jobs that would be lost, and for dead machines that are alive."""
+        leader = site.control_planes[0].hostname
+        if leader not in observation.machines:
+            why = observation.unreachable.get(leader, "no answer")
+            raise PaiError(
+                f"{leader}, through which the cluster is changed, does not answer: {why}",
+                remedy="nothing was changed; run the same command again when it answers",
+                exit_code=ExitCode.UNREACHABLE,
+            )
+        return _Removal(self, site, observation).plan()
+
+    def typed(self, plan: Plan) -> str:
+        """The machines, where there are several."""
+        del plan
+        return ",".join(self.nodes) if len(self.nodes) > 1 else ""
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """Which machines leave."""
+        del plan, hosts
+        return f"remove {', '.join(self.nodes)} from the cluster"
+
+
+class _Removal:
+    """One removal: what is there, and what is left to do."""
+
+    def __init__(self, operation: NodeRemove, site: Site, observation: Observation) -> None:
+        self._operation, self._site, self._observation = operation, site, observation
+        rows, budgets, refused, *pods = observation.answers
+        known = {node.name: node for node in map(Node.parse, rows)}
+        self._nodes = [known[name] for name in operation.nodes if name in known]
+        self._budgets = tuple(map(PodDisruptionBudget.parse, budgets))
+        self._refused = removed_machines(refused)
+        self._pods = {name: to_evict(map(Pod.parse, found)) for name, found in zip(operation.nodes, pods, strict=True)}
+
+    def plan(self) -> Plan:
+        operation, observation = self._operation, self._observation
+        self._require_dead()
+        self._require_no_jobs()
+        leader = self._site.control_planes[0].hostname
+        members = [node.name for node in self._nodes]
+        steps = (
+            *capacity_steps(self._site, observation),
+            *(() if operation.dead else self._emptying()),
+            *leaving(self._nodes, self._refused, ASKED),
+            *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
+        )
+        known = [name for name in operation.nodes if name not in observation.unreachable]
+        touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
+        if operation.how == "remove" or touched:
+            addresses = {machine.hostname: machine.hostip for machine in operation.machines}
+            steps += forgetting(known, operation.how, ASKED, addresses)
+        lost = {name: why for name, why in observation.unreachable.items() if name in operation.nodes}
+        nothing = f"{', '.join(operation.nodes)}: no node of the cluster, and clean"
+        return Plan(steps, with_leader(observation.inventory, leader), lost, leader, nothing=nothing)
+
+    def _reachable(self) -> tuple[str, ...]:
+        return () if self._operation.dead else self._operation.nodes
+
+    def _require_dead(self) -> None:
+        """Raises PaiError for a node that is said to be dead and is ready."""
+        alive = [node.name for node in self._nodes if node.ready] if self._operation.dead else []
+        if alive:
+            raise PaiError(
+                f"{', '.join(alive)}: the node is ready, so the machine is not dead",
+                remedy="leave out --dead; Kubernetes takes up to a minute to notice that a machine is gone",
+                exit_code=ExitCode.PREFLIGHT_FAILED,
+            )
+
+    def _require_no_jobs(self) -> None:
+        operation = self._operation
+        jobs = {name: found for name, pods in self._pods.items() if (found := jobs_among(pods))}
+        decided = operation.dead or operation.force or operation.wait is not None or operation.grace is not None
+        if not jobs or decided:
+            return
+        lines = [f"{name}: {line}" for name, found in jobs.items() for line in effects_on(found)]
+        raise PaiError(
+            f"jobs run on {plural(len(jobs), 'machine')}",
+            details="\n".join(lines),
+            remedy="--wait waits for their end, --grace S ends them with S seconds to save their work, --force at once",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+    def _emptying(self) -> Iterator[Step]:
+        """No new pods, no jobs any more, no pods any more."""
+        nodes = [node for node in self._nodes if node.name not in self._observation.unreachable]
+        yield from cordoning(nodes)
+        yield from self._waiting(nodes)
+        yield from self._draining(nodes)
+
+    def _waiting(self, nodes: Sequence[Node]) -> Iterator[Step]:
+        wait = self._operation.wait
+        jobs = {node.name: jobs_among(self._pods[node.name]) for node in nodes}
+        hosts = tuple(
+            HostStep(name, (f"{plural(len(found), 'pod')} of jobs",)) for name, found in jobs.items() if found
+        )
+        if wait is None or not hosts:
+            return
+        words = {one.host: {"node": one.host, "timeout_s": wait} for one in hosts}
+        calls = tuple(ClusterCall(host, "Wait for jobs to end", AWAIT, how) for host, how in words.items())
+        yield Step(AWAIT, "Wait until jobs have ended", hosts, ClusterCalls(calls), needs=("cordon",))
+
+    def _draining(self, nodes: Sequence[Node]) -> tuple[Step, ...]:
+        operation = self._operation
+        pods = {node.name: found for node in nodes if (found := self._pods[node.name])}
+        if not pods:
+            return ()
+        drain = NodeDrain(nodes=tuple(pods), grace=operation.grace, timeout=operation.timeout, force=operation.force)
+        # the user has said what is to become of jobs
+        return drain.draining(pods, self._budgets, unmanaged=True)

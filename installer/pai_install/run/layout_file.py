@@ -1,0 +1,123 @@
+"""The site's layout.yaml as commands write it, and what else the dev box remembers of a machine that leaves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.health.memory.store import HealthStore
+from pai_install.run.actions import LocalWorker
+from pai_install.run.proof import Proof, read_proof, write_proof
+from pai_install.run.state import StateFolder
+from pai_install.site.edit.machines import with_absent, without_machines
+from pai_install.site.edit.spans import EditError
+from pai_install.site.load import LAYOUT, LoadedSite, load_site, read_site
+from pai_install.site.problem import text_lines
+from pai_install.system.files import write_atomic
+
+
+def layout_file(site_dir: Path) -> Path:
+    """The file; where it is a link, that to which it leads."""
+    path = site_dir / LAYOUT
+    return path.resolve() if path.is_symlink() else path
+
+
+def read_layout(site_dir: Path) -> str:
+    """Its text."""
+    return layout_file(site_dir).read_bytes().decode()
+
+
+def write_layout(site_dir: Path, text: str) -> None:
+    """Keeps mode and owner of the file."""
+    path = layout_file(site_dir)
+    old = path.stat()
+    write_atomic(path, text, mode=old.st_mode & 0o777)
+    if (old.st_uid, old.st_gid) != (path.stat().st_uid, path.stat().st_gid):
+        os.chown(path, old.st_uid, old.st_gid)
+
+
+def edited_layout(site_dir: Path, names: Collection[str], how: str) -> str:
+    """The text without the machines (how: remove) or with them absent. Raises PaiError where no command can edit it."""
+    edits = {"remove": without_machines, "absent": with_absent}
+    return layout_edited_by(site_dir, lambda text: edits[how](text, names) if how in edits else text)
+
+
+def layout_edited_by(site_dir: Path, edit: Callable[[str], str]) -> str:
+    """The text after an edit. Raises PaiError where the file is written so that no command can edit it."""
+    try:
+        return edit(read_layout(site_dir))
+    except EditError as error:
+        raise PaiError(
+            f"{site_dir / LAYOUT}:{error.line}: {error.message}",
+            remedy="edit machine-list by hand; then the same command",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        ) from error
+
+
+def site_with(site_dir: Path, layout: str) -> LoadedSite:
+    """The site with another layout. Raises PaiError, with every problem and its place, where it would be invalid."""
+    reading = read_site(site_dir, layout=layout)
+    errors = [problem for problem in reading.problems if problem.is_error]
+    if reading.site is None or errors:
+        raise PaiError(
+            "the site would be invalid, so nothing was done",
+            details="\n".join(text_lines(errors)),
+            remedy="the lines are those that the files would have: change what is named first, then the same command",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    return load_site(site_dir, layout=layout)
+
+
+def forgetting_worker(site_dir: Path, state: StateFolder) -> LocalWorker:
+    """Edits layout.yaml and forgets the machines: host keys, health history and baselines, what is not proven."""
+
+    def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
+        text = edited_layout(site_dir, hosts, arguments["how"])
+        if text != read_layout(site_dir):
+            write_layout(site_dir, text)
+        if arguments["how"] in ("remove", "replaced"):
+            forget_host_keys(state.known_hosts, [arguments["addresses"][host] for host in hosts])
+            HealthStore(state.health).forget(hosts)
+        proof = read_proof(state.proof)
+        kept = {name: entry for name, entry in proof.unproven.items() if name not in hosts}
+        if kept != proof.unproven:
+            write_proof(state.proof, Proof(unproven=kept))
+        return ()
+
+    return work
+
+
+def writing_worker(site_dir: Path) -> LocalWorker:
+    """Writes layout.yaml, unless somebody else has changed it since it was read."""
+
+    def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
+        del hosts
+        if read_layout(site_dir) != arguments["before"]:
+            raise PaiError(
+                f"{site_dir / LAYOUT} was changed while this command ran, so it was not written",
+                remedy="run the same command again",
+                exit_code=ExitCode.PREFLIGHT_FAILED,
+            )
+        write_layout(site_dir, arguments["text"])
+        return ()
+
+    return work
+
+
+def forget_host_keys(known_hosts: Path, addresses: Collection[str]) -> None:
+    """Drops the keys of machines: another one may get the address."""
+    if not known_hosts.exists():
+        return
+    lines = known_hosts.read_text().splitlines()
+    left = [line for line in lines if not _names(line).intersection(addresses)]
+    if left != lines:
+        write_atomic(known_hosts, "".join(f"{line}\n" for line in left), mode=0o600)
+
+
+def _names(line: str) -> set[str]:
+    """The hosts that a line of known_hosts is about; [ADDRESS]:PORT counts as the address."""
+    names = line.split(" ", 1)[0].split(",")
+    return {name.partition("]")[0].removeprefix("[") for name in names}

@@ -1,0 +1,39 @@
+#!/usr/bin/python
+"""Ansible module: remember what a machine had before the first change."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_origins
+short_description: Remember what the machine had before anything of ours was changed
+description:
+  - Notes the installed packages on a machine that no role has changed yet; on any other it does nothing.
+  - Later modules add the first copy of each file of the admin's, and kernel parameters as they were.
+  - pai_reset gives back what is noted, and removes no package that was there before.
+options: {}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Remember what the machine has
+  pai_origins:
+"""
+RETURN = r"""
+begun: {description: Whether the notes begin with this run., type: bool, returned: always}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_origins import begin, may_begin
+from ansible.module_utils.pai_packages import installed
+
+
+def main() -> None:
+    """Runs the module. Notes change nothing that anything depends on: they count as no change."""
+    module = AnsibleModule(argument_spec={}, supports_check_mode=True)
+    begins = may_begin()
+    if begins and not module.check_mode:
+        begin(installed())
+    module.exit_json(changed=False, begun=begins)
+
+
+if __name__ == "__main__":
+    main()

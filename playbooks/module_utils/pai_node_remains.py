@@ -1,0 +1,165 @@
+"""What a node of a cluster leaves on its machine, and taking it away: pods, mounts, folders, network, packet filters.
+
+No role makes these: the kubelet, kubeadm and the pod network do. Nothing behind a mount is ever deleted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+
+from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, program_path, read
+from ansible.module_utils.pai_probe_leftovers import CHAINS, packet_filters, pod_interfaces
+
+CRICTL = ("/usr/local/bin/crictl", "--runtime-endpoint", "unix:///run/containerd/containerd.sock")
+# made by kubeadm, the kubelet, etcd and CNI plugins; /etc/cni/net.d and what others put there stays
+FOLDERS = (
+    "/var/lib/kubelet",
+    "/etc/kubernetes",
+    "/var/lib/etcd",
+    "/var/lib/cni",
+    "/var/log/pods",
+    "/var/log/containers",
+    "/run/flannel",
+)
+OUR_TABLES = ("ip pai_install", "ip6 pai_install", "netdev pai_install", "inet pai_install")
+MOUNTS = "/proc/self/mountinfo"
+PODS_S = 300.0
+QUESTION_S = 20.0
+UNMOUNT_S = 20.0
+
+
+class RemainsError(Exception):
+    """Something could not be taken away; the text says what is in the way."""
+
+
+def pods() -> list[str]:
+    """Ids of the pods in containerd; empty where crictl or containerd is not there."""
+    status, said = command([*CRICTL, "pods", "--quiet"], QUESTION_S)
+    return said.split() if status == 0 else []
+
+
+def remove_pods() -> None:
+    """Stops and removes every pod. Raises RemainsError for those that stay."""
+    deadline = time.monotonic() + PODS_S
+    found = pods()
+    while found and time.monotonic() < deadline:
+        command([*CRICTL, "stopp", *found], max(1.0, deadline - time.monotonic()))
+        command([*CRICTL, "rmp", "--force", *found], max(1.0, deadline - time.monotonic()))
+        found = pods()
+    if found:
+        raise RemainsError(f"{len(found)} pods do not stop: {' '.join(found[:5])}")
+
+
+def mounts_below(folder: str, table: str = "") -> list[str]:
+    """Mount points below a folder (not the folder itself), the innermost first. table: what mountinfo says."""
+    rows = [line.split() for line in (table or _mountinfo()).splitlines()]
+    paths = [row[4].encode().decode("unicode_escape") for row in rows if len(row) > 4]
+    return sorted({path for path in paths if path.startswith(folder + "/")}, key=len, reverse=True)
+
+
+def _mountinfo() -> str:
+    with open(MOUNTS, encoding="utf-8", errors="surrogateescape") as handle:
+        return handle.read()
+
+
+def unmount_below(folder: str) -> None:
+    """Unmounts what is mounted below a folder; from servers that do not answer, too. Raises RemainsError."""
+    for path in mounts_below(folder):
+        status, _said = command(["umount", path], UNMOUNT_S)
+        if status != 0:
+            command(["umount", "--lazy", "--force", path], UNMOUNT_S)
+    left = mounts_below(folder)
+    if left:
+        raise RemainsError(f"{left[-1]} stays mounted, so nothing in {folder} was deleted")
+
+
+def remove_folder(folder: str) -> None:
+    """Removes a folder that nothing is mounted below; of one that is a mount itself, what is in it.
+
+    Raises RemainsError for a mount below it: what lies behind it may be anybody's.
+    """
+    if mounts_below(folder):
+        raise RemainsError(f"{mounts_below(folder)[-1]} is mounted, so nothing in {folder} was deleted")
+    if not os.path.ismount(folder):
+        shutil.rmtree(folder)
+        return
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def folders() -> list[str]:
+    """Those of the folders that are there and hold anything."""
+    return [path for path in FOLDERS if os.path.isdir(path) and not (os.path.ismount(path) and not os.listdir(path))]
+
+
+def interfaces() -> list[str]:
+    """The interfaces of the pod network."""
+    status, said = command(["ip", "-json", "link", "show"], QUESTION_S)
+    return pod_interfaces(json.loads(said or "[]")) if status == 0 else []
+
+
+def remove_interface(name: str) -> None:
+    """Takes an interface away."""
+    command(["ip", "link", "delete", name], QUESTION_S)
+
+
+def tables() -> list[str]:
+    """nftables' tables of the pod network and of ours, as FAMILY NAME."""
+    if not os.path.isdir("/sys/module/nf_tables"):
+        return []
+    said = command(["nft", "list", "tables"], QUESTION_S)[1]
+    known = [" ".join(line.split()[1:3]) for line in said.splitlines() if line.startswith("table ")]
+    owned = set(packet_filters()[0] or [])
+    return [name for name in known if name in owned or name in OUR_TABLES]
+
+
+def remove_table(name: str) -> None:
+    """Takes a table away."""
+    command(["nft", "delete", "table", *name.split()], QUESTION_S)
+
+
+def chains() -> list[str]:
+    """iptables' chains of the kubelet, flannel and CNI plugins in tables of others."""
+    return list(packet_filters()[1] or [])
+
+
+def remove_chains() -> None:
+    """Takes the chains out of every variant of iptables; rules of others stay as they are."""
+    for save, restore in _variants():
+        status, said = command([save], QUESTION_S)
+        if status == 0 and said != (rest := without_chains(said)):
+            subprocess.run(
+                [restore],
+                input=rest,
+                text=True,
+                env={**os.environ, "PATH": program_path()},
+                capture_output=True,
+                timeout=QUESTION_S,
+                check=False,
+            )
+
+
+def _variants() -> Iterator[tuple[str, str]]:
+    for family in ("iptables", "ip6tables"):
+        for kind in ("nft", "legacy"):
+            if kind == "legacy" and not read(f"/proc/net/{'ip6' if family == 'ip6tables' else 'ip'}_tables_names"):
+                continue  # asking would load it
+            if command([f"{family}-{kind}", "--version"])[0] != PROGRAM_MISSING:
+                yield f"{family}-{kind}-save", f"{family}-{kind}-restore"
+
+
+def without_chains(saved: str) -> str:
+    """What iptables-save said, without chains of a node, their rules and the jumps there."""
+    names = "|".join(re.escape(name) for name in CHAINS)
+    ours = re.compile(rf"^:(?:{names})|(?:^|\s)-[AjgI] (?:{names})|pai-install")
+    return "".join(line + "\n" for line in saved.splitlines() if not ours.search(line))

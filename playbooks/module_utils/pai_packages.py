@@ -1,0 +1,82 @@
+"""Debian packages: which are installed, and which of ours can go without taking any that is not ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from typing import Optional
+
+from ansible.module_utils.pai_machine import command
+
+QUESTION_S = 60
+REMOVAL_S = 600
+APT = ("apt-get", "--yes", "--quiet", "--option=DPkg::Lock::Timeout=300")
+
+# the packages that apt would remove beside those that it is told to
+Simulate = Callable[[Collection[str]], Optional[set[str]]]
+
+
+class PackagesError(Exception):
+    """apt did not do what it was asked; the text says why."""
+
+
+def installed() -> dict[str, str]:
+    """Package -> version, of all that are installed."""
+    form = "${Package} ${Version} ${db:Status-Status}\n"
+    rows = [
+        line.split() for line in command(["dpkg-query", "--show", "--showformat", form], QUESTION_S)[1].splitlines()
+    ]
+    return {row[0]: row[1] for row in rows if len(row) == 3 and row[2] == "installed"}
+
+
+def removable(
+    recorded: Iterable[str], there: Collection[str], before: Collection[str], simulate: Simulate
+) -> list[str]:
+    """Those of the recorded packages that were not there before us, and that nothing else needs.
+
+    simulate: what apt would remove for a set of packages, these included; None where it refuses.
+    """
+    wanted = [name for name in dict.fromkeys(recorded) if name in there and name not in before]
+    gone = simulate(wanted) if wanted else set()
+    if gone is not None and gone <= set(wanted):
+        return wanted
+    # something else needs one of them: only those that go on their own
+    found: list[str] = []
+    for name in wanted:
+        gone = simulate([*found, name])
+        if gone is not None and gone <= {*found, name}:
+            found.append(name)
+    return found
+
+
+def simulated(packages: Collection[str]) -> Optional[set[str]]:
+    """What apt would remove for these, by its own word; None where it refuses."""
+    status, said = command([*APT, "--simulate", "remove", *sorted(packages)], QUESTION_S)
+    return removed_in(said) if status == 0 else None
+
+
+def unneeded() -> set[str]:
+    """Packages that came as needs of others and that nothing needs any more."""
+    status, said = command([*APT, "--simulate", "autoremove"], QUESTION_S)
+    return removed_in(said) if status == 0 else set()
+
+
+def removed_in(said: str) -> set[str]:
+    """The packages that a simulation of apt names as removed."""
+    return set(re.findall(r"^(?:Remv|Purg) ([^\s:]+)", said, re.MULTILINE))
+
+
+def install(packages: Collection[str]) -> bool:
+    """Installs packages; whether that worked."""
+    words = ["env", "DEBIAN_FRONTEND=noninteractive", *APT, "install", "--no-install-recommends", *sorted(packages)]
+    return command(words, REMOVAL_S)[0] == 0
+
+
+def remove(packages: Collection[str], *, purge: bool) -> None:
+    """Removes packages. purge: with their settings and what their maintainers count to them. Raises PackagesError."""
+    if not packages:
+        return
+    words = ["env", "DEBIAN_FRONTEND=noninteractive", *APT, "purge" if purge else "remove", *sorted(packages)]
+    status, said = command(words, REMOVAL_S)
+    if status != 0:
+        raise PackagesError(f"apt-get did not remove {', '.join(sorted(packages))}: {said.strip()[-500:]}")

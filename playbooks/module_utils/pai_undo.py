@@ -1,0 +1,185 @@
+"""Takes back what records of roles list: files, blocks, what was merged, lines that were commented out.
+
+Each call says what it does, and does it unless it is only asked. Done twice, it does nothing the second time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Optional
+
+from ansible.module_utils.pai_managed import markers, read_block, sysctl_path
+from ansible.module_utils.pai_merging import (
+    in_order_of,
+    indentation,
+    kept_patch,
+    patch_path,
+    read_object,
+    subtract,
+)
+
+# A line of the admin's that a role put out of use: "# why (pai-install): the line".
+PUT_ASIDE = re.compile(r"^# [^\n]*\(pai-install\): ", re.MULTILINE)
+# Folders that a machine has without us; an empty one of any other goes with the last file in it.
+STANDARD = frozenset(
+    [
+        "/", "/etc", "/etc/apt/keyrings", "/etc/apt/sources.list.d", "/etc/default", "/etc/modules-load.d",
+        "/etc/sysctl.d", "/etc/systemd", "/etc/systemd/system", "/opt", "/root", "/usr/local", "/usr/local/bin",
+        "/usr/local/lib", "/usr/local/sbin", "/usr/local/share", "/var/lib", "/var/log",
+    ]
+)  # fmt: skip
+
+Item = Mapping[str, Any]
+
+
+class Undo:
+    """Takes back expectations. check: only says what it would do; files: path -> copy of before (pai_origins)."""
+
+    def __init__(self, files: Mapping[str, str], *, check: bool) -> None:
+        self.files = files
+        self.check = check
+        self.actions: list[str] = []
+        self.changed: set[str] = set()
+
+    def act(self, what: str) -> bool:
+        """Notes an action; whether it is really to be done."""
+        self.actions.append(what)
+        return not self.check
+
+    def items(self, expectations: Iterable[Item]) -> None:
+        """Takes back all that is in files. Other kinds are not this module's."""
+        for item in expectations:
+            undo = _UNDO.get(item["kind"])
+            if undo is not None and not item.get("data"):
+                undo(self, item)
+
+    def file(self, item: Item) -> None:
+        """A whole file: the old one comes back where there was one, else it goes."""
+        path = item["path"]
+        copy = self.files.get(path, "")
+        if copy and os.path.exists(copy):
+            self.changed.add(path)
+            if self.act(f"gave {path} back"):
+                os.replace(copy, path)
+            return
+        if not copy and os.path.lexists(path) and not os.path.isdir(path):
+            self.changed.add(path)
+            if self.act(f"removed {path}"):
+                os.unlink(path)
+        if not self.check:
+            self.tidy(path)
+
+    def present(self, item: Item) -> None:
+        """Something that a role made by other means, where its record says that it is ours."""
+        if item.get("ours"):
+            self.file(item)
+
+    def block(self, item: Item) -> None:
+        """The block between our marker lines; a file that was not there before goes when nothing else is in it."""
+        text = _text(item["path"])
+        if text is None or read_block(text, item["marker"]) is None:
+            return
+        self.rewrite(item["path"], without_block(text, item["marker"]), "the block of pai-install")
+
+    def lines(self, item: Item) -> None:
+        """Lines that were put out of use are in use again."""
+        text = _text(item["path"])
+        if text is not None and PUT_ASIDE.search(text):
+            self.rewrite(item["path"], PUT_ASIDE.sub("", text), "what pai-install put out of use")
+
+    def merged(self, item: Item) -> None:
+        """What an owner merged into a JSON object, but for words that another owner still names."""
+        path, owner = item["path"], item["owner"]
+        current, gone = read_object(path), kept_patch(path, owner)
+        if current is not None and gone:
+            for other in _other_patches(path, owner):
+                gone = subtract(gone, other)
+            rest = in_order_of(current, subtract(current, gone))
+            if rest != current:
+                old = _text(path) or ""
+                self.rewrite(path, json.dumps(rest, indent=indentation(old), ensure_ascii=False) + "\n", "our settings")
+        if not self.check:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(patch_path(path, owner))
+
+    def rewrite(self, path: str, text: str, what: str) -> None:
+        """The file without something of ours; gone where it would be empty and was not there before."""
+        self.changed.add(path)
+        empty = not text.strip() or text.strip() == "{}"
+        if empty and self.files.get(path) == "":
+            if self.act(f"removed {path}"):
+                os.unlink(path)
+                self.tidy(path)
+        elif self.act(f"took {what} out of {path}"):
+            temporary = path + ".pai-new"
+            with open(temporary, "w", encoding="utf-8", errors="surrogateescape", newline="") as handle:
+                handle.write(text)
+            shutil.copystat(path, temporary)
+            info = os.stat(path)
+            os.chown(temporary, info.st_uid, info.st_gid)
+            os.utime(temporary)
+            os.replace(temporary, path)
+
+    def tidy(self, path: str) -> None:
+        """Removes folders above a file that are empty now and no machine has without us."""
+        folder = os.path.dirname(path)
+        while folder not in STANDARD:
+            try:
+                os.rmdir(folder)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return
+            folder = os.path.dirname(folder)
+
+    def copies(self, paths: Iterable[str]) -> None:
+        """Removes copies of files that are as they were or went with a package; of a known file, later ones too."""
+        for path in dict.fromkeys([*paths, *self.files]):
+            for copy in sorted(glob.glob(glob.escape(path) + "*.pai-backup")):
+                if (path in self.files or _text(path) in (None, _text(copy))) and self.act(f"removed {copy}"):
+                    os.unlink(copy)
+                    self.tidy(copy)
+
+    def parameters(self, before: Mapping[str, str]) -> None:
+        """Kernel parameters have the values that they had before us."""
+        for name, value in before.items():
+            seen = " ".join((_text(sysctl_path(name)) or "").split())
+            if seen and seen != value and self.act(f"set {name} back to {value}"):
+                with contextlib.suppress(OSError), open(sysctl_path(name), "w", encoding="ascii") as handle:
+                    handle.write(value)
+
+
+def without_block(text: str, marker: str) -> str:
+    """The text without the block between our marker lines."""
+    begin, end = markers(marker)
+    pattern = rf"^{re.escape(begin)}\n.*?^{re.escape(end)}\n?"
+    return re.sub(pattern, "", text, count=1, flags=re.MULTILINE | re.DOTALL)
+
+
+_UNDO: dict[str, Callable[[Undo, Item], None]] = {
+    "file": Undo.file,
+    "present": Undo.present,
+    "block": Undo.block,
+    "nomatch": Undo.lines,
+    "merged": Undo.merged,
+}
+
+
+def _text(path: str) -> Optional[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as handle:
+            return handle.read()
+    except OSError:
+        return None
+
+
+def _other_patches(path: str, owner: str) -> list[dict[str, Any]]:
+    own = patch_path(path, owner)
+    found = glob.glob(glob.escape(patch_path(path)[: -len(".json")]) + "*.json")
+    return [read_object(one) or {} for one in sorted(found) if one != own]

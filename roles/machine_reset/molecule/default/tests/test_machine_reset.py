@@ -1,0 +1,33 @@
+"""A machine that is as it was: nothing of ours, all of the admin's."""
+
+from __future__ import annotations
+
+from testinfra.host import Host
+
+
+def test_what_the_admin_wrote_is_back(host: Host) -> None:
+    assert host.file("/etc/crictl.yaml").content_string == "runtime-endpoint: unix:///run/other.sock\n"
+    assert host.file("/etc/default/kubelet").content_string == "KUBELET_EXTRA_ARGS=--v=1\n"
+
+
+def test_no_file_of_ours_is_left(host: Host) -> None:
+    found = host.check_output("find /etc /usr/local /var/lib/pai-install -name '*pai*' 2>/dev/null || true").split()
+    assert found == []
+    assert "pai-install" not in host.file("/etc/hosts").content_string
+    assert not host.file("/usr/local/bin/containerd").exists
+    assert not host.file("/etc/kubernetes").exists
+
+
+def test_the_packages_are_those_of_before(host: Host) -> None:
+    now = host.check_output("dpkg-query --show --showformat '${Package} ${db:Status-Status}\\n' | grep ' installed$'")
+    assert set(now.splitlines()) == set(host.file("/root/packages").content_string.splitlines())
+
+
+def test_nothing_behind_a_mount_was_deleted(host: Host) -> None:
+    assert host.file("/srv/kept/of-people").exists
+    assert not host.file("/var/lib/kubelet").exists
+
+
+def test_no_unit_of_ours_runs(host: Host) -> None:
+    assert "pai-" not in host.check_output("systemctl list-units --all --plain --no-legend")
+    assert not host.service("kubelet").is_running
