@@ -12,7 +12,10 @@ from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
 
 # its role puts a command of the same name on PATH that knows etcd's address and certificates
-_PROGRAMS = (("etcdctl", "/usr/local/lib/pai-install/etcdctl"),)
+_PROGRAMS = (
+    ("etcdctl", "/usr/local/lib/pai-install/etcdctl"),
+    ("etcdutl", "/usr/local/lib/pai-install/etcdutl"),
+)
 
 
 class ControlPlaneVariables(RoleVariables):
