@@ -43,6 +43,8 @@ VERBS: dict[str, str] = {
     "health": "Show which machine or GPU is unhealthy, why, and what to do.",
     "node": "Add and remove machines; take nodes out of scheduling and back.",
     "certs": "Certificates: until when they are valid, and new ones.",
+    "backup": "Put what the cluster cannot make again into one file.",
+    "restore": "Put a backup in the place of what the cluster has.",
     "registry": "The registry cache of the cluster, and the registries that machines ask.",
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
     "scheduler": "The scheduler of jobs: show that it keeps what it promises, or have another one.",

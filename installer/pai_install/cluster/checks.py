@@ -188,6 +188,25 @@ STORAGES: tuple[Check[None], ...] = (
         remedy="owner, mode and room of the folder; the server; dmesg on the machine",
     ),
 )
+# what is kept of a cluster and its site
+BACKUPS: tuple[Check[None], ...] = (
+    Check(
+        id="backup",
+        title="A backup is whole",
+        judge=None,
+        reads="the hash of etcd's snapshot, and of every file in the backup",
+        rule="FAIL when one differs: then there is no backup",
+        remedy="pai-install status; then pai-install backup again",
+    ),
+    Check(
+        id="site-state",
+        title="The cluster keeps a copy of what the dev box alone knows of the site",
+        judge=None,
+        reads="the secret kube-system/pai-install-site",
+        rule="WARN when the API does not take it",
+        remedy="pai-install backup, when the API answers",
+    ),
+)
 # what `scheduler test` shows with jobs of its own
 SCHEDULERS: tuple[Check[None], ...] = (
     Check(
@@ -320,5 +339,5 @@ CONDITIONS: tuple[Check[None], ...] = (
     ),
 )
 CATALOGUE: Mapping[str, Check[None]] = {
-    check.id: check for check in unique((*PROOFS, *REGISTRIES, *STORAGES, *SCHEDULERS, *CONDITIONS))
+    check.id: check for check in unique((*PROOFS, *REGISTRIES, *STORAGES, *BACKUPS, *SCHEDULERS, *CONDITIONS))
 }

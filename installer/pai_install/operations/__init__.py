@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pai_install.operations.backup import Backup
 from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
 from pai_install.operations.node_cordon import NodeCordon
@@ -26,6 +27,7 @@ OPERATIONS: tuple[type[Operation], ...] = (
     NodeUncordon,
     NodeDrain,
     CertsRenew,
+    Backup,
     RegistryTest,
     RegistryWarm,
     RegistryStatus,

@@ -50,7 +50,7 @@ def seen(*machines: Observed, box: float | None = 364) -> Observation:
     """The dev box's kubeconfig ends in `box` days; None: it has none."""
     own = () if box is None else (ends(KUBECONFIG, box),)
     names = {machine.hostname: machine for machine in machines}
-    return Observation(Inventory({}, {}, dict.fromkeys(names, {})), names, at=NOW, box=own)
+    return Observation(Inventory({}, {}, {name: {} for name in names}), names, at=NOW, box=own)
 
 
 def steps(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
