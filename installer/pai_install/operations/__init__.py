@@ -5,8 +5,10 @@ from __future__ import annotations
 from pai_install.operations.backup import Backup
 from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
+from pai_install.operations.node_add import NodeAdd
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
+from pai_install.operations.node_reboot import NodeReboot
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
@@ -28,6 +30,8 @@ OPERATIONS: tuple[type[Operation], ...] = (
     NodeDrain,
     CertsRenew,
     Backup,
+    NodeAdd,
+    NodeReboot,
     RegistryTest,
     RegistryWarm,
     RegistryStatus,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import Field
@@ -151,7 +152,8 @@ class _Removal:
     def _emptying(self) -> Iterator[Step]:
         """No new pods, no jobs any more, no pods any more."""
         nodes = [node for node in self._nodes if node.name not in self._observation.unreachable]
-        yield from cordoning(nodes)
+        # what takes it back is another command: this one removes the node
+        yield from (replace(step, undo=None, undo_verb="") for step in cordoning(nodes))
         yield from self._waiting(nodes)
         yield from self._draining(nodes)
 

@@ -19,6 +19,7 @@ from pai_install.plan.observation import Observation
 from pai_install.preflight.report import PreflightReport
 from pai_install.run.actions import LocalWorker
 from pai_install.run.environment import Environment, ProductEnvironment
+from pai_install.run.layout_file import forgetting_worker, writing_worker
 from pai_install.run.state import RunFolder, StateFolder
 from pai_install.run.virtual_clusters import standing_worker
 from pai_install.site.model import Site
@@ -135,8 +136,10 @@ class World(Environment):
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
         """The health check and the scheduler's self-test find what the test says; the rest asks the test's API."""
-        del site, state, engine
+        del engine
         return {
+            "forget": forgetting_worker(site.directory, state),
+            "layout": writing_worker(site.directory),
             "health": lambda _hosts, _arguments: self.sick,
             "scheduler-test": lambda _hosts, arguments: self.played(arguments),
             "scheduler-switch": lambda _hosts, arguments: self.switched(arguments),

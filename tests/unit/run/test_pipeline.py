@@ -25,7 +25,7 @@ from pai_install.run.lock import holder, site_lock
 from pai_install.run.pipeline import open_session, perform, prepare, preview, write_reports
 from pai_install.run.request import Request
 from pai_install.run.state import open_state
-from pai_install.site.model import Site
+from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present, watched
 from tests.unit.cli.stub_environment import World, write_site
 from tests.unit.cluster.fake import FakeCluster
@@ -78,6 +78,14 @@ class Scripted:
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         del site, observation, plan
         return self.sure
+
+    @property
+    def guests(self) -> tuple[Machine, ...]:
+        return ()
+
+    def typed(self, plan: Plan) -> str:
+        del plan
+        return ""
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         raise AssertionError((plan, hosts))

@@ -1,0 +1,163 @@
+"""Machines that join: an installation limited to them, and what goes with a new node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pai_install.cluster.fence import fence, removed_machines
+from pai_install.components.model import ComponentSet
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.node_add import NodeAdd
+from pai_install.parts.registry import make_context
+from pai_install.plan.inventory import build_inventory
+from pai_install.plan.model import ClusterCalls, Inventory, Plan
+from pai_install.plan.observation import Observation
+from pai_install.plan.observed import Membership, Observed, RoleRecord
+from pai_install.site import Site
+from tests.unit.cluster.fake import FakeCluster
+from tests.unit.operations.test_node_remove import node
+from tests.unit.plan.conftest import LAYOUT, ROLES, converged
+
+KUEUE = """
+scheduler: {type: kueue}
+virtual-clusters:
+  - {name: research, quota: [{sku: gpu, machines: 1}]}
+"""
+
+
+def answered(observation: Observation, *objects: Any) -> Observation:
+    """With what the cluster says."""
+    return replace(observation, answers=FakeCluster.of(*objects).list(*NodeAdd(nodes=("x",)).queries))
+
+
+def members(inventory: Inventory) -> dict[str, Observed]:
+    """Every machine as the site says, a node."""
+    planes = inventory.groups["control_plane"]
+    return {
+        host: seen.model_copy(
+            update={
+                "kubernetes": Membership(node=True, joined=True, control_plane=host in planes),
+                "machine_id": f"id-{host}",
+            }
+        )
+        for host, seen in converged(inventory).items()
+    }
+
+
+@pytest.fixture
+def done(inventory: Inventory) -> Observation:
+    """Every machine is a node, as the site says."""
+    found = Observation(inventory, members(inventory))
+    return answered(found, *(node(host, identity=f"id-{host}") for host in found.machines))
+
+
+def without(observation: Observation, *names: str) -> Observation:
+    """The same with new machines in the place of these."""
+    blank = {name: Observed(hostname=name, machine_id=f"id-{name}") for name in names}
+    others = (node(host, identity=f"id-{host}") for host in observation.machines if host not in names)
+    return answered(replace(observation, machines={**observation.machines, **blank}), *others)
+
+
+def names(plan: Plan) -> list[str]:
+    return [step.name for step in plan.steps]
+
+
+def test_it_is_the_installation_limited_to_the_machines(site: Site, done: Observation) -> None:
+    seen = without(done, "worker2")
+    plan = NodeAdd(nodes=("worker2",)).plan(site, seen)
+    limited = Install(limit=("worker2",)).plan(site, seen)
+    assert plan.steps == limited.steps
+    assert {host for step in plan.steps for host in step.names} == {"worker2"}
+
+
+def test_only_the_machines_and_the_control_planes_are_asked(site: Site) -> None:
+    assert NodeAdd(nodes=("worker2",)).watched(site) == ("master", "worker2")
+
+
+def test_nodes_that_are_as_the_site_says_are_nothing_to_do(site: Site, done: Observation) -> None:
+    plan = NodeAdd(nodes=("worker1", "worker2")).plan(site, done)
+    assert (plan.empty, plan.nothing) == (True, "worker1, worker2: nodes of the cluster already, as the site says")
+
+
+def test_a_machine_that_came_back_is_cleaned_and_joins_anew(site: Site, done: Observation) -> None:
+    back = answered(done, node("master"), node("worker1"), fence({"worker2": "id-worker2", "old": "id-0"})[0])
+    plan = NodeAdd(nodes=("worker2",)).plan(site, back)
+    assert names(plan)[:3] == ["clean", "admit", "base"]
+    assert plan.steps[0].hosts[0].reasons == ("it is no node of the cluster and was one",)
+    assert "workers" in names(plan), "what is on it counts for nothing"
+    action = plan.steps[1].action
+    assert isinstance(action, ClusterCalls)
+    assert removed_machines(action.calls[0].arguments["objects"][:1]) == {"old": "id-0"}
+
+
+def test_other_hardware_under_an_old_name_leaves_the_old_machine_refused(site: Site, done: Observation) -> None:
+    new = without(done, "worker2")
+    new = answered(new, node("master"), node("worker1"), fence({"worker2": "id-of-before"})[0])
+    assert "admit" not in names(NodeAdd(nodes=("worker2",)).plan(site, new))
+
+
+def test_another_machine_with_the_name_of_a_node_is_cleaned(site: Site, done: Observation) -> None:
+    """It was a node once, under the name that another machine has in the cluster."""
+    other = answered(done, node("master"), node("worker1"), node("worker2", identity="id-of-another"))
+    assert names(NodeAdd(nodes=("worker2",)).plan(site, other))[0] == "clean"
+
+
+def test_a_join_that_was_cut_off_is_completed_not_cleaned(site: Site, done: Observation) -> None:
+    half = Observed(hostname="worker2", roles={"base": RoleRecord()}, kubernetes=Membership(node=True))
+    seen = answered(replace(done, machines={**done.machines, "worker2": half}), node("master"), node("worker1"))
+    plan = NodeAdd(nodes=("worker2",)).plan(site, seen)
+    assert "clean" not in names(plan)
+    assert "workers" in names(plan)
+
+
+def test_control_planes_and_strange_names_are_refused(site: Site) -> None:
+    with pytest.raises(PaiError, match="master is to be a control plane") as caught:
+        NodeAdd(nodes=("master",)).require(site)
+    assert caught.value.exit_code is ExitCode.USAGE
+    with pytest.raises(PaiError, match="worker9"):
+        NodeAdd(nodes=("worker9",)).require(site)
+
+
+def test_the_layout_is_written_first(site: Site, done: Observation) -> None:
+    plan = NodeAdd(nodes=("worker2",), before="a", text="b").plan(site, without(done, "worker2"))
+    assert names(plan)[0] == "layout"
+    assert plan.steps[0].names == ("master",)
+
+
+def test_the_scheduler_hears_of_the_machine(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    small = make_site(
+        LAYOUT.replace(
+            "worker2, hostip: 10.0.0.3, machine-type: cpu", "worker2, hostip: 10.0.0.3, machine-type: gpu, absent: true"
+        ),
+        services=KUEUE,
+    )
+    before = build_inventory(make_context(small, components, small.directory), dict.fromkeys(ROLES, "1"))
+    large = make_site(
+        LAYOUT.replace("worker2, hostip: 10.0.0.3, machine-type: cpu", "worker2, hostip: 10.0.0.3, machine-type: gpu"),
+        services=KUEUE,
+    )
+    after = build_inventory(make_context(large, components, large.directory), dict.fromkeys(ROLES, "1"))
+    had = {**members(before), "worker2": Observed(hostname="worker2")}
+    seen = answered(Observation(after, had), node("master"), node("worker1"))
+    plan = NodeAdd(nodes=("worker2",)).plan(large, seen)
+    (capacity,) = (step for step in plan.steps if step.name == "capacity")
+    assert capacity.names == ("master",)
+    assert names(plan).index("labels") < names(plan).index("capacity") < names(plan).index("verify")
+    touched = {host for step in plan.steps if step.name not in ("capacity", "verify", "health") for host in step.names}
+    assert touched == {"worker2"}
+
+
+@given(
+    new=st.sets(st.sampled_from(["worker1", "worker2"]), min_size=1),
+    named=st.sets(st.sampled_from(["worker1", "worker2"]), min_size=1),
+)
+def test_no_other_worker_is_touched(site: Site, done: Observation, new: set[str], named: set[str]) -> None:
+    plan = NodeAdd(nodes=tuple(sorted(named))).plan(site, without(done, *new))
+    assert {host for step in plan.steps for host in step.names} <= named | {"master"}
