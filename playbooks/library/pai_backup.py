@@ -31,7 +31,6 @@ import os
 import tarfile
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.pai_etcd_snapshot import SnapshotError, take
 
 KUBERNETES = "/etc/kubernetes"
 # below KUBERNETES
@@ -41,16 +40,29 @@ KEYS = (
     "encryption/config.json",
 )
 SNAPSHOT = "etcd.db"
+TAKE = ("/usr/local/lib/pai-install/etcd-snapshot.py", "take")
 
 
-def make(dest: str, kubernetes: str = KUBERNETES) -> str:
+class SnapshotError(Exception):
+    """There is no snapshot; the text says why."""
+
+
+def take(module: AnsibleModule, path: str) -> str:
+    """Takes a snapshot into a file; the sha256 of its content. Raises SnapshotError."""
+    status, out, err = module.run_command([*TAKE, path])
+    if status != 0:
+        raise SnapshotError(err.strip() or f"{TAKE[0]} ended with {status}")
+    return str(out.strip())
+
+
+def make(module: AnsibleModule, dest: str, kubernetes: str = KUBERNETES) -> str:
     """Makes the file and gives the sha256 of the snapshot in it. Raises SnapshotError and OSError."""
     folder = os.path.dirname(dest)
     os.makedirs(folder, mode=0o700, exist_ok=True)
     os.chmod(folder, 0o700)
     snapshot = f"{dest}.db"
     try:
-        found = take(snapshot)
+        found = take(module, snapshot)
         descriptor = os.open(f"{dest}.partial", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(descriptor, "wb") as handle, tarfile.open(fileobj=handle, mode="w") as archive:
             archive.add(snapshot, SNAPSHOT)
@@ -92,7 +104,7 @@ def main() -> None:
     if module.check_mode:
         module.exit_json(changed=False)
     try:
-        snapshot = make(dest)
+        snapshot = make(module, dest)
     except (SnapshotError, OSError, tarfile.TarError) as error:
         module.fail_json(msg=f"no backup was made: {error}", remedy="pai-install status; etcdctl endpoint health there")
     module.exit_json(changed=False, sha256=sha256(dest), snapshot=snapshot, bytes=os.path.getsize(dest))

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from tests.ansible_path import module_util
+from tests.unit.modules.conftest import load
+
+PROGRAM = Path(__file__).parents[3] / "roles" / "control_plane" / "files" / "etcd_snapshot.py"
 
 
 @pytest.fixture(scope="module")
 def snapshots() -> Any:
-    return module_util("pai_etcd_snapshot")
+    return load(PROGRAM, "etcd_snapshot")
 
 
 def content(size: int = 4096) -> bytes:
@@ -72,7 +74,7 @@ def test_the_oldest_go(
     for day in range(1, 4):
         (folder / f"etcd-2026010{day}T000000Z.db").write_bytes(etcdctl.read_bytes())
     (folder / "mine.db").write_text("somebody's")
-    monkeypatch.setattr("sys.argv", ["x", str(folder), "2"])
+    monkeypatch.setattr("sys.argv", ["x", "keep", str(folder), "2"])
     assert snapshots.main() == 0
     names = sorted(one.name for one in folder.iterdir())
     assert (len(names), names[0], names[-1]) == (3, "etcd-20260103T000000Z.db", "mine.db")

@@ -1,6 +1,8 @@
-"""Snapshots of etcd: taken by etcdctl, verified by the hash that they end with. Stands alone; Python 3.9.
+#!/usr/bin/python3 -I
+"""Snapshots of etcd: taken by etcdctl, verified by the hash that they end with.
 
-As a program, which a timer starts: pai_etcd_snapshot.py FOLDER KEEP takes one and drops the oldest beyond KEEP.
+etcd-snapshot.py take FILE          a new file; prints the sha256 of its content
+etcd-snapshot.py keep FOLDER MOST   one more in a folder, whose oldest beyond MOST go
 """
 
 from __future__ import annotations
@@ -83,13 +85,17 @@ def keep(folder: str, most: int) -> Tuple[str, List[str]]:
 
 def main() -> int:
     """Runs the program."""
+    verb, path, *rest = sys.argv[1:]
     try:
-        new, old = keep(sys.argv[1], int(sys.argv[2]))
+        if verb == "take":
+            said = take(path)
+        else:
+            new, old = keep(path, int(rest[0]))
+            said = f"took {new}, {os.path.getsize(new)} bytes, verified by its hash; dropped {len(old)} older ones"
     except SnapshotError as error:
         sys.stderr.write(f"no snapshot of etcd was taken: {error}\n")
         return 1
-    size = os.path.getsize(new)
-    sys.stdout.write(f"took {new}, {size} bytes, verified by its hash; dropped {len(old)} older ones\n")
+    sys.stdout.write(f"{said}\n")
     return 0
 
 

@@ -1,1 +1,0 @@
-from playbooks.module_utils.pai_etcd_snapshot import *
