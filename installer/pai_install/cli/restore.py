@@ -17,7 +17,7 @@ from pai_install.errors import ExitCode
 from pai_install.operations.install import Install
 from pai_install.operations.restore import Restore
 from pai_install.report.data import report_data
-from pai_install.run.backup import Manifest, bring_back, read_backup, take_machine
+from pai_install.run.backup import BackupManifest, bring_back, read_backup, take_machine
 from pai_install.run.environment import Environment
 from pai_install.run.request import Request
 
@@ -54,7 +54,7 @@ def command(*, site_dir: Path, file: Path, only_site: bool, how: How, environmen
     return act(Request(site_dir, Install()), environment, replace(how, yes=True, plan_file=None, goes_on=True))
 
 
-def _bring_back(file: Path, manifest: Manifest, site_dir: Path) -> None:
+def _bring_back(file: Path, manifest: BackupManifest, site_dir: Path) -> None:
     written, others = bring_back(file, manifest, site_dir)
     for path in written:
         say(f"{path} comes from the backup")

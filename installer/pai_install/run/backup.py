@@ -36,7 +36,7 @@ _STATE_FILES = (*KEPT, "known_hosts")
 _PART = 1 << 20
 
 
-class Manifest(BaseModel):
+class BackupManifest(BaseModel):
     """What a backup says of itself. cluster: the cluster's id. files: member -> sha256."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -69,7 +69,7 @@ def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
 def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, *, cluster: str, leader: str) -> None:
     """Writes the file, whole or not at all."""
     members = {MACHINE: machine, **dict(_present(site_dir, state))}
-    manifest = Manifest(
+    manifest = BackupManifest(
         cluster=cluster,
         leader=leader,
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -101,11 +101,11 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     archive.addfile(entry, io.BytesIO(content))
 
 
-def read_backup(file: Path) -> Manifest:
+def read_backup(file: Path) -> BackupManifest:
     """The manifest of a backup that is whole. Raises PaiError (usage) for any other file."""
     try:
         with tarfile.open(file) as archive:
-            manifest = Manifest.model_validate_json(_content(archive, _MANIFEST).read())
+            manifest = BackupManifest.model_validate_json(_content(archive, _MANIFEST).read())
             _require_whole(archive, manifest)
             return manifest
     except (OSError, tarfile.TarError, EOFError, KeyError, ValueError, ValidationError) as error:
@@ -117,7 +117,7 @@ def read_backup(file: Path) -> Manifest:
         ) from error
 
 
-def _require_whole(archive: tarfile.TarFile, manifest: Manifest) -> None:
+def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
     """Raises ValueError for a file in it that is not what the manifest says."""
     for name, wanted in manifest.files.items():
         if _digest(_content(archive, name)) != wanted:
@@ -140,7 +140,7 @@ def take_machine(file: Path, dest: Path) -> None:
             handle.write(part)
 
 
-def bring_back(file: Path, manifest: Manifest, site_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def bring_back(file: Path, manifest: BackupManifest, site_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Writes the site's files and its state where they are missing: those written, and those that are others and stay.
 
     The state is for the owner alone. Raises OSError.

@@ -128,7 +128,7 @@ _HIVED = NotYet(
 )
 
 
-class EtcdBackup(f.FileModel):
+class BackupSchedule(f.FileModel):
     """When snapshots of etcd are taken, and how many stay on each control plane."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -172,7 +172,7 @@ class Settings(f.FileModel):
     """Write the machines' names into /etc/hosts."""
     kernel_parameters: Annotated[dict[f.KernelParameter, f.Word], _KERNEL] = Field(default_factory=dict)
     """Kernel parameters of all machines, e.g. {net.core.rmem_max: 67108864}; one that a kernel lacks is left out."""
-    etcd_backup: Annotated[EtcdBackup | None, live()] = None
+    etcd_backup: Annotated[BackupSchedule | None, live()] = None
     """Take snapshots of etcd on every control plane: {schedule: daily, keep: 7}; `backup` needs no setting."""
     ntp_servers: Annotated[Servers, restarts("chrony.service")] = ()
     """Where the control planes get the time; they serve it to the other machines."""

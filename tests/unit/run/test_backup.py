@@ -11,7 +11,7 @@ import pytest
 
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
-from pai_install.run.backup import Manifest, backup_worker, bring_back, pack, read_backup, take_machine
+from pai_install.run.backup import BackupManifest, backup_worker, bring_back, pack, read_backup, take_machine
 from pai_install.run.state import StateFolder, open_state
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_environment import write_site
@@ -101,7 +101,7 @@ def test_the_worker_finishes_it_and_says_so(site: Path, machine: Path) -> None:
     (found,) = work(["master"], {"file": str(file), "machine": str(machine), "cluster": "c1"})
     assert (found.id, found.verdict) == ("backup", Verdict.PASS)
     assert not machine.exists()
-    assert isinstance(read_backup(file), Manifest)
+    assert isinstance(read_backup(file), BackupManifest)
 
 
 def test_no_room_is_an_error_and_leaves_nothing(site: Path, machine: Path) -> None:

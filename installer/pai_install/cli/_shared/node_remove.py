@@ -65,7 +65,12 @@ def remove(
     )
     request = Request(site_dir, operation, layout=layout)
     outcome = outcome_of(request, environment, replace(how, yes=agreed is not None))
-    if outcome is not None and outcome.exit_code is ExitCode.OK and not how.check and any(machine.control_plane for machine in machines):
+    if (
+        outcome is not None
+        and outcome.exit_code is ExitCode.OK
+        and not how.check
+        and any(machine.control_plane for machine in machines)
+    ):
         say("pai-install apply tells the other machines that the control plane is gone")
     return ExitCode.PREFLIGHT_FAILED if outcome is None else outcome.exit_code
 
