@@ -161,7 +161,7 @@ def replace_node(
 ) -> int:
     """Let another machine take the name of one that is gone.
 
-    The old one leaves the cluster without being asked, and should it come back, it makes no node any more. What was
+    The old one leaves the cluster without being asked, and should it come back, it makes no node. What was
     remembered of its health and its host key goes with it. Then the new one joins, as with `node add`. A machine that
     is still a ready node is not replaced: power it off first.
     """

@@ -155,7 +155,7 @@ class _Removal:
         )
 
     def _emptying(self) -> Iterator[Step]:
-        """No new pods, no jobs any more, no pods any more."""
+        """No new pods, then no jobs, then no pods."""
         nodes = [node for node in self._nodes if node.name not in self._observation.unreachable]
         # what takes it back is another command: this one removes the node
         yield from (replace(step, undo=None, undo_verb="") for step in cordoning(nodes))

@@ -119,7 +119,7 @@ def test_wrong_names_and_the_last_control_plane_are_refused_before_anything(
     assert "--yes=master" in capsys.readouterr().err
     assert remove(site, "master", "--yes=master") == ExitCode.SITE_INVALID
     assert "control plane" in capsys.readouterr().err
-    assert remove(site, "one") == ExitCode.USAGE, "nobody can be asked"
+    assert remove(site, "one") == ExitCode.USAGE, "no one can be asked"
     assert world.ansible.requests == []
     assert left(world) == {"master", "one", "two"}
 
@@ -142,7 +142,7 @@ def test_a_quota_that_would_not_fit_is_named(site: Path, world: World, capsys: A
 def test_a_machine_that_cannot_be_cleaned_stays_in_the_layout_and_the_next_run_ends_it(
     site: Path, in_world: Any, capsys: Any
 ) -> None:
-    failing = {
+    failing: dict[str, Any] = {
         "reset.yml": done(
             event("failed", "one", "Take it off", msg="/var/lib/kubelet is mounted"), failures=["one"], rc=2
         )
