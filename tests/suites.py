@@ -20,7 +20,7 @@ from pai_install.components.store import default_cache
 COLD = "PAI_TESTS_COLD"
 
 # files of tests/e2e with machines of their own; all others share one cluster
-OWN_MACHINES = frozenset({"e2e/test_lab", "e2e/test_preflight", "e2e/test_ha", "e2e/test_killed"})
+OWN_MACHINES = frozenset({"e2e/test_lab", "e2e/test_preflight", "e2e/test_ha", "e2e/test_killed", "e2e/test_nodes"})
 # fixtures that stand for that one cluster
 CLUSTER_FIXTURES = frozenset({"cluster", "founding"})
 # these begin at once, in this order; everything else fills the gaps

@@ -168,13 +168,17 @@ class Member:
         self.require_fitting_api(state)
         set_marker(state, done=False)
         self.make_encryption_key()
-        skip = ",".join([*self.module.params["ignore_preflight_errors"], *self.log_in()])
+        skip = ",".join([*self.module.params["ignore_preflight_errors"], *self.restored(), *self.log_in()])
         verb = "init" if state == "init" else "join"
         words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
         enforce_modes()
         keep_copies(state)
         set_marker(state, done=True)
+
+    def restored(self) -> list[str]:
+        """The check of kubeadm that etcd's data would fail which a backup was restored to."""
+        return ["DirAvailable--var-lib-etcd"] if os.path.exists(ETCD_DATA) else []
 
     def log_in(self) -> list[str]:
         """Writes the kubelet's login where the machine joins with one; the checks of kubeadm that it would fail."""

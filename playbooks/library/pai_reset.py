@@ -276,7 +276,7 @@ def main() -> None:
     except (RemainsError, PackagesError, OSError) as error:
         module.fail_json(
             msg=f"the machine is not clean: {error}",
-            remedy="mend what is named and repeat the command, which goes on from there",
+            remedy="resolve what is named and repeat the command, which goes on from there",
             actions=reset.undo.actions,
         )
     module.exit_json(changed=bool(reset.undo.actions), actions=reset.undo.actions, kept=reset.kept)

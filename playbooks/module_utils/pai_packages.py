@@ -56,7 +56,7 @@ def simulated(packages: Collection[str]) -> Optional[set[str]]:
 
 
 def unneeded() -> set[str]:
-    """Packages that came as needs of others and that nothing needs any more."""
+    """Packages that came as needs of others and that nothing needs now."""
     status, said = command([*APT, "--simulate", "autoremove"], QUESTION_S)
     return removed_in(said) if status == 0 else set()
 

@@ -1,10 +1,11 @@
-"""One more machine joins: no other machine is changed for it. It stays, so this file comes late in the alphabet."""
+"""One more machine joins and leaves again: no other machine is changed for it."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+import yaml
 
 from .conftest import SUBNET, Cluster, pai_install
 
@@ -17,19 +18,36 @@ ENTRY = f"""
     machine-type: lab-master
     pai-worker: "true"
 """
+HOW = ("--hostip", f"{SUBNET}.14", "--machine-type", "lab-master")
 
 
 def test_one_more_machine_changes_no_other(cluster: Cluster) -> None:
     """By its name alone: what it needs on others, and its proof, are part of its plan."""
     layout = cluster.site / "layout.yaml"
-    layout.write_text(layout.read_text().rstrip() + ENTRY)
+    before = layout.read_text()
+    layout.write_text(before.rstrip() + ENTRY)
     up = pai_install("lab", "up", "--site", str(cluster.site), "--yes")
     assert up.returncode == 0, up.stderr
     phases = [phase for phase in cluster.plan()["phases"] if phase["name"] not in ("verify", "health")]
     assert {step["host"] for phase in phases for step in phase["hosts"]} == {NEW}
-    report = cluster.apply("--limit", NEW)
-    assert report["exit_code"] == 0, report["stderr"]
+    layout.write_text(before)
+    done = cluster.run("node", "add", NEW, *HOW, "--yes", "--format", "json")
+    report = json.loads(done.stdout[done.stdout.index("{") :])
+    assert done.returncode == 0, (report, done.stderr)
     assert {host for host, counts in report["hosts"].items() if counts["changed"]} == {NEW}
+    assert layout.read_text().startswith(before.rstrip("\n"))
     nodes = json.loads(cluster.kubectl("get", "nodes", NEW, "--output", "json"))
     assert ("Ready", "True") in {(one["type"], one["status"]) for one in nodes["status"]["conditions"]}
+    assert cluster.to_change() == []
+
+
+def test_it_leaves_as_it_came(cluster: Cluster) -> None:
+    """The node, what is on the machine, and its entry in the layout."""
+    layout = cluster.site / "layout.yaml"
+    done = cluster.run("node", "remove", NEW, "--yes", "--force", "--format", "json")
+    report = json.loads(done.stdout[done.stdout.index("{") :])
+    assert done.returncode == 0, (report, done.stderr)
+    assert {host for host, counts in report["hosts"].items() if counts["changed"]} == {NEW}
+    assert cluster.ask("get", "node", NEW).returncode != 0
+    assert NEW not in [one["hostname"] for one in yaml.safe_load(layout.read_text())["machine-list"]]
     assert cluster.to_change() == []

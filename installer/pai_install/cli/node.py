@@ -121,6 +121,61 @@ def remove(
 @command.command()
 @site_option
 @nodes_argument
+@click.option("--max-unavailable", default="1", show_default=True, metavar="N|N%", help="So many at a time.")
+@click.option("--grace", type=click.IntRange(0), metavar="SECONDS", help="Grace period of a pod.  [default: its own]")
+@click.option("--timeout", type=click.IntRange(1), default=600, show_default=True, help="Seconds for each step.")
+@click.option("--force", is_flag=True, help="End jobs, and pods under a disruption budget.")
+@acting_options
+@pass_environment
+def reboot(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Environment, **words: Any) -> int:  # noqa: ANN401
+    """Reboot workers, batch by batch.
+
+    Each batch is taken out of scheduling and emptied, rebooted, and its health is checked; then it is given back and
+    the next one begins. The first batch with a machine that does not come back, or comes back unhealthy, is the last.
+    Nodes that were out of scheduling before stay so. Refused while jobs run, without --force.
+    """
+    from pai_install.operations.node_reboot import NodeReboot  # noqa: PLC0415 - help loads nothing of it
+
+    return act(Request(site_dir, NodeReboot(nodes=nodes, **words)), environment, how)
+
+
+@command.command("replace")
+@site_option
+@click.argument("node")
+@click.option("--hostip", metavar="ADDRESS", help="Its new address, for layout.yaml.")
+@click.option("--machine-type", metavar="NAME", help="Its new machine type, for layout.yaml.")
+@force_check_option
+@accept_new_option
+@acting_options
+@pass_environment
+def replace_node(
+    *,
+    site_dir: Path,
+    node: str,
+    hostip: str | None,
+    machine_type: str | None,
+    forced: tuple[str, ...],
+    accept_new: bool,
+    how: How,
+    environment: Environment,
+) -> int:
+    """Let another machine take the name of one that is gone.
+
+    The old one leaves the cluster without being asked, and should it come back, it makes no node. What was
+    remembered of its health and its host key goes with it. Then the new one joins, as with `node add`. A machine that
+    is still a ready node is not replaced: power it off first.
+    """
+    from pai_install.cli._shared.node_replace import replace_machine  # noqa: PLC0415 - help loads nothing of it
+
+    given = {"hostip": hostip, "machine-type": machine_type}
+    entry = {key: value for key, value in given.items() if value}
+    request = Request(site_dir, NodeCordon(nodes=(node,)), accept_new, known_checks(forced))
+    return replace_machine(site_dir, node, entry, how, environment, request)
+
+
+@command.command()
+@site_option
+@nodes_argument
 @acting_options
 @pass_environment
 def cordon(*, site_dir: Path, nodes: tuple[str, ...], how: How, environment: Environment) -> int:

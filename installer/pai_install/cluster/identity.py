@@ -34,7 +34,7 @@ def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
 
 def identity_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
     """Nodes that the layout does not have, and machines that were reinstalled since they joined."""
-    return (*_unknown_nodes(site, observed), *_reinstalled(site, observed))
+    return (*_unknown_nodes(site, observed), *_reinstalled(site, observed), *_moved(site, observed))
 
 
 def _nodes(site: Site, observed: Mapping[str, Observed]) -> tuple[Node, ...]:
@@ -53,7 +53,10 @@ def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Fin
         delete = f"kubectl drain {node.name}, kubectl delete node {node.name}"
         if node.name in machines:
             message = f"the node is the machine that layout.yaml calls {machines[node.name]}"
-            remedy = f"write hostname: {node.name} in layout.yaml, or remove the node: {delete}"
+            remedy = (
+                f"write hostname: {node.name} in layout.yaml; to rename it, pai-install node remove {node.name} with"
+                f" that name there, then the new name and pai-install node add {machines[node.name]}"
+            )
             yield Finding(CHECK, Verdict.WARN, node.name, message, node.name, machines[node.name], remedy)
         else:
             message = "the cluster has this node, layout.yaml does not"
@@ -68,5 +71,21 @@ def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Findi
             continue
         message = "the machine id is not the one with which this node joined"
         again = "sudo systemctl restart kubelet there" if seen.kubernetes.node else "apply joins it again"
-        remedy = f"the machine was reinstalled, or hostip leads to another machine; if it is the right one: {again}"
+        remedy = (
+            f"the machine was reinstalled, or hostip leads to another machine; if it is the right one: {again}; other"
+            f" hardware in its place: pai-install node replace {node.name}"
+        )
         yield Finding(CHECK, Verdict.WARN, node.name, message, seen.machine_id, node.machine_id, remedy)
+
+
+def _moved(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    """Workers with another address in the layout than in the cluster; of control planes that is a refused change."""
+    layout = {machine.hostname: machine.hostip for machine in site.present_machines if not machine.control_plane}
+    for node in _nodes(site, observed):
+        wanted, seen = layout.get(node.name, node.address), observed.get(node.name)
+        same = seen is not None and bool(node.machine_id) and seen.machine_id == node.machine_id
+        if not (node.address and node.address != wanted and same):
+            continue
+        message = f"the machine is the same, and its address changes from {node.address} to {wanted}"
+        remedy = f"apply restarts its kubelet with the new address; or write hostip: {node.address}"
+        yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, wanted, remedy)

@@ -7,7 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
 from pai_install.engine.base import Engine
+from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Checkup, CheckupRequest
 from pai_install.site.model import Site
 
@@ -21,3 +23,16 @@ def health_gate(site: Site, folder: Path, engine: Engine) -> Callable[[Sequence[
     """
     checkup = Checkup(site, folder, lambda: nullcontext(engine))
     return lambda machines: checkup.run(CheckupRequest(limit=tuple(machines))).as_findings()
+
+
+def passed(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, where none of them is a FAIL: the gate between batches. Raises PaiError that names each FAIL."""
+    failed = [finding for finding in findings if finding.verdict is Verdict.FAIL]
+    if failed:
+        raise PaiError(
+            f"{', '.join(dict.fromkeys(finding.subject for finding in failed))} came back unhealthy",
+            details="\n".join(f"{one.subject}: {one.message} [{one.id}]" for one in failed),
+            remedy="the machines stay out of scheduling: pai-install health says what to do; then node uncordon",
+            exit_code=ExitCode.VERIFICATION_FAILED,
+        )
+    return tuple(findings)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pai_install.operations.backup import Backup
+from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
+from pai_install.operations.node_add import NodeAdd
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
+from pai_install.operations.node_reboot import NodeReboot
 from pai_install.operations.node_uncordon import NodeUncordon
 from pai_install.operations.operation import Operation
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
@@ -28,6 +32,10 @@ OPERATIONS: tuple[type[Operation], ...] = (
     NodeCordon,
     NodeUncordon,
     NodeDrain,
+    CertsRenew,
+    Backup,
+    NodeAdd,
+    NodeReboot,
     RegistryTest,
     RegistryWarm,
     RegistryStatus,

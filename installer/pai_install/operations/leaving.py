@@ -19,7 +19,7 @@ def dirty(seen: Observed) -> bool:
 
 
 def leaving(nodes: Sequence[Node], removed: Mapping[str, str], why: str) -> tuple[Step, ...]:
-    """The step that takes nodes out of Kubernetes for good. removed: who is refused already, as fence.py keeps it."""
+    """The step that takes nodes out of Kubernetes permanently. removed: who is refused already, as fence.py keeps it."""
     if not nodes:
         return ()
     hosts = tuple(HostStep(node.name, (why,), ("its login makes no node again",)) for node in nodes)

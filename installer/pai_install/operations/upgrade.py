@@ -18,8 +18,10 @@ from pai_install.cluster.client import Select
 from pai_install.cluster.drain import moves, to_evict
 from pai_install.cluster.labels import CORDONED_BY_UPGRADE
 from pai_install.cluster.model import Node, Pod
+from pai_install.operations.backup import Backup
 from pai_install.operations.operation import Operation
 from pai_install.operations.upgrade_rules import (
+    require_applied,
     require_components,
     require_control_planes,
     require_kubernetes,
@@ -75,8 +77,8 @@ class Upgrade(Operation):
 
     @property
     def queries(self) -> tuple[Select, ...]:
-        """Nodes and pods."""
-        return (Select(("nodes",)), Select(("pods",)))
+        """Nodes and pods, and what a backup asks."""
+        return (Select(("nodes",)), Select(("pods",)), *Backup().queries)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
         """What `apply` refuses, but for the version."""
@@ -92,6 +94,7 @@ class Upgrade(Operation):
         """The steps that are left. Raises PaiError for what must not be upgraded, and says what to do first."""
         work = _Work(self, site, observation)
         require_control_planes(site, observation)
+        require_applied(site, observation)
         require_kubernetes(work.had, work.target)
         require_components(work.had, work.wanted)
         require_unused_apis(observation.deprecated, work.target, force=self.force)
@@ -183,14 +186,15 @@ class _Work:
         once = [step for step in self.whole.steps if step.name in _FOR_ALL]
         first = [step for step in self.whole.steps if step.name == "components"]
         if any(planes):
-            first.append(self._snapshot())
+            first += self._backup()
         groups = [group for group in (first, *planes, once, *self._batches()) if group]
         after = proof(self.site, self.observation, "after an upgrade") if groups else ()
         return one_after_another([*groups, after])
 
-    def _snapshot(self) -> Step:
-        hosts = (HostStep(self.leader, ("before the first control plane changes",)),)
-        return Step("etcd-snapshot", "Keep a snapshot of etcd", hosts, Playbook("etcd-snapshot.yml"))
+    def _backup(self) -> tuple[Step, ...]:
+        """The steps of `backup`, which give the way back."""
+        asked = replace(self.observation, answers=self.observation.answers[2:])
+        return Backup().plan(self.site, asked).steps
 
     def _control_plane(self, host: str, number: int) -> tuple[Step, ...]:
         """kubeadm first, as it asks for: the kubelet is never newer than the API server."""

@@ -20,6 +20,7 @@ from pai_install.system.words import plural
 # a kubelet may be this many minor versions older than the API servers
 _OLDER_KUBELETS = 3
 _CHECK = "deprecated-api"
+_ROLE = "control_plane"
 
 
 def require_target(site: Site, to: str) -> None:
@@ -47,6 +48,26 @@ def require_control_planes(site: Site, observation: Observation) -> None:
             f"every control plane must answer and be in the cluster before an upgrade: {names}",
             remedy="repair it, or mark it absent: true in layout.yaml; a cluster that is not there yet needs apply",
             exit_code=ExitCode.UNREACHABLE if missing else ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def require_applied(site: Site, observation: Observation) -> None:
+    """Raises PaiError where a control plane is still as another version of pai-install made it.
+
+    What the way back needs, such as the program that takes snapshots, comes with `apply`.
+    """
+    wanted = {it.hostname: observation.inventory.settings_of(it.hostname) for it in site.control_planes}
+    other = [
+        host
+        for host, settings in wanted.items()
+        if (record := observation.machines[host].roles.get(_ROLE)) is not None
+        and record.settings.get("role") != settings.get(_ROLE, {}).get("role")
+    ]
+    if other:
+        raise PaiError(
+            f"{', '.join(other)}: another version of pai-install made the control plane",
+            remedy="run pai-install apply first: it brings what is new in pai-install, and keeps the versions that run",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
         )
 
 

@@ -16,6 +16,7 @@ from pai_install.site import Machine, Site
 _PROGRAMS = (
     ("etcdctl", "/usr/local/lib/pai-install/etcdctl"),
     ("kubeadm", "/usr/local/lib/pai-install/kubeadm"),
+    ("etcdutl", "/usr/local/lib/pai-install/etcdutl"),
 )
 
 

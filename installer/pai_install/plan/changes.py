@@ -127,8 +127,8 @@ def _machines(site: Site, observed: Mapping[str, Observed], renamed: Mapping[str
 def _name(index: int, machine: Machine, runs: str) -> Iterator[RefusedChange]:
     if runs:
         remedy = (
-            f"write hostname: {runs}; to rename a node, take it out first: kubectl drain {runs}, kubectl delete node"
-            f" {runs}, and sudo kubeadm reset --force on the machine"
+            f"write hostname: {runs}; to rename the machine: pai-install node remove {runs} with that name in the"
+            f" layout, then the new name there and pai-install node add {machine.hostname}"
         )
         path = ("machine-list", index, "hostname")
         yield RefusedChange(LAYOUT, path, "hostname", machine.hostname, runs, machine.hostname, remedy)

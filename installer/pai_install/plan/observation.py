@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_install.plan.model import Inventory
-from pai_install.plan.observed import Observed
+from pai_install.plan.observed import Certificate, Observed
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,8 @@ class Observation:
 
     at: when, in seconds since 1970. unproven: machine -> why it is not known to work, as earlier runs left it.
     answers: the Kubernetes objects that each of the operation's queries gave. deprecated: APIs in use that go away,
-    where the operation asks for them.
+    where the operation asks for them. box: the certificates that the dev box keeps of this site; None where it was not
+    looked at.
     """
 
     inventory: Inventory
@@ -46,3 +47,4 @@ class Observation:
     unproven: Mapping[str, str] = field(default_factory=dict)
     answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     deprecated: tuple[ApiUse, ...] = ()
+    box: tuple[Certificate, ...] | None = None

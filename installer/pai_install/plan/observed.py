@@ -50,12 +50,16 @@ class Membership(BaseModel):
 
 
 class Certificate(BaseModel):
-    """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why."""
+    """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why.
+
+    unread: whether the program that reads it started before it was written.
+    """
 
     model_config = ConfigDict(frozen=True)
     path: Text
     expires: Date | None = None
     problem: Text = ""
+    unread: bool = False
 
 
 class DockerFacts(BaseModel):

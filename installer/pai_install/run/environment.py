@@ -146,7 +146,8 @@ class ProductEnvironment(Environment):
         self, site: Site, state: StateFolder, engine: Engine, cluster: ClusterClient
     ) -> Mapping[str, LocalWorker]:
         """The machines' health, the self-test of the scheduler, the end of one that goes, and virtual clusters."""
-        from pai_install.health.gate import health_gate  # noqa: PLC0415
+        from pai_install.health.gate import health_gate, passed  # noqa: PLC0415
+        from pai_install.run.backup import backup_worker  # noqa: PLC0415
         from pai_install.run.layout_file import forgetting_worker, writing_worker  # noqa: PLC0415
         from pai_install.run.scheduler_switch import scheduler_switch  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
@@ -156,6 +157,8 @@ class ProductEnvironment(Environment):
         test = self_test(cluster, state.path / "scheduler-test.json")
         return {
             "health": lambda hosts, _arguments: check(hosts),
+            "backup": backup_worker(site, state),
+            "health-gate": lambda hosts, _arguments: passed(check(hosts)),
             "scheduler-test": test,
             "scheduler-switch": scheduler_switch(cluster, site.directory),
             "virtual-clusters": standing_worker(cluster),

@@ -91,7 +91,7 @@ def forgetting_worker(site_dir: Path, state: StateFolder) -> LocalWorker:
 
 
 def writing_worker(site_dir: Path) -> LocalWorker:
-    """Writes layout.yaml, unless somebody else has changed it since it was read."""
+    """Writes layout.yaml, unless it has changed since it was read."""
 
     def work(hosts: Sequence[str], arguments: Mapping[str, Any]) -> tuple[()]:
         del hosts

@@ -13,6 +13,7 @@ from pai_install.checks.runner import force
 from pai_install.cli import main
 from pai_install.cluster.client import ClusterClient
 from pai_install.engine.base import Engine, Event
+from pai_install.health.gate import passed
 from pai_install.operations.install import Install
 from pai_install.plan.model import Inventory, Plan, Step
 from pai_install.plan.observation import Observation
@@ -143,6 +144,7 @@ class World(Environment):
             "forget": forgetting_worker(site.directory, state),
             "layout": writing_worker(site.directory),
             "health": lambda _hosts, _arguments: self.sick,
+            "health-gate": lambda _hosts, _arguments: passed(self.sick),
             "scheduler-test": lambda _hosts, arguments: self.played(arguments),
             "scheduler-switch": lambda _hosts, arguments: self.switched(arguments),
             "virtual-clusters": standing_worker(cluster, sleep=lambda _seconds: None),

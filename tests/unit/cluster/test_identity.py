@@ -89,3 +89,21 @@ def test_nothing_is_said_where_no_control_plane_reaches_the_api(site: Site) -> N
     seen = observed(node("gpu9", "id-9", "10.0.0.9"))
     seen["master"] = seen["master"].model_copy(update={"cluster": ClusterFacts(error="refused")})
     assert identity_findings(site, seen) == ()
+
+
+def test_a_worker_with_another_address_in_the_layout_is_the_same_machine(site: Site) -> None:
+    moved = observed(
+        *(node(name, f"id-{name}", "10.0.0.99" if name == "worker1" else it) for name, it in ADDRESSES.items())
+    )
+    (found,) = identity_findings(site, moved)
+    assert (found.subject, found.value, found.expected) == ("worker1", "10.0.0.99", "10.0.0.2")
+    assert found.message == "the machine is the same, and its address changes from 10.0.0.99 to 10.0.0.2"
+    assert "hostip: 10.0.0.99" in found.remedy
+
+
+def test_a_renamed_machine_is_removed_and_added_on_purpose(site: Site) -> None:
+    seen = observed(node("gpu-old", "id-worker1", "10.0.0.2"))
+    seen["worker1"] = member(seen["worker1"], "gpu-old")
+    (found,) = identity_findings(site, seen)
+    assert "node remove gpu-old" in found.remedy
+    assert "node add worker1" in found.remedy

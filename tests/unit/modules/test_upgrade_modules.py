@@ -1,10 +1,8 @@
-"""What the modules of an upgrade decide by: versions that are there, commands of kubeadm, whole snapshots."""
+"""What the modules of an upgrade decide by: versions that are there, and commands of kubeadm."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -144,49 +142,3 @@ def test_check_mode_only_says_it(control_plane: Any) -> None:
     control_plane.member.upgrade("init")
     assert control_plane.member.actions == ["kubeadm upgrade to 1.36.3"]
     assert control_plane.state.calls == []
-
-
-def snapshot(path: Path, pages: int = 3, *, damaged: bool = False) -> None:
-    data = os.urandom(512 * pages)
-    digest = hashlib.sha256(data).digest()
-    path.write_bytes((b"x" + data[1:] if damaged else data) + digest)
-
-
-def test_snapshot_that_is_cut_or_damaged_is_none(library: Library, tmp_path: Path) -> None:
-    module = library("pai_etcd_snapshot")
-    path = tmp_path / "s.db"
-    snapshot(path)
-    assert module.whole(str(path))
-    path.write_bytes(path.read_bytes()[:-512])
-    assert not module.whole(str(path))
-    snapshot(path, damaged=True)
-    assert not module.whole(str(path))
-    path.write_bytes(b"")
-    assert not module.whole(str(path))
-
-
-@pytest.mark.parametrize("damaged", [False, True])
-def test_snapshot_is_there_whole_or_not_at_all(library: Library, tmp_path: Path, damaged: bool) -> None:
-    module = library("pai_etcd_snapshot")
-    snapshot(tmp_path / "source", damaged=damaged)
-    program = tmp_path / "etcdctl"
-    program.write_text(f'#!/bin/sh\ncp {tmp_path}/source "$3"\n')
-    program.chmod(0o755)
-    folder = tmp_path / "kept"
-    folder.mkdir()
-    problem = module.save(str(program), str(folder / "etcd-1.db"), 30)
-    assert bool(problem) is damaged
-    assert [path.name for path in folder.iterdir()] == ([] if damaged else ["etcd-1.db"])
-    if not damaged:
-        assert (folder / "etcd-1.db").stat().st_mode & 0o777 == 0o600
-
-
-def test_only_the_last_snapshots_stay(library: Library, tmp_path: Path) -> None:
-    module = library("pai_etcd_snapshot")
-    for number in range(5):
-        (tmp_path / f"etcd-2026010{number}T000000Z.db").write_text("")
-    (tmp_path / "mine.db").write_text("")
-    assert [Path(path).name for path in module.older(str(tmp_path), 3)] == [
-        "etcd-20260100T000000Z.db",
-        "etcd-20260101T000000Z.db",
-    ]

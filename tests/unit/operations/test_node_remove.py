@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -226,9 +226,9 @@ def planned(removal: Removal, state: dict[str, Any]) -> Plan | None:
         return None
 
 
-def nodes_touched(plan: Plan) -> Collection[str]:
+def nodes_touched(plan: Plan) -> set[str]:
     """Nodes that calls to the API name."""
-    found = set()
+    found: set[str] = set()
     for step in plan.steps:
         for call in step.action.calls if isinstance(step.action, ClusterCalls) else ():
             found |= {call.arguments[key] for key in ("node",) if key in call.arguments}

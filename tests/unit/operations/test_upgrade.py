@@ -13,6 +13,7 @@ from pai_install.components.model import ComponentSet
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.upgrade import Upgrade
 from pai_install.operations.upgrade_rules import removed_by, require_kubernetes, require_target
+from pai_install.parts.context import Context
 from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import ClusterCalls, Inventory, Plan, Playbook
@@ -24,6 +25,7 @@ from tests.unit.operations.test_nodes import node
 from tests.unit.plan.conftest import CONFIG, ROLES, converged
 
 NODES = ("master", "worker1", "worker2")
+KUBE_SYSTEM = {"kind": "Namespace", "metadata": {"name": "kube-system", "uid": "u-1"}}
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def _at(seen: Observed, version: str) -> Observed:
 
 def observation(inventory: Inventory, machines: dict[str, Observed], **words: Any) -> Observation:
     answers = words.pop("answers", (tuple(node(name) for name in NODES), ()))
-    return Observation(inventory, machines, answers=answers, **words)
+    return Observation(inventory, machines, answers=(*answers, (KUBE_SYSTEM,)), **words)
 
 
 def names(plan: Plan) -> list[str]:
@@ -65,7 +67,8 @@ def test_control_planes_then_workers_one_by_one(site: Site, inventory: Inventory
     plan = Upgrade().plan(site, observation(newer, seen_at(inventory, "1.35.4")))
     assert names(plan) == [
         "components",
-        "etcd-snapshot",
+        "backup",
+        "pack",
         "control-plane-1",
         "control-plane-1-drain",
         "control-plane-1-runtime",
@@ -144,11 +147,18 @@ def test_images_that_kubeadm_asks_for_are_there_before(
         for image in components.images
     )
     context = make_context(site, replace(components, images=images), site.directory / ".pai")
-    other = build_inventory(context, {**dict.fromkeys(ROLES, "1"), "control_plane": "2"})
+    other = build_inventory(context, dict.fromkeys(ROLES, "1"))
     plan = Upgrade().plan(site, observation(other, seen_at(inventory, "1.36.3")))
     steps = {step.name: step for step in plan.steps}
     assert steps["control-plane-1-images"].hosts[0].roles == ("system_images",)
     assert "workers-1-drain" not in steps, "nothing restarts for an image"
+
+
+def test_what_is_new_in_pai_install_comes_with_apply(site: Site, inventory: Inventory, context: Context) -> None:
+    other = build_inventory(context, {**dict.fromkeys(ROLES, "1"), "control_plane": "2"})
+    with pytest.raises(PaiError, match="master: another version of pai-install made the control plane") as caught:
+        Upgrade().plan(site, observation(other, seen_at(inventory, "1.36.3")))
+    assert "run pai-install apply first" in caught.value.remedy
 
 
 def test_apis_in_use_that_go_away_stop_it_by_name(site: Site, inventory: Inventory, newer: Inventory) -> None:

@@ -108,10 +108,10 @@ def _failed(outcome: Outcome, name: str) -> bool:
 
 
 def _clean(site_dir: Path, names: tuple[str, ...], how: How, environment: Environment) -> None:
-    """What failed is no half of a node: it is cleaned, and the same command begins anew."""
+    """What failed is no half of a node: it is cleaned, and the same command begins again."""
     site = load_site(site_dir).site
     machines = tuple(site.machine(name) for name in names)
-    say(f"{', '.join(names)} did not join: cleaning, so that the same command begins anew")
+    say(f"{', '.join(names)} did not join: cleaning, so that the same command begins again")
     operation = NodeRemove(machines=machines, nodes=names, force=True, how="keep")
     outcome = outcome_of(Request(site_dir, operation), environment, how, quiet=True)
     left = [name for name in names if outcome is None or not _is_clean(outcome, name)]

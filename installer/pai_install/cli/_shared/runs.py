@@ -35,18 +35,19 @@ class Runs:
         self._verb = verb
         self._outcomes: list[Outcome] = []
 
-    def run(self, operation: Operation) -> Outcome:
-        """One of them; shown, but in JSON."""
-        request = Request(self._site_dir, operation)
+    def run(self, operation: Operation, made: Request | None = None) -> Outcome:
+        """One of them; shown, but in JSON. made: as this request, but for the operation."""
+        request = replace(made or Request(self._site_dir, operation), operation=operation)
         how = replace(self._how, goes_on=bool(self._outcomes))
         outcome = outcome_of(request, self._environment, how, quiet=how.as_json)
         assert outcome is not None  # noqa: S101 - the user has agreed
         self._outcomes.append(outcome)
         return outcome
 
-    def standing(self, operation: Operation | None = None) -> Prepared:
+    def standing(self, operation: Operation | None = None, made: Request | None = None) -> Prepared:
         """How machines stand against the site and its state; what an operation, `apply` by custom, would do."""
-        request = Request(self._site_dir, operation or Install())
+        found = operation or Install()
+        request = replace(made or Request(self._site_dir, found), operation=found)
         with (
             progress(sys.stderr) as observer,
             open_session(request, self._environment, verb=self._verb, progress=observer, say=say) as session,

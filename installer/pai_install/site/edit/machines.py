@@ -37,9 +37,11 @@ def with_present(text: str, names: Collection[str]) -> str:
     return _with_key(text, names, "absent", "false")
 
 
-def with_type(text: str, name: str, sku: str) -> str:
-    """With another machine type of a machine. Raises EditError."""
-    return _with_key(text, (name,), "machine-type", sku)
+def with_values(text: str, name: str, values: Mapping[str, str]) -> str:
+    """With other values of a machine. Raises EditError."""
+    for key, value in values.items():
+        text = _with_key(text, (name,), key, value)
+    return text
 
 
 def _with_key(text: str, names: Collection[str], key: str, value: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pai_install.site.document import Document
 from pai_install.site.edit.lines import line_start, with_lines
 from pai_install.site.edit.spans import EditError, Span, line_of, read_spans
-from pai_install.site.edit.write import Value, flow
+from pai_install.site.edit.write import FLAGS, Value, flow
 from pai_install.site.parse import parse_document
 from pai_install.site.problem import YamlPath
 from pai_install.site.scalars import plain_data
@@ -86,5 +86,5 @@ def _reached(data: Any, path: YamlPath) -> Any:  # noqa: ANN401 - plain containe
 
 def _plain(value: Value) -> object:
     if isinstance(value, str):
-        return value
+        return value == "true" if value in FLAGS else value  # written plain
     return dict(value) if isinstance(value, Mapping) else list(value)

@@ -16,12 +16,12 @@ _OTHER = re.compile(
     r"|[0-9]{4}-[0-9]+-[0-9].*|[-+]?\.(?:inf|nan)|[0-9_.]*|=",
     re.IGNORECASE,
 )
-_FLAGS = ("true", "false")
+FLAGS = ("true", "false")
 
 
 def scalar(value: str) -> str:
     """A text as a scalar, also between brackets."""
-    if value in _FLAGS or (_PLAIN.fullmatch(value) and not _OTHER.fullmatch(value)):
+    if value in FLAGS or (_PLAIN.fullmatch(value) and not _OTHER.fullmatch(value)):
         return value
     return json.dumps(value, ensure_ascii=False)
 

@@ -1,0 +1,128 @@
+"""Reboot machines, so many at a time; the first batch that does not come back well is the last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.cluster.client import Select
+from pai_install.cluster.drain import jobs_among, to_evict
+from pai_install.cluster.model import Node, Pod
+from pai_install.cluster.workloads import PodDisruptionBudget
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.node_cordon import ASKED, NodeOperation, cordoning, scheduling
+from pai_install.operations.node_drain import NodeDrain, effects_on
+from pai_install.operations.verify import HEALTH
+from pai_install.plan.batches import batches, one_after_another, width
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+from pai_install.system.words import plural
+
+PLAYBOOK, AWAIT = "reboot.yml", "await-node"
+
+
+class NodeReboot(NodeOperation):
+    """Each batch is emptied, rebooted, asked for its health and given back before the next one begins."""
+
+    name: ClassVar[str] = "node reboot"
+    summary: ClassVar[str] = "Reboot machines batch by batch; a bad batch is the last."
+    max_unavailable: str = Field("1", description="How many machines are away at a time: a number, or N%.")
+    grace: int | None = Field(None, ge=0, description="Grace period of a pod in seconds; null: the pod's own.")
+    timeout: int = Field(600, ge=1, description="Seconds until a drain, and a machine's return, count as failed.")
+    force: bool = Field(default=False, description="End jobs and protected pods.")
+
+    def require(self, site: Site) -> None:
+        """Present machines, and no control planes; the width must be one."""
+        width(self.max_unavailable, len(self.nodes))
+        known = {machine.hostname: machine for machine in site.present_machines}
+        planes = [name for name in self.nodes if name in known and known[name].control_plane]
+        strange = [name for name in self.nodes if name not in known]
+        if strange or planes:
+            what = (
+                "not a present machine of this site" if strange else "a control plane, which this verb does not reboot"
+            )
+            raise PaiError(f"{', '.join(strange or planes)}: {what}", exit_code=ExitCode.USAGE)
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """Nodes, budgets, then the pods of each node."""
+        pods = (Select(("pods",), fields=f"spec.nodeName={name}") for name in dict.fromkeys(self.nodes))
+        return (*super().queries, Select(("poddisruptionbudgets",)), *pods)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """All batches. Raises PaiError for jobs that would be lost, unless forced."""
+        del site
+        nodes = self.named(observation)
+        budgets = tuple(map(PodDisruptionBudget.parse, observation.answers[1]))
+        rows = observation.answers[2:]
+        pods = {node.name: to_evict(map(Pod.parse, found)) for node, found in zip(nodes, rows, strict=True)}
+        self._require_no_jobs(pods)
+        size = width(self.max_unavailable, len(nodes))
+        known = {node.name: node for node in nodes}
+        groups = [
+            self._batch(number, [known[name] for name in names], pods, budgets)
+            for number, names in enumerate(batches([node.name for node in nodes], size), start=1)
+        ]
+        return Plan(one_after_another(groups), observation.inventory)
+
+    def _require_no_jobs(self, pods: Mapping[str, Sequence[Pod]]) -> None:
+        lines = [f"{name}: {line}" for name, found in pods.items() for line in effects_on(jobs_among(found))]
+        if lines and not self.force:
+            raise PaiError(
+                "jobs run there",
+                details="\n".join(lines),
+                remedy="wait until they have ended (node cordon keeps new ones away), or add --force",
+                exit_code=ExitCode.PREFLIGHT_FAILED,
+            )
+
+    def _batch(
+        self,
+        number: int,
+        nodes: Sequence[Node],
+        pods: Mapping[str, Sequence[Pod]],
+        budgets: Sequence[PodDisruptionBudget],
+    ) -> tuple[Step, ...]:
+        """The steps of a batch; a node that was out of scheduling before stays so."""
+        drain = NodeDrain(nodes=self.nodes, grace=self.grace, timeout=self.timeout, force=self.force)
+        full = {node.name: pods[node.name] for node in nodes if pods[node.name]}
+        hosts = tuple(HostStep(node.name, (ASKED,), ("the machine is away until it has started",)) for node in nodes)
+        wait = {node.name: {"node": node.name, "boot": node.boot_id, "timeout_s": self.timeout} for node in nodes}
+        calls = tuple(ClusterCall(name, "Wait until the node is ready", AWAIT, how) for name, how in wait.items())
+        back = [node for node in nodes if not node.cordoned]
+        steps = (
+            *cordoning(nodes),
+            *drain.draining(full, budgets, unmanaged=self.force),
+            Step("reboot", "Reboot", hosts, Playbook(PLAYBOOK, {"pai_reboot_timeout": self.timeout})),
+            Step("ready", "Wait for the nodes", _asked(nodes), ClusterCalls(calls)),
+            Step(HEALTH, "Check the health of the machines", _asked(nodes), LocalWork("health-gate")),
+            *_giving_back(back),
+        )
+        return tuple(_numbered(step, number) for step in steps)
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """How many, and how many at a time."""
+        del plan
+        return f"reboot {plural(len(hosts), 'machine')}, {width(self.max_unavailable, len(hosts) or 1)} at a time"
+
+
+def _asked(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
+    return tuple(HostStep(node.name, (ASKED,)) for node in nodes)
+
+
+def _giving_back(nodes: Sequence[Node]) -> tuple[Step, ...]:
+    if not nodes:
+        return ()
+    calls = tuple(scheduling(node.name, stop=False) for node in nodes)
+    return (Step("uncordon", "Put the nodes back into scheduling", _asked(nodes), ClusterCalls(calls)),)
+
+
+def _numbered(step: Step, number: int) -> Step:
+    """Names of steps differ from batch to batch; nothing of one is taken back on its own."""
+    needs = tuple(f"{name}-{number}" for name in step.needs)
+    return replace(
+        step, name=f"{step.name}-{number}", title=f"Batch {number}: {step.title}", needs=needs, undo=None, undo_verb=""
+    )

@@ -1,0 +1,257 @@
+"""Machines come and go: two at once, one of which cannot; under a job; dead; killed half-way; rebooted; replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from pai_install.cluster.fence import NAME as FENCE
+
+from .conftest import ROOT, Cluster, equip, lab_site, pai_install, traces, user_environment
+
+pytestmark = [pytest.mark.lab, pytest.mark.soak]
+
+SUBNET = "172.30.86"
+STAYS, SECOND, THIRD = "lab-worker1", "lab-worker2", "lab-worker3"
+KILLS = 10
+SEED = 20261124
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train, namespace: default}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      nodeName: %s
+      containers: [{name: main, image: %s, command: [sleep, "%d"]}]
+"""
+
+
+def entry(name: str, last: int) -> str:
+    """A worker of layout.yaml."""
+    return f"""
+  # {name} came later
+  - hostname: {name}
+    hostip: {SUBNET}.{last}
+    machine-type: lab-gpu
+    pai-worker: "true"
+"""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane and a worker, and two machines beside them that are of the layout and not of the cluster."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root")
+    site = lab_site(tmp_path_factory.mktemp("nodes"), SUBNET)
+    layout = site / "layout.yaml"
+    layout.write_text(layout.read_text().rstrip() + "\n" + entry(THIRD, 14))
+    equip(site)
+    try:
+        up = pai_install("lab", "up", "--site", str(site), "--yes")
+        assert up.returncode == 0, up.stderr
+        made = pai_install("apply", "--site", str(site), "--yes", f"--limit=lab-master,{STAYS}", timeout_s=4500)
+        assert made.returncode == 0, made.stderr
+        yield Cluster(site, made)
+    finally:
+        down = pai_install("lab", "down", "--site", str(site), "--yes")
+    assert down.returncode == 0, down.stderr
+    assert traces(SUBNET) == []
+
+
+def nodes(cluster: Cluster) -> dict[str, bool]:
+    """Node -> whether it is ready."""
+    found = json.loads(cluster.kubectl("get", "nodes", "--output", "json"))["items"]
+    return {
+        one["metadata"]["name"]: any(
+            it["type"] == "Ready" and it["status"] == "True" for it in one["status"]["conditions"]
+        )
+        for one in found
+    }
+
+
+def logins(cluster: Cluster, machine: str) -> int:
+    """The logins there so far; to ask is one more."""
+    return int(cluster.on(machine, "journalctl --unit ssh --output cat | grep -c '^Accepted'"))
+
+
+def leftovers(cluster: Cluster, machine: str) -> str:
+    """What is left of pai-install and of Kubernetes on a machine; empty where it is clean."""
+    return cluster.on(
+        machine,
+        "ls -d /etc/kubernetes /etc/pai-install /usr/local/lib/pai-install /usr/local/bin/kube*"
+        " /usr/local/bin/containerd /etc/systemd/system/pai-* /etc/systemd/system/kubelet*"
+        " /var/lib/pai-install/roles 2>/dev/null;"
+        " ls -A /var/lib/kubelet 2>/dev/null; grep pai-install /etc/hosts; ip -brief link | grep -E 'cni0|flannel';"
+        " systemctl list-units --plain --no-legend 'pai-*' kubelet.service containerd.service; true",
+    ).strip()
+
+
+def report_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """The report in JSON."""
+    assert done.stdout, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+    return found
+
+
+def test_of_two_at_once_one_joins_and_the_other_is_clean_and_named(cluster: Cluster) -> None:
+    cluster.on(THIRD, "mkdir -p /root/apt && mv /etc/apt/sources.list.d/* /root/apt/ && rm -rf /var/lib/apt/lists/*")
+    cluster.on(THIRD, "echo 'deb http://127.0.0.1:9/ nowhere main' > /etc/apt/sources.list.d/broken.list")
+    before = logins(cluster, STAYS)
+    done = cluster.run("node", "add", SECOND, THIRD, "--yes", timeout_s=1800)
+    assert logins(cluster, STAYS) == before + 1, "the worker that was there is not contacted"
+    assert done.returncode in (4, 6), (done.stdout, done.stderr)
+    assert THIRD in done.stdout + done.stderr
+    assert nodes(cluster) == {"lab-master": True, STAYS: True, SECOND: True}
+    assert leftovers(cluster, THIRD) == ""
+    cluster.on(THIRD, "rm /etc/apt/sources.list.d/broken.list && mv /root/apt/* /etc/apt/sources.list.d/")
+    again = cluster.run("node", "add", THIRD, "--yes", timeout_s=1800)
+    assert again.returncode == 0, (again.stdout, again.stderr)
+    assert nodes(cluster)[THIRD]
+    assert logins(cluster, STAYS) == before + 2
+    assert cluster.to_change() == []
+
+
+def test_a_machine_under_a_job_leaves_when_the_job_has_ended(cluster: Cluster) -> None:
+    job = JOB % (THIRD, busybox(cluster), 40)
+    path = cluster.site / "job.yaml"
+    path.write_text(job)
+    cluster.kubectl("apply", "--filename", str(path))
+    cluster.kubectl("wait", "--for=jsonpath={.status.active}=1", "job/train", "--timeout=120s")
+    refused = cluster.run("node", "remove", THIRD, "--yes")
+    assert refused.returncode == 4, (refused.stdout, refused.stderr)
+    assert "Job default/train" in refused.stderr
+    before = (cluster.site / "layout.yaml").read_text()
+    done = cluster.run("node", "remove", THIRD, "--yes", "--wait=300", timeout_s=1800)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert "waits for jobs: default/train" in done.stderr
+    assert json.loads(cluster.kubectl("get", "job", "train", "--output", "json"))["status"]["succeeded"] == 1
+    assert set(nodes(cluster)) == {"lab-master", STAYS, SECOND}
+    assert leftovers(cluster, SECOND) != ""
+    text = (cluster.site / "layout.yaml").read_text()
+    assert THIRD not in [one["hostname"] for one in yaml.safe_load(text)["machine-list"]]
+    assert f"# {THIRD} came later" in text, "comments stay"
+    assert cluster.to_change() == []
+    (cluster.site / "layout.yaml").write_text(before)
+    assert leftovers(cluster, THIRD) == ""
+
+
+def busybox(cluster: Cluster) -> str:
+    """An image that the machines hold."""
+    said = cluster.on(STAYS, "crictl images --output json")
+    names = [tag for one in json.loads(said)["images"] for tag in one["repoTags"] if "busybox" in tag]
+    assert names, said
+    return str(names[0])
+
+
+def test_a_dead_machine_that_comes_back_makes_no_node(cluster: Cluster) -> None:
+    fault(cluster, SECOND, "power-off")
+    cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{SECOND}", "--timeout=180s")
+    done = cluster.run("node", "remove", SECOND, "--dead", "--keep-in-layout", "--yes")
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert SECOND not in nodes(cluster)
+    fault(cluster, SECOND, "heal")
+    wait_for(lambda: "was removed from the cluster" in cluster.on(SECOND, "journalctl --unit kubelet --output cat"))
+    assert SECOND not in nodes(cluster)
+    listed = json.loads(cluster.kubectl("get", "configmap", FENCE, "--namespace=kube-system", "--output", "json"))
+    assert SECOND in listed["data"]
+    again = cluster.run("node", "add", SECOND, "--yes", timeout_s=1800)
+    assert again.returncode == 0, (again.stdout, again.stderr)
+    assert nodes(cluster)[SECOND]
+    assert "Clean the machines" in again.stderr
+    assert cluster.to_change() == []
+
+
+def fault(cluster: Cluster, machine: str, name: str) -> None:
+    """Breaks a machine, or heals it."""
+    done = pai_install("lab", "fault", "--site", str(cluster.site), machine, name)
+    assert done.returncode == 0, done.stderr
+
+
+def wait_for(condition: Any, seconds: float = 180) -> None:
+    """Until it holds."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            if condition():
+                return
+        except AssertionError:
+            pass  # it does not answer yet
+        assert time.monotonic() < deadline
+        time.sleep(2)
+
+
+def test_killed_half_way_the_same_command_comes_to_its_end(cluster: Cluster) -> None:
+    """Ten times, at random moments of adding and removing."""
+    moments = random.Random(SEED)  # noqa: S311 - a repeatable test
+    for number in range(KILLS):
+        verb = "remove" if number % 2 == 0 else "add"
+        words = ["node", verb, SECOND, "--yes", *(["--keep-in-layout"] if verb == "remove" else [])]
+        kill(cluster, words, moments.uniform(1, 25 if verb == "remove" else 60))
+        done = cluster.run(*words, timeout_s=1800)
+        assert done.returncode == 0, (number, verb, done.stdout, done.stderr)
+        assert (SECOND in nodes(cluster)) == (verb == "add")
+        assert cluster.to_change() == [], (number, verb)
+        if verb == "remove":
+            assert leftovers(cluster, SECOND) == ""
+
+
+def kill(cluster: Cluster, words: list[str], seconds: float) -> None:
+    """Starts a command and kills it without a warning."""
+    command = [str(ROOT / "pai-install"), *words, "--site", str(cluster.site)]
+    with subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=user_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        time.sleep(seconds)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+    time.sleep(3)  # what Ansible still had to say to the machine
+
+
+def test_reboots_come_one_after_the_other(cluster: Cluster) -> None:
+    boots = {name: cluster.on(name, "cat /proc/sys/kernel/random/boot_id") for name in (STAYS, SECOND)}
+    done = cluster.run("node", "reboot", STAYS, SECOND, "--yes", "--force", timeout_s=1800)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert all(cluster.on(name, "cat /proc/sys/kernel/random/boot_id") != boot for name, boot in boots.items())
+    assert nodes(cluster) == {"lab-master": True, STAYS: True, SECOND: True}
+
+
+def test_another_machine_takes_the_name_of_one_that_is_gone(cluster: Cluster) -> None:
+    """A stand-in for other hardware: another machine id and another host key, and no kubelet that starts."""
+    ready = cluster.run("node", "replace", SECOND, "--yes")
+    assert ready.returncode == 4, (ready.stdout, ready.stderr)
+    assert "the node is ready" in ready.stderr
+    old = identity(cluster, SECOND)
+    cluster.on(SECOND, "systemctl disable kubelet; tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id; sync")
+    cluster.on(
+        SECOND, "rm /etc/ssh/ssh_host_ed25519_key* && ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key"
+    )
+    fault(cluster, SECOND, "power-off")
+    fault(cluster, SECOND, "heal")
+    cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{SECOND}", "--timeout=180s")
+    done = cluster.run("node", "replace", SECOND, "--yes", "--accept-new", timeout_s=1800)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    assert identity(cluster, SECOND) != old
+    assert cluster.to_change() == []
+
+
+def identity(cluster: Cluster, name: str) -> str:
+    """The machine id of a node."""
+    node = json.loads(cluster.kubectl("get", "node", name, "--output", "json"))
+    return str(node["status"]["nodeInfo"]["machineID"])

@@ -1,0 +1,23 @@
+"""The gate between batches: a FAIL stops the run, anything else does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.errors import ExitCode, PaiError
+from pai_install.health.gate import passed
+
+
+def test_warnings_pass() -> None:
+    findings = (Finding("disk", Verdict.WARN, "one", "is nearly full"), Finding("health", Verdict.PASS, "two", "ok"))
+    assert passed(findings) == findings
+
+
+def test_each_failure_is_named() -> None:
+    findings = (Finding("gpu-lost", Verdict.FAIL, "one", "GPU 3 is lost"), Finding("health", Verdict.PASS, "two", "ok"))
+    with pytest.raises(PaiError, match="one came back unhealthy") as caught:
+        passed(findings)
+    assert caught.value.details == "one: GPU 3 is lost [gpu-lost]"
+    assert caught.value.exit_code is ExitCode.VERIFICATION_FAILED

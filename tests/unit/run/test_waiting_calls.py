@@ -1,0 +1,88 @@
+"""Calls that wait say for what: drains, jobs, nodes that come back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pai_install.errors import PaiError
+from pai_install.plan.model import ClusterCall
+from pai_install.run.cluster_calls import make_call
+from tests.unit.cluster.fake import FakeCluster
+from tests.unit.cluster.test_drain import budget, pod
+from tests.unit.operations.test_node_remove import node
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_install.run.cluster_calls._POLL_S", 0)
+
+
+def call(cluster: FakeCluster, verb: str, **arguments: Any) -> tuple[str, list[str]]:
+    """What a call did, and what it said while it waited."""
+    said: list[str] = []
+    return make_call(cluster, ClusterCall("one", verb, verb, {"node": "one", **arguments}), said.append), said
+
+
+def drain(cluster: FakeCluster, **how: Any) -> tuple[str, list[str]]:
+    return call(cluster, "drain", **{"grace_s": None, "timeout_s": 0, "force": False, **how})
+
+
+def test_a_drain_names_the_budget_that_holds_it() -> None:
+    cluster = FakeCluster.of(node("one"), pod("front", labels={"app": "web"}), budget(0))
+    cluster.protected.add("front")
+    with pytest.raises(PaiError) as caught:
+        drain(cluster)
+    assert "held by PodDisruptionBudget ml/web: " in caught.value.details
+    said: list[str] = []
+
+    def freed(line: str) -> None:
+        said.append(line)
+        cluster.protected.clear()
+
+    done = make_call(
+        cluster,
+        ClusterCall("one", "x", "drain", {"node": "one", "grace_s": None, "timeout_s": 60, "force": False}),
+        freed,
+    )
+    assert done == "1 pod evicted from one"
+    assert said[0].startswith("one: 1 pod left; pod/front in ml: held by PodDisruptionBudget ml/web")
+
+
+def test_pods_that_nothing_starts_again_go_where_that_was_said() -> None:
+    cluster = FakeCluster.of(node("one"), pod("alone", ""))
+    with pytest.raises(PaiError, match="1 pod is still on one"):
+        drain(cluster)
+    assert drain(cluster, unmanaged=True, timeout_s=60)[0] == "1 pod evicted from one"
+
+
+def test_jobs_are_awaited_and_named_once() -> None:
+    cluster = FakeCluster.of(node("one"), pod("train", "Job"), pod("front"))
+    said: list[str] = []
+
+    def listed(line: str) -> None:
+        said.append(line)
+        for ref in [ref for ref in cluster.objects if ref.name == "train"]:
+            del cluster.objects[ref]
+
+    words = {"node": "one", "timeout_s": 60}
+    assert make_call(cluster, ClusterCall("one", "x", "await-jobs", words), listed) == "no job runs on one"
+    assert said == ["one waits for jobs: ml/train"]
+
+
+def test_jobs_that_do_not_end_are_named() -> None:
+    cluster = FakeCluster.of(node("one"), pod("train", "Job"))
+    with pytest.raises(PaiError, match="jobs still run on one: ml/train") as caught:
+        call(cluster, "await-jobs", timeout_s=0)
+    assert "node uncordon" in caught.value.remedy
+
+
+def test_a_node_is_back_when_it_is_ready_after_another_boot() -> None:
+    cluster = FakeCluster.of(node("one"))
+    assert call(cluster, "await-node", timeout_s=0)[0] == "one is ready"
+    with pytest.raises(PaiError, match="one is not ready: said so"):
+        call(cluster, "await-node", timeout_s=0, boot="boot-1")
+    assert call(cluster, "await-node", timeout_s=0, boot="boot-0")[0] == "one is ready"
+    with pytest.raises(PaiError, match="it is no node"):
+        call(FakeCluster(), "await-node", timeout_s=0)
