@@ -11,7 +11,7 @@ description:
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
   - Certificates, keys, kubeconfigs, manifests and settings belong to root, with the least permissions.
-  - A control plane that runs another I(version) is brought to it by kubeadm upgrade; one that was cut off is repeated.
+  - A control plane that runs another I(version) is brought to it by kubeadm upgrade; one that was interrupted is repeated.
   - A control plane whose manifests would change stays as it is while a restart could cost etcd its quorum.
   - The API at C(ready_url) is asked first: no second cluster is created, and no control plane joins an unready one.
 options:

@@ -52,7 +52,7 @@ class Endpoints:
     known_hosts: Path
 
     def logins(self) -> dict[str, int]:
-        """Name -> how often somebody logged in there."""
+        """Name -> how many logins there were."""
         return {name: log.read_text().count("Accepted publickey") for name, log in self.logs.items()}
 
 

@@ -22,7 +22,7 @@ from pai_install.run.environment import Environment
 from pai_install.run.signals import ending_like_ctrl_c
 from pai_install.run.state import open_state
 from pai_install.run.support.bundle import from_dev_box, known_secrets, write_bundle
-from pai_install.run.support.gather import Found, from_cluster, from_machines
+from pai_install.run.support.gather import Collected, from_cluster, from_machines
 from pai_install.run.support.masks import Masks
 from pai_install.site.load import load_site
 
@@ -52,7 +52,7 @@ def command(
     """
     now = datetime.now(UTC)
     path = out or Path(f"pai-install-support-{now:%Y%m%dT%H%M%SZ}.tar.gz")
-    state, found = open_state(site_dir), Found()
+    state, found = open_state(site_dir), Collected()
     found.files["versions.txt"] = f"pai-install {__version__}\npython {sys.version}\n{platform.platform()}\n"
     with ending_like_ctrl_c():
         from_dev_box(site_dir, state, found)
@@ -74,7 +74,7 @@ def command(
     return ExitCode.OK
 
 
-def _standing(site_dir: Path, environment: Environment, found: Found, *, offline: bool) -> None:
+def _standing(site_dir: Path, environment: Environment, found: Collected, *, offline: bool) -> None:
     try:
         known = status_data(status(site_dir, environment, offline=offline))
     except PaiError as error:
@@ -83,7 +83,7 @@ def _standing(site_dir: Path, environment: Environment, found: Found, *, offline
     found.files["status.json"] = json.dumps(known, indent=2) + "\n"
 
 
-def _tell(path: Path, found: Found, dropped: tuple[str, ...]) -> None:
+def _tell(path: Path, found: Collected, dropped: tuple[str, ...]) -> None:
     for name, why in found.missing.items():
         say(f"without {name}: {why}")
     if dropped:

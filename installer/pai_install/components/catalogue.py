@@ -250,7 +250,7 @@ def resolve(
 
 
 def no_longer(picks: Collection[PinnedComponent], where: str) -> PaiError:
-    """The error for installed versions that cannot be had any more."""
+    """The error for installed versions that are no longer available."""
     return PaiError(
         f"{where} lacks {', '.join(f'{one.component} {one.version}' for one in picks)}, which the machines run",
         remedy="run pai-install upgrade, which brings the machines to the versions that there are; until then use the "

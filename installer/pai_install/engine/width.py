@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from functools import cache
 from pathlib import Path
+
+from pai_install.errors import PaiError
+from pai_install.system.proc import run
 
 # A task mostly waits for its machine. A fork is a Python process that Ansible makes for each task on each machine.
 FORKS_PER_CORE = 16
@@ -50,8 +52,8 @@ def by_bastion(address: str) -> bool:
     if not address:
         return False
     try:
-        done = subprocess.run(["ssh", "-G", address], capture_output=True, text=True, timeout=_ASK_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        done = run(["ssh", "-G", address], check=False, timeout_s=_ASK_S)
+    except PaiError:
         return False
     settings = dict(line.split(" ", 1) for line in done.stdout.splitlines() if " " in line)
     return any(settings.get(name, "none").strip() != "none" for name in ("proxyjump", "proxycommand"))

@@ -1,6 +1,6 @@
 """Bring a running cluster to other versions: control planes one by one, then workers batch by batch.
 
-What is left to do follows from the observation alone, so that the same command continues one that was cut off. The
+What is left to do follows from the observation alone, so that the same command continues one that was interrupted. The
 rules of what may be upgraded stand in upgrade_rules.py.
 """
 
@@ -221,7 +221,7 @@ class _Work:
         return host in self._planned(_RUNTIME) or host in self._planned(_WORKERS) or self._marked(host)
 
     def _marked(self, host: str) -> bool:
-        """Whether an upgrade that was cut off took the node out of scheduling."""
+        """Whether an upgrade that was interrupted took the node out of scheduling."""
         node = self.nodes.get(host)
         return node is not None and CORDONED_BY_UPGRADE in node.labels
 
@@ -270,7 +270,7 @@ class _Work:
         return Step(name, title, steps, ClusterCalls(tuple(calls)))
 
     def _back(self, name: str, title: str, hosts: Sequence[str]) -> Step:
-        """A node that somebody else took out of scheduling stays out."""
+        """A node that a person took out of scheduling stays out."""
         calls: list[ClusterCall] = []
         for host in hosts:
             how = {"node": host, "version": self.target, "timeout_s": self.operation.timeout}

@@ -12,7 +12,7 @@ from pai_install.plan.observed import Certificate, Observed
 
 @dataclass(frozen=True, slots=True)
 class ApiUse:
-    """A deprecated API that somebody asked for since the API server started.
+    """A deprecated API that was asked for since the API server started.
 
     removed: the minor version that no longer has it, "" where none is known. users: "OBJECT: by whom" of objects that
     were last written through it, as far as they say.

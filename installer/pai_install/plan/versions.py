@@ -28,7 +28,7 @@ def installed(seen: Observed, catalogue: Catalogue | None = None) -> dict[str, s
     running = seen.kubernetes.settings
     if "etcd" in running:
         found["etcd"] = running["etcd"].rpartition("-")[0] or running["etcd"]
-    if "version" in running:  # an upgrade that was cut off changed the static pods before the kubelet
+    if "version" in running:  # an upgrade that was interrupted changed the static pods before the kubelet
         found[KUBERNETES] = newest((running["version"], found.get(KUBERNETES, "")))
     return found
 

@@ -64,7 +64,7 @@ class Times:
         self._spent: dict[str, float] = {}
 
     def notice(self, notice: Notice) -> None:
-        """Adds a task that ended; a new phase begins anew."""
+        """Adds a task that ended; a new phase begins at zero."""
         match notice:
             case PhaseStarted():
                 self._spent = {}

@@ -1,4 +1,4 @@
-"""upgrade: order, batches, what is refused, and that the same command continues one that was cut off."""
+"""upgrade: order, batches, what is refused, and that the same command continues one that was interrupted."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_images_that_kubeadm_asks_for_are_there_before(
     site: Site, components: ComponentSet, inventory: Inventory
 ) -> None:
     images = tuple(
-        replace(image, tag="v9", manifest_digest="sha256:9") if image.repository == "kube-proxy" else image
+        replace(image, tag="3.6.9-0", manifest_digest="sha256:9") if image.repository == "etcd" else image
         for image in components.images
     )
     context = make_context(site, replace(components, images=images), site.directory / ".pai")

@@ -1,1 +1,1 @@
-"""The support bundle: what helps somebody else to find a fault, in one file, without secrets."""
+"""The support bundle: what helps others to find a fault, in one file, without secrets."""

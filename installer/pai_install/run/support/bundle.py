@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.run.state import StateFolder
-from pai_install.run.support.gather import Found
+from pai_install.run.support.gather import Collected
 from pai_install.run.support.masks import Masks
 
 SITE_FILES = ("layout.yaml", "config.yaml", "services-configuration.yaml")
@@ -48,7 +48,7 @@ def _kubeconfig(path: Path) -> Iterator[str]:
         return
 
 
-def from_dev_box(site_dir: Path, state: StateFolder, found: Found) -> None:
+def from_dev_box(site_dir: Path, state: StateFolder, found: Collected) -> None:
     """Adds the site's files, the reports of the last runs, and what the state folder knows of them."""
     for name in SITE_FILES:
         _add(found, f"site/{name}", site_dir / name)
@@ -59,7 +59,7 @@ def from_dev_box(site_dir: Path, state: StateFolder, found: Found) -> None:
             _add(found, f"runs/{run.name}/{name}", run.path / name)
 
 
-def _add(found: Found, name: str, path: Path) -> None:
+def _add(found: Collected, name: str, path: Path) -> None:
     try:
         with path.open("rb") as handle:
             size = os.fstat(handle.fileno()).st_size
@@ -71,7 +71,7 @@ def _add(found: Found, name: str, path: Path) -> None:
     found.files[name] = cut + text
 
 
-def write_bundle(path: Path, found: Found, masks: Masks, largest: int) -> tuple[str, ...]:
+def write_bundle(path: Path, found: Collected, masks: Masks, largest: int) -> tuple[str, ...]:
     """Writes the archive; the names that had no place. largest: bytes of all texts before they are compressed.
 
     Smaller files first, so that one long log costs none of the others. The archive is there whole or not at all.

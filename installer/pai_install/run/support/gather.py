@@ -33,7 +33,7 @@ _LOG_LINES = 500
 
 
 @dataclass
-class Found:
+class Collected:
     """files: path in the bundle -> text. missing: what could not be asked -> why."""
 
     files: dict[str, str] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Found:
 
 
 def from_machines(
-    engine: Engine, site: Site, timeout_s: float, found: Found, clock: Callable[[], float] = time.monotonic
+    engine: Engine, site: Site, timeout_s: float, found: Collected, clock: Callable[[], float] = time.monotonic
 ) -> None:
     """Adds the texts of every present machine that answers within timeout_s seconds."""
     hosts = tuple(machine.hostname for machine in site.present_machines)
@@ -81,7 +81,7 @@ def _unpacked(host: str, packed: str, largest: int) -> dict[str, str]:
     return {f"machines/{host}/{name.lstrip('.')[:80]}": it for name, it in safe.items() if name.lstrip(".")}
 
 
-def from_cluster(cluster: ClusterClient, namespaces: tuple[str, ...], found: Found) -> None:
+def from_cluster(cluster: ClusterClient, namespaces: tuple[str, ...], found: Collected) -> None:
     """Adds the state of objects, and logs of the system's pods."""
     for kind in _KINDS:
         try:

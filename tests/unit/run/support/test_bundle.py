@@ -17,7 +17,7 @@ from pai_install.engine.base import Event, EventKind, RunRequest
 from pai_install.errors import PaiError
 from pai_install.run.state import open_state
 from pai_install.run.support.bundle import from_dev_box, known_secrets, write_bundle
-from pai_install.run.support.gather import Found, from_cluster, from_machines
+from pai_install.run.support.gather import Collected, from_cluster, from_machines
 from pai_install.run.support.masks import Masks
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_environment import write_site
@@ -64,7 +64,7 @@ def test_bundle_is_private_whole_and_masked(site_dir: Path, tmp_path: Path) -> N
     (site_dir / "config.yaml").write_text(f"user: pai\npassword: {SECRET}\n")
     state = open_state(site_dir)
     state.registry.write_text(json.dumps({"password": "registry-Secret-1"}))
-    found = Found({"machines/one/journal.txt": f"said {SECRET} and registry-Secret-1\n"}, {"two": f"no {SECRET}"})
+    found = Collected({"machines/one/journal.txt": f"said {SECRET} and registry-Secret-1\n"}, {"two": f"no {SECRET}"})
     from_dev_box(site_dir, state, found)
     path = tmp_path / "b.tar.gz"
     assert write_bundle(path, found, Masks(known_secrets(site_dir, state)), 1_000_000) == ()
@@ -77,7 +77,7 @@ def test_bundle_is_private_whole_and_masked(site_dir: Path, tmp_path: Path) -> N
 
 
 def test_what_is_too_large_is_left_out_by_name_and_small_files_stay(tmp_path: Path) -> None:
-    found = Found({"long.txt": "x" * 900, "short.txt": "y"})
+    found = Collected({"long.txt": "x" * 900, "short.txt": "y"})
     path = tmp_path / "b.tar.gz"
     assert write_bundle(path, found, Masks(()), 500) == ("long.txt",)
     assert content(path).keys() == {"README.txt", "short.txt"}
@@ -85,7 +85,7 @@ def test_what_is_too_large_is_left_out_by_name_and_small_files_stay(tmp_path: Pa
 
 
 def test_machines_that_do_not_answer_are_named(site_dir: Path) -> None:
-    site, found = load_site(site_dir).site, Found()
+    site, found = load_site(site_dir).site, Collected()
     from_machines(
         Engine(
             event("ok", "one", packed=packed({"journal.txt": "fine", "../../evil": "x", ".hidden": "y"})),
@@ -109,7 +109,7 @@ def test_time_is_bounded_and_what_came_stays(site_dir: Path) -> None:
         event("ok", "one", packed=packed({"a": "1"})), *(event("ok", "one") for _ in range(9)),
         event("ok", "two", packed=packed({"a": "2"})),
     )  # fmt: skip
-    found = Found()
+    found = Collected()
     from_machines(engine, load_site(site_dir).site, 5, found, lambda: engine.now)
     assert engine.closed
     assert list(found.files) == ["machines/one/a"]
@@ -118,7 +118,7 @@ def test_time_is_bounded_and_what_came_stays(site_dir: Path) -> None:
 
 @pytest.mark.parametrize("sent", ["not base64!", base64.b64encode(b"no zlib").decode(), packed([])])  # type: ignore[arg-type]
 def test_machine_that_answers_nonsense_stops_nothing(site_dir: Path, sent: str) -> None:
-    found = Found()
+    found = Collected()
     from_machines(Engine(event("ok", "one", packed=sent)), load_site(site_dir).site, 60, found)
     assert all(name.startswith("machines/one/") for name in found.files)
 
@@ -130,7 +130,7 @@ def test_engine_that_cannot_run_is_named(site_dir: Path) -> None:
                 raise PaiError("ansible is gone")
             yield Event(EventKind.DONE)
 
-    found = Found()
+    found = Collected()
     from_machines(Broken(), load_site(site_dir).site, 60, found)
     assert found.missing["machines"] == "ansible is gone"
 
@@ -142,7 +142,7 @@ def test_environment_of_pods_stays_in_the_cluster() -> None:
         "spec": {"nodeName": "one", "containers": [{"env": [{"name": "X", "value": SECRET}]}]},
         "status": {"phase": "Running"},
     }
-    cluster, found = FakeCluster.of(pod, node("one")), Found()
+    cluster, found = FakeCluster.of(pod, node("one")), Collected()
     from_cluster(cluster, ("kube-system",), found)
     (shown,) = json.loads(found.files["cluster/pods.json"])
     assert (shown["nodeName"], shown["status"]) == ("one", {"phase": "Running"})
@@ -159,7 +159,7 @@ def test_cluster_that_does_not_answer_is_named() -> None:
             del select, tail
             raise PaiError("no control plane answers")
 
-    found = Found()
+    found = Collected()
     from_cluster(Dead(), ("kube-system",), found)
     assert found.files == {}
     assert found.missing["cluster nodes"] == found.missing["logs of kube-system"] == "no control plane answers"
