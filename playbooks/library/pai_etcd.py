@@ -1,22 +1,29 @@
 #!/usr/bin/python
-"""Ansible module: whether etcd is ready for one more control plane."""
+"""Ansible module: members of etcd that come and go."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: pai_etcd
-short_description: Require every member of etcd to be healthy, before one more joins
+short_description: Require every member of etcd to be healthy, before one more joins; take members out
 description:
   - Runs on a control plane. An unhealthy member fails the task by name, since a join could then cost the quorum.
   - Removes the member of a reinstalled machine, so that the machine can join again.
+  - Takes members out one after the other, each only while the others keep the quorum and are well.
 options:
   new: {description: Addresses of machines that are about to join., type: list, elements: str, default: []}
+  leaving: {description: Addresses of machines that are about to leave., type: list, elements: str, default: []}
+  address: {description: "This control plane's address.", type: str, default: ""}
+  only_check: {description: "Only say whether members may leave.", type: bool, default: false}
   timeout: {description: Seconds until all members must be healthy., type: int, default: 60}
 author: [pai-install]
 """
 EXAMPLES = r"""
 - name: Check that etcd is ready for one more member
   pai_etcd: {new: [10.0.0.2]}
+
+- name: Take a member out
+  pai_etcd: {leaving: [10.0.0.3], address: 10.0.0.1}
 """
 RETURN = r"""
 members: {description: Names of the members., type: list, elements: str, returned: always}
@@ -33,8 +40,10 @@ from ansible.module_utils.pai_etcd_members import (
     EtcdError,
     Member,
     at,
+    in_order,
     join_problem,
     label,
+    leave_problem,
     members,
     remove,
     sickness,
@@ -53,6 +62,44 @@ def look(new: list[str]) -> tuple[list[Member], list[Member], str]:
     return staying, stale, join_problem(staying, sick)
 
 
+def state() -> tuple[list[Member], dict[str, str]]:
+    """The members, and what is wrong with those that are sick. Raises EtcdError."""
+    found = members()
+    return found, {member["id"]: why for member in found if (why := sickness(member))}
+
+
+def let_go(module: AnsibleModule) -> list[str]:
+    """Takes members out, one after the other, and looks anew before each; the names of those that left."""
+    places, own = list(module.params["leaving"]), module.params["address"]
+    gone: list[str] = []
+    while True:
+        found, sick = settled(module, places, own)
+        going = in_order(found, sick, places)
+        if not going or module.params["only_check"] or module.check_mode:
+            return gone + [label(member) for member in going]
+        drop(module, going[:1])
+        gone.append(label(going[0]))
+
+
+def settled(module: AnsibleModule, places: list[str], own: str) -> tuple[list[Member], dict[str, str]]:
+    """The members, once the next may leave; waits for that, and fails the task where it may not."""
+    deadline = time.monotonic() + module.params["timeout"]
+    while True:
+        try:
+            found, sick = state()
+            problem = leave_problem(found, sick, places, own)
+        except EtcdError as error:
+            problem = f"etcd does not answer: {error}"
+        if not problem:
+            return found, sick
+        if time.monotonic() > deadline:
+            module.fail_json(
+                msg=f"no control plane may leave etcd now: {problem}",
+                remedy="pai-install status; restore what is named, then run the same command again",
+            )
+        time.sleep(2)
+
+
 def wait(new: list[str], timeout: int) -> tuple[list[Member], list[Member], str]:
     """Polls until nothing prevents the join, or the timeout is over."""
     deadline = time.monotonic() + timeout
@@ -68,12 +115,18 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "new": {"type": "list", "elements": "str", "default": []},
+            "leaving": {"type": "list", "elements": "str", "default": []},
+            "address": {"type": "str", "default": ""},
+            "only_check": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 60},
         },
         supports_check_mode=True,
     )
     if module.check_mode and not os.path.exists(CERTIFICATE):
         module.exit_json(changed=False, members=[], removed=[])
+    if module.params["leaving"]:
+        gone = let_go(module)
+        module.exit_json(changed=bool(gone) and not module.params["only_check"], members=[], removed=gone)
     staying, stale, problem = wait(module.params["new"], module.params["timeout"])
     if problem:
         module.fail_json(

@@ -50,6 +50,7 @@ from ansible.module_utils.pai_certificates import certificates
 from ansible.module_utils.pai_cluster_settings import node_name, running_settings
 from ansible.module_utils.pai_cluster_state import SYSTEM_NAMESPACES, node_facts, pod_facts
 from ansible.module_utils.pai_in_use import cni_files, dropped_forwarding, gpu_containers, stops_with_containerd
+from ansible.module_utils.pai_installed import images, programs
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
@@ -198,6 +199,8 @@ def main() -> None:
             "cni_files": cni_files(),
         },
         "roles": roles(),
+        "programs": programs(),
+        "images": images(),
     }
     if os.path.exists(ADMIN_CONF):
         facts["cluster"] = cluster(module.params["namespaces"])

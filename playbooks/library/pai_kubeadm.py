@@ -11,6 +11,7 @@ description:
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
   - Certificates, keys, kubeconfigs, manifests and settings belong to root, with the least permissions.
+  - A control plane that runs another I(version) is brought to it by kubeadm upgrade; one that was interrupted is repeated.
   - A control plane whose manifests would change stays as it is while a restart could cost etcd its quorum.
   - The API at C(ready_url) is asked first: no second cluster is created, and no control plane joins an unready one.
 options:
@@ -27,6 +28,8 @@ options:
     type: dict
     default: {}
   ready_url: {description: "Where the API of all control planes says whether it is ready.", type: str, default: ""}
+  version: {description: "Of a control plane, without v; empty: that of kubeadm.", type: str, default: ""}
+  program: {description: "kubeadm, of that version.", type: path, default: /usr/local/bin/kubeadm}
   timeout: {description: Seconds for init or join., type: int, default: 600}
 author: [pai-install]
 """
@@ -69,6 +72,7 @@ from ansible.module_utils.pai_kubeadm_files import (
     rendered_files,
     written_at,
 )
+from ansible.module_utils.pai_kubeadm_upgrade import clean, commands, outdated
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT, KUBELET_CONF, Kubectl
 from ansible.module_utils.pai_managed import STATE_DIR, newer_than_start, unit_state
 from ansible.module_utils.pai_node_login import KUBELET_CONF_CHECK, LoginError, write_login
@@ -99,12 +103,12 @@ def marker() -> dict[str, Any]:
         return {}
 
 
-def set_marker(state: str, done: bool) -> None:
-    """Writes the marker in one step, on the disk before it returns."""
+def set_marker(state: str, done: bool, upgrading: str = "") -> None:
+    """Writes the marker in one step, on the disk before it returns. upgrading: the version that was begun."""
     os.makedirs(STATE_DIR, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=STATE_DIR)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-        json.dump({"state": state, "done": done}, handle)
+        json.dump({"state": state, "done": done, **({"upgrading": upgrading} if upgrading else {})}, handle)
         handle.flush()
         os.fsync(handle.fileno())
     os.replace(temporary, MARKER)
@@ -127,7 +131,7 @@ class Member:
 
     def kubeadm(self, *words: str, may_fail: bool = False) -> str:
         """Runs kubeadm; fails the task with the cause when it fails."""
-        status, out, err = self.module.run_command([KUBEADM, *words])
+        status, out, err = self.module.run_command([self.module.params.get("program", KUBEADM), *words])
         if status != 0 and not may_fail:
             self.module.fail_json(
                 msg=f"kubeadm {words[0]} failed: {cause(err + out)}",
@@ -164,13 +168,17 @@ class Member:
         self.require_fitting_api(state)
         set_marker(state, done=False)
         self.make_encryption_key()
-        skip = ",".join([*self.module.params["ignore_preflight_errors"], *self.log_in()])
+        skip = ",".join([*self.module.params["ignore_preflight_errors"], *self.restored(), *self.log_in()])
         verb = "init" if state == "init" else "join"
         words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
         enforce_modes()
         keep_copies(state)
         set_marker(state, done=True)
+
+    def restored(self) -> list[str]:
+        """The check of kubeadm that etcd's data would fail which a backup was restored to."""
+        return ["DirAvailable--var-lib-etcd"] if os.path.exists(ETCD_DATA) else []
 
     def log_in(self) -> list[str]:
         """Writes the kubelet's login where the machine joins with one; the checks of kubeadm that it would fail."""
@@ -233,6 +241,8 @@ class Member:
     def refresh(self, state: str) -> None:
         """Renders a member's manifests and kubelet settings again. state: how it became a member."""
         self.actions += [f"repaired: {problem}" for problem in mode_problems().values()]
+        if state != "join":
+            self.upgrade(state)
         if self.module.check_mode:
             return  # what kubeadm would render is known only by rendering it
         before, written = rendered_files(), written_at()
@@ -254,6 +264,27 @@ class Member:
         keep_times(before, written)
         enforce_modes()
         self.restart_changed_kubelet(state, before, stale=stale)
+
+    def upgrade(self, state: str) -> None:
+        """Brings the static pods to the version that is asked for, one machine after the other; see refresh.
+
+        The marker remembers an upgrade that was begun: also what kubeadm does after the pods must be done then.
+        """
+        version = self.module.params.get("version", "")
+        if not version or not (outdated(version) or marker().get("upgrading") == version):
+            return
+        self.actions.append(f"kubeadm upgrade to {version}")
+        if self.module.check_mode:
+            return
+        self.require_quorum(["etcd.yaml", "kube-apiserver.yaml"])
+        set_marker(state, done=True, upgrading=version)
+        first, ignored = self.module.params["state"] == "init", self.module.params["ignore_preflight_errors"]
+        for words in commands(version, self.config, first=first, ignored=ignored):
+            self.kubeadm(*words)
+        enforce_modes()
+        keep_copies(state)
+        clean()
+        set_marker(state, done=True)
 
     def make_kubeconfigs(self, state: str) -> None:
         """Makes those of a control plane's kubeconfigs that are gone; what is there stays as it is.
@@ -393,6 +424,8 @@ def main() -> None:
             "address": {"type": "str", "default": ""},
             "login": {"type": "dict", "default": {}},
             "ready_url": {"type": "str", "default": ""},
+            "version": {"type": "str", "default": ""},
+            "program": {"type": "path", "default": KUBEADM},
             "timeout": {"type": "int", "default": 600},
         },
         supports_check_mode=True,

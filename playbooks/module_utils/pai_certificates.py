@@ -15,21 +15,55 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ansible.module_utils.pai_parallel import at_once
+from ansible.module_utils.pai_static_pods import youngest_start
+
 PKI = "/etc/kubernetes/pki"
 KUBECONFIGS = ("admin", "super-admin", "controller-manager", "scheduler")
 # the kubelet renews it by itself; one that is near its end tells that it no longer does
 KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+# of the component store and the registry cache: what they show, and by whom machines know them
+REGISTRIES = (
+    "/etc/pai-install/store/server.pem",
+    "/etc/pai-install/store/ca.pem",
+    "/etc/pai-install/docker-cache/tls.pem",
+    "/etc/pai-install/registry/ca.pem",
+)
 
 RunCommand = Callable[..., tuple[int, str, str]]
 
 
 def certificates(run_command: RunCommand, root: str = "/") -> list[dict[str, Any]]:
-    """{path, expires, problem} of each certificate there is; expires: seconds since 1970, None with a problem."""
-    found = []
-    for path, pem in sorted(_pems(root).items()):
-        expires, problem = _expiry(run_command, pem)
-        found.append({"path": path, "expires": expires, "problem": problem})
-    return found
+    """{path, expires, problem, unread} of each certificate there is.
+
+    expires: seconds since 1970, None with a problem. unread: whether the program that reads it started before it was
+    written, as after a renewal that was interrupted.
+    """
+    pems = sorted(_pems(root).items())
+    dates = at_once(lambda entry: _expiry(run_command, entry[1]), pems)  # most of it is waiting for openssl
+    return [
+        {"path": path, "expires": date, "problem": why, "unread": unread(path, root)}
+        for (path, _pem), (date, why) in zip(pems, dates)
+    ]
+
+
+def reader(path: str) -> str:
+    """The static pod that reads a certificate of kubeadm's; empty where none does."""
+    name = os.path.basename(path)
+    if path.startswith(f"{PKI}/"):
+        return "etcd" if path.startswith(f"{PKI}/etcd/") else "kube-apiserver"
+    kept = {"controller-manager.conf": "kube-controller-manager", "scheduler.conf": "kube-scheduler"}
+    return kept.get(name, "")
+
+
+def unread(path: str, root: str = "/") -> bool:
+    """Whether the program that reads the certificate runs since before it was written."""
+    program = reader(path)
+    started = youngest_start(program) if program else 0.0
+    try:
+        return bool(started) and started < os.path.getmtime(os.path.join(root, path.lstrip("/"))) - 1
+    except OSError:
+        return False
 
 
 def _pems(root: str) -> dict[str, str]:
@@ -38,9 +72,8 @@ def _pems(root: str) -> dict[str, str]:
     def at(path: str) -> str:
         return os.path.join(root, path.lstrip("/"))
 
-    files = [
-        path for pattern in (f"{PKI}/*.crt", f"{PKI}/etcd/*.crt", KUBELET) for path in sorted(glob.glob(at(pattern)))
-    ]
+    patterns = (f"{PKI}/*.crt", f"{PKI}/etcd/*.crt", KUBELET, *REGISTRIES)
+    files = [path for pattern in patterns for path in sorted(glob.glob(at(pattern)))]
     pems = {"/" + os.path.relpath(path, root): _read(path) for path in files}
     for name in KUBECONFIGS:
         path = f"/etc/kubernetes/{name}.conf"

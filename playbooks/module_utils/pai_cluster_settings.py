@@ -26,13 +26,15 @@ ARGUMENTS = {
 
 
 def running_settings(root: str = "/") -> dict[str, str]:
-    """Setting -> value on a control plane: those of ARGUMENTS, version (1.36.3), endpoint (NAME:PORT), backend.
+    """Setting -> value on a control plane: those of ARGUMENTS, version (1.36.3), etcd (3.6.8-0),
+    endpoint (NAME:PORT), backend.
 
     What cannot be read is left out; a machine that is no control plane has none.
     """
     manifests = {name: _read(root, f"{MANIFESTS}/{name}.yaml") for name, _argument in ARGUMENTS.values()}
     found = {setting: _argument(manifests[pod], word) for setting, (pod, word) in ARGUMENTS.items()}
     found["version"] = _image_version(manifests["kube-apiserver"])
+    found["etcd"] = _image_tag(_read(root, f"{MANIFESTS}/etcd.yaml"))
     found["endpoint"] = _server(_read(root, ADMIN_CONF))
     if found["version"]:
         found["backend"] = _flannel_backend(root)
@@ -61,6 +63,11 @@ def _argument(manifest: str, name: str) -> str:
 
 def _image_version(manifest: str) -> str:
     found = re.search(r"^\s*image: \S+:v(\d+\.\d+\.\d+\S*)$", manifest, re.MULTILINE)
+    return found.group(1) if found else ""
+
+
+def _image_tag(manifest: str) -> str:
+    found = re.search(r"^\s*image: \S+:([^\s:@/]+)$", manifest, re.MULTILINE)
     return found.group(1) if found else ""
 
 

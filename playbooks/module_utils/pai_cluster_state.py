@@ -123,7 +123,7 @@ def judge_node(name: str, node: Facts | None, version: str) -> dict[str, str]:
     if node["version"] != version:
         message = "node does not run the planned version"
         value = node["version"] or "unknown"
-        return finding("node-ready", "FAIL", name, message, value=value, expected=version, remedy="pai-install apply")
+        return finding("node-ready", "FAIL", name, message, value=value, expected=version, remedy="pai-install upgrade")
     if node["cordoned"] is not False:
         remedy = f"kubectl uncordon {name}, once the reason is resolved"
         return finding("node-ready", "WARN", name, "node is cordoned: no new jobs start there", remedy=remedy)

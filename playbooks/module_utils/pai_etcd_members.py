@@ -76,6 +76,33 @@ def join_problem(found: list[Member], sick: dict[str, str]) -> str:
     return _named(found, sick) if any(member["id"] in sick for member in found) else ""
 
 
+def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], own: str) -> str:
+    """Why the members at `places` may not leave one after the other; empty when they may.
+
+    own: address of the machine that has them leave. A member that is sick leaves first, whatever the order of places:
+    every step needs the quorum of all that are still members, and what stays must hold its own.
+    """
+    voters = [member for member in found if not member["learner"]]
+    going = at(voters, places)
+    staying = [member for member in voters if member not in going]
+    if own in places:
+        return "the control plane that is asked cannot leave by its own word"
+    if going and not staying:
+        return "no member would be left"
+    lost = [member for member in staying if member["id"] in sick]
+    if lost and any(member["id"] not in sick for member in going):
+        return f"first bring back or remove what is not well: {_named(lost, sick)}"
+    well = len(voters) - sum(member["id"] in sick for member in voters)
+    if going and well <= len(voters) // 2:
+        return f"etcd has no quorum, so it takes no member out: {_named(voters, sick)}"
+    return ""
+
+
+def in_order(found: list[Member], sick: dict[str, str], places: list[str]) -> list[Member]:
+    """The members at `places` in the order in which they leave: those that are sick, then the others."""
+    return sorted(at(found, places), key=lambda member: (member["id"] not in sick, label(member)))
+
+
 def stop_problem(found: list[Member], sick: dict[str, str], own: str) -> str:
     """Why the member at address `own` may not stop for a moment; empty when it may.
 

@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
     for folder in ("playbooks/library", "playbooks/module_utils", "installer/pai_install/cluster",
-                   "installer/pai_install/plan", "installer/pai_install/scheduling/selftest")
+                   "installer/pai_install/plan", "installer/pai_install/run",
+                   "installer/pai_install/scheduling/selftest")
     for path in (ROOT / folder).glob("*.py")
     if ("inding(" in path.read_text() or path.name == "promises.py")
     and path.name not in ("pai_finding.py", "checks.py")

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from pai_install.checks.report.text import finding_lines
+from pai_install.cluster.certificates import certificate_findings, certificate_rows
 from pai_install.cluster.conditions import cluster_findings, versions
 from pai_install.cluster.identity import identity_findings
 from pai_install.engine.base import Event
@@ -133,7 +134,8 @@ def facts(site: Any, components: Any) -> Try:
         planned = make_plan(site, inventory, machines, unreachable=unusable)
         json.dumps(plan_data(planned, None), allow_nan=False).encode()
         found = (
-            *cluster_findings(site, "1.36.3", machines, now=1.7e9),
+            *cluster_findings(site, "1.36.3", machines),
+            *certificate_findings(certificate_rows(site, machines, (), 1.7e9)),
             *identity_findings(site, machines),
             *against_all(PreflightReport("x", (), (), 1.0), [*machines][:1], machines).findings,
         )

@@ -38,16 +38,22 @@ VERBS: dict[str, str] = {
     "preflight": "Find out what would make an installation fail.",
     "plan": "Show what apply would change, and why; changes nothing.",
     "apply": "Bring the machines to the state that the site describes, and verify the cluster.",
+    "upgrade": "Bring Kubernetes, runtimes and add-ons to other versions, machine after machine.",
     "status": "Machines, cluster, drift and the last run at a glance.",
     "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
     "health": "Show which machine or GPU is unhealthy, why, and what to do.",
     "node": "Add and remove machines; take nodes out of scheduling and back.",
+    "certs": "Certificates: until when they are valid, and new ones.",
+    "backup": "Put what the cluster cannot make again into one file.",
+    "restore": "Put a backup in the place of what the cluster has.",
     "registry": "The registry cache of the cluster, and the registries that machines ask.",
     "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
     "scheduler": "The scheduler of jobs: show that it keeps what it promises, or have another one.",
     "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
     "job": "Jobs: submit a file of OpenPAI's, see how they stand, read their logs, stop them.",
     "user": "Users: members of groups, their access to the cluster and when it ends.",
+    "reset": "Take the cluster and everything of pai-install off all machines.",
+    "support-bundle": "One file with logs, versions, findings and reports, secrets masked, for who helps you.",
     "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
     "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
     "kubectl": "Run kubectl on the site's cluster.",
@@ -64,7 +70,7 @@ class _Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         if cmd_name not in VERBS:
             return None
-        command = importlib.import_module(f"pai_install.cli.{cmd_name}").command
+        command = importlib.import_module(f"pai_install.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)  # noqa: S101 - a broken verb module is a bug
         return command
 

@@ -11,6 +11,7 @@ import click
 from pai_install.cli import explain, failure
 from pai_install.operations.listing import schema as operations_schema
 from pai_install.preflight.schema import schema as preflight_schema
+from pai_install.report.certificates import schema as certificates_schema
 from pai_install.report.job import schema as job_validate_schema
 from pai_install.report.jobs import job_schema, jobs_schema
 from pai_install.report.registries import schema as registries_schema
@@ -44,6 +45,7 @@ SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "preflight": preflight_schema,
     "health": _health,
     "explain": explain.schema,
+    "certificates": certificates_schema,
     "registries": registries_schema,
     "storages": storages_schema,
     "storage": storage_schema,

@@ -25,6 +25,11 @@ def listing(select: Select) -> Call:
     return _read("get", ",".join(select.kinds), *_where(select), "--output=json")
 
 
+def raw(path: str) -> Call:
+    """A path of the API server."""
+    return _read("get", "--raw", path)
+
+
 def watch(select: Select) -> Call:
     """Objects and their changes, as JSON documents in a row."""
     words = ("get", ",".join(select.kinds), *_where(select), "--output=json", "--watch", "--output-watch-events")

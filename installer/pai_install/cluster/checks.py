@@ -82,6 +82,14 @@ PROOFS: tuple[Check[None], ...] = (
         remedy="kubectl describe node; journalctl --unit kubelet on that machine",
     ),
     Check(
+        id="verify-sample",
+        title="On how many nodes test pods were started",
+        judge=None,
+        reads="the number of nodes",
+        rule="SKIP on a cluster so large that test pods are started on an even sample of its nodes",
+        remedy="verify --limit tests the machines that are named",
+    ),
+    Check(
         id="pod-network",
         title="Test pods can be created",
         judge=None,
@@ -188,6 +196,25 @@ STORAGES: tuple[Check[None], ...] = (
         remedy="owner, mode and room of the folder; the server; dmesg on the machine",
     ),
 )
+# what is kept of a cluster and its site
+BACKUPS: tuple[Check[None], ...] = (
+    Check(
+        id="backup",
+        title="A backup is whole",
+        judge=None,
+        reads="the hash of etcd's snapshot, and of every file in the backup",
+        rule="FAIL when one differs: then there is no backup",
+        remedy="pai-install status; then pai-install backup again",
+    ),
+    Check(
+        id="site-state",
+        title="The cluster keeps a copy of what the dev box alone knows of the site",
+        judge=None,
+        reads="the secret kube-system/pai-install-site",
+        rule="WARN when the API does not take it",
+        remedy="pai-install backup, when the API answers",
+    ),
+)
 # what `scheduler test` shows with jobs of its own
 SCHEDULERS: tuple[Check[None], ...] = (
     Check(
@@ -265,7 +292,7 @@ SCHEDULERS: tuple[Check[None], ...] = (
         "FAIL when it does not start",
     ),
 )
-# what `status` and a run without work say of what they saw; `verify` asks all but the certificates
+# what `status`, `verify` and a run without work say of what they saw
 CONDITIONS: tuple[Check[None], ...] = (
     Check(
         id="api",
@@ -294,11 +321,12 @@ CONDITIONS: tuple[Check[None], ...] = (
     ),
     Check(
         id="certificates",
-        title="The cluster's certificates are valid for another month",
+        title="The certificates of cluster, registries and administrator are valid for another month",
         judge=None,
-        reads="the certificates below /etc/kubernetes",
+        reads="certificates below /etc/kubernetes, /var/lib/kubelet/pki and /etc/pai-install, those in the kubeconfig "
+        "and registry.json of the dev box",
         rule="FAIL when one has expired, WARN within 30 days, UNKNOWN when one cannot be read",
-        remedy="sudo kubeadm certs renew all on that control plane, then restart its static pods",
+        remedy="pai-install certs show lists them; certs renew renews those of the control planes",
     ),
     Check(
         id="node-identity",
@@ -319,5 +347,5 @@ CONDITIONS: tuple[Check[None], ...] = (
     ),
 )
 CATALOGUE: Mapping[str, Check[None]] = {
-    check.id: check for check in unique((*PROOFS, *REGISTRIES, *STORAGES, *SCHEDULERS, *CONDITIONS))
+    check.id: check for check in unique((*PROOFS, *REGISTRIES, *STORAGES, *BACKUPS, *SCHEDULERS, *CONDITIONS))
 }

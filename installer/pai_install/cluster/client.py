@@ -122,6 +122,10 @@ class ClusterClient(Protocol):
         """The objects of each selection."""
         ...
 
+    def raw(self, path: str) -> str:
+        """What the API server itself says at a path, e.g. "/metrics"."""
+        ...
+
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """What is there, as ADDED, then each change as it happens. Ends when the API server ends it; close it to stop.
 

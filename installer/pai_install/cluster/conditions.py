@@ -5,24 +5,18 @@ The verdicts on nodes and pods are those of playbooks/module_utils/pai_cluster_s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.view import ClusterView, view_of
-from pai_install.plan.observed import Certificate, Observed
+from pai_install.plan.observed import Observed
 from pai_install.site import Site
 
-RENEW_WITHIN_DAYS = 30
-_DAY_S = 86400
 
-
-def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed], *, now: float) -> tuple[Finding, ...]:
-    """Nodes Ready at `version`, pods of the system running, certificates valid; now: seconds since 1970.
-
-    Nodes and pods are what the first answering control plane saw.
+def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
+    """Nodes Ready at `version`, pods of the system running: what the first answering control plane saw.
 
     Machines that could not be observed are left out: they are named as unreachable already. Empty where no control
     plane was observed, or none has a cluster yet. One control plane that reaches the API is enough.
@@ -30,7 +24,7 @@ def cluster_findings(site: Site, version: str, observed: Mapping[str, Observed],
     view = view_of(site, observed)
     if view is None:
         return ()
-    return (*_judge(site, version, observed, view), *_certificates(site, observed, now))
+    return _judge(site, version, observed, view)
 
 
 def versions(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
@@ -78,7 +72,7 @@ def node_finding(name: str, node: Node | None, version: str) -> Finding:
         return _node(Verdict.FAIL, name, "node is not Ready", node.why or "NotReady", "Ready", remedy)
     if node.version != version:
         message = "node does not run the planned version"
-        return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install apply")
+        return _node(Verdict.FAIL, name, message, node.version or "unknown", version, "pai-install upgrade")
     if node.cordoned is not False:
         remedy = f"kubectl uncordon {name}, once the reason is resolved"
         return _node(Verdict.WARN, name, "node is cordoned: no new jobs start there", remedy=remedy)
@@ -114,42 +108,3 @@ def pod_findings(pods: Sequence[Pod]) -> tuple[Finding, ...]:
         )
         for pod in bad
     )
-
-
-def _certificates(site: Site, observed: Mapping[str, Observed], now: float) -> Iterator[Finding]:
-    for machine in site.present_machines:
-        seen = observed.get(machine.hostname)
-        if seen is None or not seen.certificates:
-            continue
-        unread = [entry for entry in seen.certificates if entry.expires is None]
-        yield from (_unread(machine.hostname, entry) for entry in unread)
-        dated = [(entry.expires, entry.path) for entry in seen.certificates if entry.expires is not None]
-        if dated:
-            yield _soonest(machine.hostname, *min(dated), now=now)
-
-
-def _unread(host: str, entry: Certificate) -> Finding:
-    message = f"cannot read the expiry date of {entry.path}"
-    return Finding(
-        "certificates", Verdict.UNKNOWN, host, message, entry.problem, remedy="read the file with openssl x509"
-    )
-
-
-def _soonest(host: str, expires: int, path: str, *, now: float) -> Finding:
-    """The certificate of a machine that expires first."""
-    date = datetime.fromtimestamp(expires, UTC).date().isoformat()
-    left = int((expires - now) // _DAY_S)
-    expected = f"more than {RENEW_WITHIN_DAYS} days left"
-    if expires <= now:
-        message = f"{path} has expired"
-        return Finding("certificates", Verdict.FAIL, host, message, date, expected, _renewal(path))
-    if left < RENEW_WITHIN_DAYS:
-        message = f"{path} expires in {left} days"
-        return Finding("certificates", Verdict.WARN, host, message, date, expected, _renewal(path))
-    return Finding("certificates", Verdict.PASS, host, f"certificates valid until {date}", date, expected)
-
-
-def _renewal(path: str) -> str:
-    if "kubelet" in path and "apiserver" not in path:
-        return "the kubelet should have renewed the certificate: journalctl --unit kubelet; systemctl restart kubelet"
-    return "kubeadm certs renew all on this machine, then restart its control plane pods"

@@ -37,6 +37,10 @@ class KubectlClient:
         reply = self._run([calls.listing(select) for select in selects])
         return tuple(tuple(_objects(reply.host, answer)) for answer in reply.answers)
 
+    def raw(self, path: str) -> str:
+        """A path of the API server."""
+        return self._run([calls.raw(path)]).answers[0].stdout
+
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         """Each change as it happens."""
         document: list[str] = []

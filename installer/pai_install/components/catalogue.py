@@ -211,15 +211,18 @@ def resolve(
     source: SourceName = "modules",
     needed: Collection[str] | None = None,
     given: Collection[str] = (),
+    installed: Mapping[str, str] | None = None,
 ) -> Selection:
     """Which components at which version.
 
     kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
     needed: names of the catalogue; None means all of it. given: those that the site has files of, whatever the source.
-    What the source cannot have at all is left out of "all of it".
+    What the source cannot have at all is left out of "all of it". installed: versions that stay, whatever the defaults
+    are; of Kubernetes a minor version will do.
     Raises PaiError (site invalid) when the source has no such version, or lacks what is needed; the message says what.
     """
-    wanted = (kubernetes_version or catalogue.kubernetes.default).removeprefix("v")
+    stays = installed or {}
+    wanted = (stays.get("kubernetes") or kubernetes_version or catalogue.kubernetes.default).removeprefix("v")
     family = family_of(source)
     minor = ".".join(wanted.split(".")[:2])
     if minor not in catalogue.kubernetes.sets:
@@ -228,7 +231,7 @@ def resolve(
     exact = chosen.kubernetes[family] if wanted == minor else wanted
     if not catalogue.components["kubernetes"].has(exact, family):
         raise _unknown(catalogue, wanted, family)
-    pinned = {"kubernetes": exact, **chosen.with_}
+    pinned = {**chosen.with_, **stays, "kubernetes": exact}
     families: dict[str, Family] = {name: "upstream" if name in given else family for name in catalogue.components}
     versions = {name: pinned.get(name) or it.default.get(families[name]) for name, it in catalogue.components.items()}
     had = {name: version for name, version in versions.items() if version is not None}
@@ -240,7 +243,20 @@ def resolve(
             exit_code=ExitCode.SITE_INVALID,
         )
     picks = tuple(PinnedComponent(name, version) for name, version in had.items() if needed is None or name in needed)
+    gone = [one for one in picks if not catalogue.components[one.component].has(one.version, families[one.component])]
+    if gone := [one for one in gone if one.component in stays]:
+        raise no_longer(gone, f"this version of pai-install (component source {source})")
     return Selection(exact, source, picks)
+
+
+def no_longer(picks: Collection[PinnedComponent], where: str) -> PaiError:
+    """The error for installed versions that are no longer available."""
+    return PaiError(
+        f"{where} lacks {', '.join(f'{one.component} {one.version}' for one in picks)}, which the machines run",
+        remedy="run pai-install upgrade, which brings the machines to the versions that there are; until then use the "
+        "version of pai-install, or the bundle, that installed them",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )
 
 
 def _unknown(catalogue: Catalogue, wanted: str, family: Family) -> PaiError:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pai_install.components.bundle import Bundle
-from pai_install.components.catalogue import Catalogue, resolve
+from pai_install.components.catalogue import Catalogue, no_longer, resolve
 from pai_install.components.fetch import open_source
 from pai_install.components.given import GivenImages
 from pai_install.components.model import PinnedComponent, Selection, SourceName
@@ -24,16 +24,18 @@ def choose(
     bundle: Path | None = None,
     needed: Collection[str] | None = None,
     images: Mapping[str, Path] | None = None,
+    installed: Mapping[str, str] | None = None,
 ) -> tuple[Selection, Source]:
     """The selection and the source of a site; raises PaiError (site invalid) when they do not go together.
 
     needed: names of the catalogue that the site needs; None means all of it. images: component -> file of its image.
+    installed: component -> version that stays.
     """
     given = images or {}
     if source == "bundle":
-        selection, opened = _of_bundle(catalogue, kubernetes_version, bundle, needed, given)
+        selection, opened = _of_bundle(catalogue, kubernetes_version, bundle, needed, given, installed or {})
     else:
-        selection = resolve(catalogue, kubernetes_version, source, needed, given)
+        selection = resolve(catalogue, kubernetes_version, source, needed, given, installed)
         opened = open_source(catalogue, source, mirror_url)
     return selection, GivenImages(catalogue, given, opened) if given else opened
 
@@ -44,6 +46,7 @@ def _of_bundle(
     bundle: Path | None,
     needed: Collection[str] | None,
     given: Collection[str],
+    installed: Mapping[str, str],
 ) -> tuple[Selection, Source]:
     if bundle is None:
         raise PaiError(
@@ -53,7 +56,7 @@ def _of_bundle(
         )
     opened = Bundle(bundle)
     wanted = catalogue.components.keys() if needed is None else needed
-    held = opened.selection(kubernetes_version)
+    held = opened.selection(installed.get("kubernetes") or kubernetes_version)
     own = tuple(
         PinnedComponent(name, catalogue.components[name].default["upstream"]) for name in wanted if name in given
     )
@@ -69,4 +72,8 @@ def _of_bundle(
             remedy="rebuild the bundle for this site with this version: pai-install components bundle FILE",
             exit_code=ExitCode.SITE_INVALID,
         )
+    other = [PinnedComponent(it.component, stays) for it in selection.picks if (stays := installed.get(it.component))]
+    if gone := [one for one in other if one.component not in given and one.component != "kubernetes"
+                and one not in selection.picks]:  # fmt: skip
+        raise no_longer(gone, str(bundle))
     return selection, opened

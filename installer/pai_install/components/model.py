@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -66,6 +66,14 @@ class ComponentSet:
     images: tuple[ImageArtifact, ...]
     kubernetes_version: str
     manifests: tuple[ManifestArtifact, ...] = ()
+
+    def also(self, *others: ComponentSet) -> ComponentSet:
+        """With what other sets have and this one has not: of several versions of one thing its own counts."""
+        sets = (self, *others)
+        files = {(file.name, file.sha256): file for found in sets for file in found.files}
+        images = {(image.repository, image.tag): image for found in reversed(sets) for image in found.images}
+        own = {(image.repository, image.tag): image for image in self.images}
+        return replace(self, files=tuple(files.values()), images=tuple({**own, **images}.values()))
 
     def file(self, name: str) -> FileArtifact:
         """The file called `name`; raises KeyError when the set has none."""

@@ -48,6 +48,7 @@ class Event:
 class RunRequest:
     """One playbook run. `playbook` is a name below playbooks/; `limit` names hosts (empty: all).
 
+    forks: how many at a time; 0: as many as the dev box carries (width.py).
     secrets: values to mask in the log, besides those that the inventory and extra_vars hold under a
     secret's name.
     """
@@ -56,7 +57,7 @@ class RunRequest:
     inventory: Inventory
     limit: tuple[str, ...] = ()
     check: bool = False
-    forks: int = 25
+    forks: int = 0
     extra_vars: Mapping[str, Any] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
 

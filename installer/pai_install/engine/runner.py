@@ -20,6 +20,7 @@ from pai_install.engine import processes, workdir
 from pai_install.engine.base import Event, RunRequest
 from pai_install.engine.events import EXIT, RawEvent, read_stream
 from pai_install.engine.runlog import RunLog
+from pai_install.engine.width import forks_for
 from pai_install.errors import PaiError
 from pai_install.redact import secret_values
 
@@ -91,7 +92,7 @@ class RunnerEngine:
             playbook=str(self._content / "playbooks" / request.playbook),
             inventory=str(files.inventory),
             limit=f"@{files.limit}" if files.limit else None,
-            forks=request.forks,
+            forks=request.forks or _width(request),
             cmdline=_options(files, request),
             quiet=True,
             ident="artifacts",
@@ -136,6 +137,13 @@ class RunnerEngine:
 
     def _masters(self) -> frozenset[int]:
         return processes.with_sockets_in(self._sockets) if self._sockets else frozenset()
+
+
+def _width(request: RunRequest) -> int:
+    """How many machines at a time."""
+    hosts = request.limit or tuple(request.inventory.host_vars)
+    address = str(request.inventory.host_vars.get(hosts[0], {}).get("ansible_host", "")) if hosts else ""
+    return forks_for(len(hosts), address)
 
 
 def _options(files: workdir.RunFiles, request: RunRequest) -> str:

@@ -12,13 +12,21 @@ from pai_install.checks.finding import Finding
 from pai_install.cluster.conditions import cluster_findings
 from pai_install.cluster.identity import identity_findings
 from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.kubeconfig import kubeconfig_step, missing_kubeconfig
 from pai_install.operations.operation import Operation
-from pai_install.operations.verify import fixed_settings, proof, scheduler_proof, wanted_of_cluster
+from pai_install.operations.verify import (
+    certificates_standing,
+    fixed_settings,
+    proof,
+    scheduler_proof,
+    wanted_of_cluster,
+)
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASE_NAMES, PHASES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan, work_of
+from pai_install.plan.versions import KUBERNETES, of_cluster
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.selection import require_present, watched
@@ -72,7 +80,16 @@ class Install(Operation):
             phases=self.phases,
             limit=self.limit,
         )
-        return replace(plan, steps=(*plan.steps, *self._proof(site, observation, plan)))
+        proving = self._proof(site, observation, plan)
+        return replace(plan, steps=(*plan.steps, *self._kubeconfig(site, observation, plan), *proving))
+
+    def _kubeconfig(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
+        """The copy that the dev box lacks, unless the role that makes it runs anyway."""
+        why = missing_kubeconfig(observation, plan.leader)
+        made = any(step.name == "control-plane" and plan.leader in step.names for step in plan.steps)
+        if not why or made or (self.phases and "control-plane" not in self.phases):
+            return ()
+        return (kubeconfig_step(site, plan.leader, why),)
 
     def _proof(self, site: Site, observation: Observation, plan: Plan) -> tuple[Step, ...]:
         if not self.verify or (self.phases and VERIFY.name not in self.phases):
@@ -121,9 +138,11 @@ def changes_scheduler(site: Site, observation: Observation, plan: Plan) -> bool:
 
 def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
     """Findings about the cluster from the observation."""
-    version = wanted_of_cluster(site, observation)["control_plane_version"]
+    planned = wanted_of_cluster(site, observation)["control_plane_version"]
+    version = of_cluster(site, observation.machines).get(KUBERNETES, str(planned))  # what runs stays
     return (
         *(change.as_finding() for change in fixed_settings(site, observation)),
-        *cluster_findings(site, version, observation.machines, now=observation.at),
+        *cluster_findings(site, version, observation.machines),
+        *certificates_standing(site, observation),
         *identity_findings(site, observation.machines),
     )

@@ -12,7 +12,6 @@ from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
 from pai_install.cluster.fence import QUERY, fence, removed_machines, without_removed
 from pai_install.cluster.model import Node
-from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.install import Install
 from pai_install.operations.leaving import cleaning, dirty, writing
@@ -34,27 +33,26 @@ class NodeAdd(Operation):
     """Everything that `node add` does, once layout.yaml has the machines."""
 
     name: ClassVar[str] = "node add"
-    summary: ClassVar[str] = "Let machines of layout.yaml join the cluster; no other machine is touched."
+    summary: ClassVar[str] = "Let machines of layout.yaml join the cluster; a worker touches no other machine."
     configures: ClassVar[bool] = True
     nodes: tuple[str, ...] = Field(min_length=1, description="Host names of machines.")
     before: str = Field("", exclude=True, description="The text of layout.yaml from which `text` was made.")
     text: str = Field("", exclude=True, description="What layout.yaml is to be; empty: what it is.")
 
     def require(self, site: Site) -> None:
-        """Present machines of the site, and no control planes."""
+        """Present machines of the site."""
         require_present(site, self.nodes)
-        planes = [name for name in self.nodes if site.machine(name).control_plane]
-        if planes:
-            raise PaiError(
-                f"{', '.join(planes)} is to be a control plane: node add joins workers",
-                remedy="pai-install apply lets control planes join, one after the other",
-                exit_code=ExitCode.USAGE,
-            )
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """The machines and the control planes; no other machine is asked anything."""
+        """The machines and the control planes; no other machine is asked anything, unless a control plane joins."""
+        if self._planes(site):
+            return tuple(machine.hostname for machine in site.present_machines)
         planes = [machine.hostname for machine in site.control_planes]
         return tuple(dict.fromkeys([*planes, *self.nodes]))
+
+    def _planes(self, site: Site) -> bool:
+        """Whether a control plane is among them: every machine has to know of it."""
+        return any(site.machine(name).control_plane for name in self.nodes)
 
     @property
     def queries(self) -> tuple[Select, ...]:
@@ -63,18 +61,17 @@ class NodeAdd(Operation):
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
         """Those of an installation."""
-        return self._install.refused_changes(site, observation)
+        return self._install(site).refused_changes(site, observation)
 
-    @property
-    def _install(self) -> Install:
-        return Install(limit=self.nodes)
+    def _install(self, site: Site) -> Install:
+        return Install(limit=() if self._planes(site) else self.nodes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """What an installation does on these machines; first they are cleaned where they are no nodes and were once."""
         nodes = {node.name: node for node in map(Node.parse, observation.answers[0])}
         leftover = _leftover(observation.machines, self.nodes, nodes)
         clean = cleaning(observation.machines, tuple(leftover), "it is no node of the cluster and was one")
-        plan = self._install.plan(site, _as_blank(observation, leftover))
+        plan = self._install(site).plan(site, _as_blank(observation, leftover))
         work = tuple(step for step in plan.steps if step.name not in _PROOFS)
         proofs = tuple(step for step in plan.steps if step.name in _PROOFS)
         written = writing(self.before, self.text, plan.leader) if self.text != self.before else ()
@@ -103,7 +100,7 @@ class NodeAdd(Operation):
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Those of an installation."""
-        return self._install.known(site, observation, plan)
+        return self._install(site).known(site, observation, plan)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Which machines join."""

@@ -15,11 +15,12 @@ from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.capacity import capacity_steps
-from pai_install.operations.leaving import cleaning, forgetting, leaving
+from pai_install.operations.leaving import CLEAN, FORGET, LEAVE, cleaning, forgetting, leaving
 from pai_install.operations.node_cordon import ASKED, cordoning
 from pai_install.operations.node_drain import NodeDrain, effects_on
 from pai_install.operations.operation import Operation
-from pai_install.plan.leader import with_leader
+from pai_install.operations.planes import leaving_planes, out_of_etcd
+from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Machine, Site
@@ -68,7 +69,8 @@ class NodeRemove(Operation):
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """What is left to do. Raises PaiError for jobs that would be lost, and for dead machines that are alive."""
-        leader = site.control_planes[0].hostname
+        leaving_planes(self.machines, site)
+        leader = leader_of(site, observation.machines)
         if leader not in observation.machines:
             why = observation.unreachable.get(leader, "no answer")
             raise PaiError(
@@ -79,9 +81,10 @@ class NodeRemove(Operation):
         return _Removal(self, site, observation).plan()
 
     def typed(self, plan: Plan) -> str:
-        """The machines, where there are several."""
+        """The machines, where there are several or a control plane."""
         del plan
-        return ",".join(self.nodes) if len(self.nodes) > 1 else ""
+        several = len(self.nodes) > 1 or any(machine.control_plane for machine in self.machines)
+        return ",".join(self.nodes) if several else ""
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Which machines leave."""
@@ -105,7 +108,7 @@ class _Removal:
         operation, observation = self._operation, self._observation
         self._require_dead()
         self._require_no_jobs()
-        leader = self._site.control_planes[0].hostname
+        leader = leader_of(self._site, observation.machines)
         members = [node.name for node in self._nodes]
         steps = (
             *capacity_steps(self._site, observation),
@@ -118,6 +121,8 @@ class _Removal:
         if operation.how == "remove" or touched:
             addresses = {machine.hostname: machine.hostip for machine in operation.machines}
             steps += forgetting(known, operation.how, ASKED, addresses)
+        if steps:
+            steps = out_of_etcd(steps, operation.machines, leader, (LEAVE, CLEAN, FORGET))
         lost = {name: why for name, why in observation.unreachable.items() if name in operation.nodes}
         nothing = f"{', '.join(operation.nodes)}: no node of the cluster, and clean"
         return Plan(steps, with_leader(observation.inventory, leader), lost, leader, nothing=nothing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict
@@ -12,6 +13,7 @@ from pai_install.cluster.client import Select
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
+from pai_install.plan.versions import Versions, kept
 from pai_install.site.model import Machine, Site
 from pai_install.system.words import plural
 
@@ -21,6 +23,7 @@ class Operation(BaseModel):
 
     name: the verb's words, e.g. "node drain". summary: one line for lists and help.
     configures: whether it gives machines their settings; only then are the site's components fetched.
+    asks_deprecated: whether `Observation.deprecated` is asked for.
     Every method is pure.
     """
 
@@ -28,6 +31,7 @@ class Operation(BaseModel):
     name: ClassVar[str]
     summary: ClassVar[str]
     configures: ClassVar[bool] = False
+    asks_deprecated: ClassVar[bool] = False
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -59,6 +63,10 @@ class Operation(BaseModel):
         """
         del site, observation
         return ()
+
+    def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
+        """Machine -> component -> version that it is to have: what runs stays, whatever the catalogue prefers."""
+        return kept(site, observation.machines)
 
     @abstractmethod
     def plan(self, site: Site, observation: Observation) -> Plan:

@@ -8,7 +8,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
+from pai_install.cluster.certificates import CertificateRow, certificate_findings, certificate_rows
 from pai_install.cluster.identity import identity_findings, renamed
+from pai_install.cluster.view import view_of
 from pai_install.operations.operation import Operation
 from pai_install.operations.scheduler_test import quick_test
 from pai_install.plan.changes import RefusedChange, refused_changes
@@ -16,6 +18,7 @@ from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import VERIFY
+from pai_install.plan.versions import wish
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present, watched
 
@@ -43,9 +46,9 @@ class Verify(Operation):
         return fixed_settings(site, observation)
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
-        """Nodes that are not the layout's machines."""
+        """Nodes that are not the layout's machines, and until when certificates are valid."""
         del plan
-        return identity_findings(site, observation.machines)
+        return (*identity_findings(site, observation.machines), *certificates_standing(site, observation))
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """The verification on the named machines that answered; without a limit on all that answered."""
@@ -91,12 +94,23 @@ def _reason(observation: Observation, name: str, otherwise: str) -> str:
     return f"not proven: {why}" if why else otherwise
 
 
+def certificates_standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
+    """Until when certificates are valid; nothing where no control plane was seen in a cluster."""
+    return certificate_findings(certificates_of(site, observation))
+
+
+def certificates_of(site: Site, observation: Observation) -> tuple[CertificateRow, ...]:
+    """The certificates of a cluster that a control plane was seen in."""
+    if view_of(site, observation.machines) is None:
+        return ()
+    return certificate_rows(site, observation.machines, observation.box or (), observation.at)
+
+
 def fixed_settings(site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
     """Changes that the running cluster does not support."""
     wanted = wanted_of_cluster(site, observation)
-    version, endpoint = wanted["control_plane_version"], wanted["control_plane_endpoint"]
     machines = observation.machines
-    return refused_changes(site, version, endpoint, machines, renamed(site, machines))
+    return refused_changes(site, wish(site), wanted["control_plane_endpoint"], machines, renamed(site, machines))
 
 
 def wanted_of_cluster(site: Site, observation: Observation) -> Vars:

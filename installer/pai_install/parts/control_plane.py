@@ -11,8 +11,13 @@ from pai_install.ports import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT
 from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
 
-# its role puts a command of the same name on PATH that knows etcd's address and certificates
-_PROGRAMS = (("etcdctl", "/usr/local/lib/pai-install/etcdctl"),)
+# Its role puts a command etcdctl on PATH that knows etcd's address and certificates. kubeadm upgrades the control plane
+# before the kubelet of the machine, and what comes with it, has that version.
+_PROGRAMS = (
+    ("etcdctl", "/usr/local/lib/pai-install/etcdctl"),
+    ("kubeadm", "/usr/local/lib/pai-install/kubeadm"),
+    ("etcdutl", "/usr/local/lib/pai-install/etcdutl"),
+)
 
 
 class ControlPlaneVariables(RoleVariables):

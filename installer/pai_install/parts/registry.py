@@ -16,6 +16,7 @@ from pai_install.parts.container_runtime import ContainerRuntime
 from pai_install.parts.context import Context
 from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.docker_cache import CacheConfiguration
+from pai_install.parts.etcd_backup import EtcdBackup
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.machine_reset import MachineResetVariables
@@ -68,6 +69,7 @@ PARTS: tuple[Part, ...] = (
     CacheConfiguration(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
     JobRecorder(),
+    EtcdBackup(),
     RegistryClient(),
     ClusterVerify(),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.choose import choose
 from pai_install.components.model import Selection
@@ -10,8 +12,10 @@ from pai_install.parts.registry import needed_components
 from pai_install.site import Site
 
 
-def choose_components(site: Site) -> tuple[Selection, Source]:
-    """Raises PaiError (site invalid) when the site's version, source and bundle do not go together."""
+def choose_components(site: Site, installed: Mapping[str, str] | None = None) -> tuple[Selection, Source]:
+    """installed: component -> version that stays, whatever the catalogue prefers.
+
+    Raises PaiError (site invalid) when the site's version, source and bundle do not go together."""
     settings = site.settings
     return choose(
         load_catalogue(),
@@ -21,4 +25,5 @@ def choose_components(site: Site) -> tuple[Selection, Source]:
         bundle=settings.component_bundle,
         needed=needed_components(site),
         images=settings.component_images,
+        installed=installed,
     )

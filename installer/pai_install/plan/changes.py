@@ -11,6 +11,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Observed
+from pai_install.plan.versions import fits, numbers
 from pai_install.site import Machine, Site
 from pai_install.site.declared import changes
 from pai_install.site.document import Document
@@ -54,7 +55,8 @@ def refused_changes(
 ) -> tuple[RefusedChange, ...]:
     """Every such change, in the order of the site's files; empty where no control plane runs yet.
 
-    version: the exact Kubernetes version that the site resolves to. endpoint: NAME:PORT of its API.
+    version: the Kubernetes version that the site asks for, exact or a minor one; empty where any will do.
+    endpoint: NAME:PORT of its API.
     renamed: machine -> the other name under which it is in the cluster.
     A setting that the control plane's role last ran with is no change: a file that differs from it was changed by
     hand, and apply puts it back.
@@ -91,6 +93,8 @@ def _settings(site: Site, version: str, endpoint: str, seen: Observed) -> Iterat
     }
     for (name, observed_as), value in wanted.items():
         runs = seen.kubernetes.settings.get(observed_as, "")
+        if name == "kubernetes_version" and fits(runs, str(value)):
+            continue
         if runs and not _same(runs, value) and not _ran_with(seen, observed_as, value):
             yield RefusedChange(CONFIG, (name,), name, "", runs, str(value), _remedy(name, runs, str(value)))
 
@@ -104,9 +108,10 @@ def _same(runs: str, wanted: object) -> bool:
 
 def _remedy(name: str, runs: str, wanted: str) -> str:
     if name == "kubernetes_version":
-        lower = _numbers(wanted) < _numbers(runs)
-        why = "Kubernetes does not support downgrades" if lower else "this version of pai-install does not upgrade"
-        return f'write {name}: "{runs}"; {why}'
+        keep = f'write {name}: "{runs}"'
+        if numbers(wanted) < numbers(runs):
+            return f"{keep}; Kubernetes does not support downgrades"
+        return f"run pai-install upgrade, which drains node after node; to stay, {keep}"
     note = changes(Settings)[name].note
     return f"set {name} back; {note}" if name == "hosts_entries" else f"keep {name}: {runs}; {note}"
 
@@ -150,10 +155,6 @@ def _ran_with(seen: Observed, name: str, wanted: object) -> bool:
     """Whether the control plane's role last succeeded here with this value."""
     record = seen.roles.get(_ROLE)
     return record is not None and record.settings.get(f"{_ROLE}_{name}") == digest(wanted)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
 
 
 def _place(change: RefusedChange, sources: Mapping[str, Document]) -> str:

@@ -46,6 +46,7 @@ def impact(
     """What that means for what is in use on the machine; found: the effects, variables: those of the roles there."""
     return (
         *_on_containers(found, variables, seen),
+        *_on_packages(roles, variables, seen),
         *_on_gpu_pods(roles, variables, seen),
         *_on_networks(roles, seen),
         *_on_pulls(roles, seen),
@@ -68,6 +69,14 @@ def _on_containers(found: tuple[str, ...], variables: Mapping[str, Any], seen: O
         yield f"{them} an NVIDIA device open: systemd reloads its units, which may take the device away"
         if variables.get(_BY_ENVIRONMENT) is False:
             yield "started again by docker run --gpus, it gets no GPU unless gpu_visible_to_all_containers is true"
+
+
+def _on_packages(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    """Said when it begins; docs/upgrade.md says how to upgrade one."""
+    if "container_runtime" not in roles or "container_runtime" in seen.roles:
+        return
+    if variables.get("container_runtime_docker", "none") != "none":
+        yield "packages of Docker, containerd and the NVIDIA toolkit stay at their version when the system is upgraded"
 
 
 def _on_gpu_pods(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:

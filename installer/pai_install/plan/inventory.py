@@ -34,6 +34,17 @@ def build_inventory(context: Context, digests: Mapping[str, str]) -> Inventory:
     return Inventory(groups=groups(site), shared_vars=shared, host_vars=host_vars)
 
 
+def combined(main: Inventory, others: Mapping[str, Inventory]) -> Inventory:
+    """An inventory in which some machines have the variables of another one. others: machine -> whose it has.
+
+    What these share is said for each of them, since it may differ from what the others share.
+    """
+    own = {host: other.variables_of(host) for host, other in others.items()}
+    for host, variables in own.items():
+        variables["pai_settings"] = dict(others[host].settings_of(host))
+    return replace(main, host_vars={**main.host_vars, **own})
+
+
 def observed_by() -> dict[str, Any]:
     """The variables of observe.yml for every machine, beside the connection."""
     return {WATCHED_UNITS: list(watched_units()), SYSTEM_NAMESPACES: list(system_namespaces())}

@@ -37,8 +37,8 @@ class Membership(BaseModel):
     """Whether the machine is a control plane, and a node. joined: an init or join came to its end here.
 
     node_name: the name that it joined under, from its kubelet's certificate; empty when it has none.
-    settings: what a control plane runs with: pod_cidr, service_cidr, node_prefix, address, version, endpoint; those
-    that could be read.
+    settings: what a control plane runs with: pod_cidr, service_cidr, node_prefix, address, version, etcd,
+    endpoint; those that could be read.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,12 +50,16 @@ class Membership(BaseModel):
 
 
 class Certificate(BaseModel):
-    """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why."""
+    """A certificate file. expires: seconds since 1970; None where it could not be read, `problem` says why.
+
+    unread: whether the program that reads it started before it was written.
+    """
 
     model_config = ConfigDict(frozen=True)
     path: Text
     expires: Date | None = None
     problem: Text = ""
+    unread: bool = False
 
 
 class DockerFacts(BaseModel):
@@ -147,7 +151,8 @@ class Observed(BaseModel):
     capability. bridge_netfilter: whether the kernel filters bridged packets. nfsd: whether it can serve NFS for this
     machine. mtu: bytes, of the default route.
     mtus: IPv4 address -> MTU of the interface that has it.
-    services: those that run, of the ones that an installation may restart or stop. cluster: on a control plane only.
+    services: those that run, of the ones that an installation may restart or stop. programs, images: name -> version or
+    tag of what we put there. cluster: on a control plane only.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -169,6 +174,8 @@ class Observed(BaseModel):
     docker: DockerFacts = DockerFacts()
     in_use: InUse = InUse()
     roles: Mapping[Text, RoleRecord] = Field(default_factory=dict)
+    programs: Mapping[Text, Text] = Field(default_factory=dict)
+    images: Mapping[Text, Text] = Field(default_factory=dict)
     cluster: ClusterFacts | None = None
 
 

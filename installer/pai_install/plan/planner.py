@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from pai_install.parts.addon import RECORD_PREFIX
 from pai_install.plan.effects import effects, impact
@@ -14,6 +15,7 @@ from pai_install.plan.phases import PHASES, Phase
 from pai_install.site import Site
 
 STORE = "components"
+CONTROL_PLANE = "control-plane"
 
 
 def make_plan(
@@ -40,8 +42,16 @@ def make_plan(
     if limit:
         planned = _narrowed(planned, site, inventory, observed, limit)
     leader = leader_of(site, observed)
+    planned = tuple(_led(step, leader) for step in planned)
     lost = dict(unreachable or {})
     return Plan(planned, with_leader(inventory, leader), lost, leader, silent=bool(lost) and not observed)
+
+
+def _led(step: Step, leader: str) -> Step:
+    """The step of the control planes begins with the leader, which is not always the first of the site."""
+    if step.name != CONTROL_PLANE:
+        return step
+    return replace(step, action=Playbook(f"{CONTROL_PLANE}.yml", {"pai_leader": leader}))
 
 
 def _narrowed(

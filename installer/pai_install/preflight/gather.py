@@ -15,7 +15,6 @@ from pai_install.redact import Redactor
 from pai_install.site import Site
 
 PLAYBOOK = "preflight.yml"
-_MOST_FORKS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +61,8 @@ def gather(engine: Engine, site: Site, hosts: Iterable[str], *, now: Callable[[]
     """
     wanted = tuple(hosts)
     receiver = _Receiver(now)
-    forks = min(max(len(wanted), 1), _MOST_FORKS)
     inventory = preflight_inventory(site)
-    for event in engine.run(RunRequest(PLAYBOOK, inventory, limit=wanted, forks=forks)):
+    for event in engine.run(RunRequest(PLAYBOOK, inventory, limit=wanted)):
         receiver.take(event)
     failed = {
         host: receiver.failures.get(host, "no answer from the machine")

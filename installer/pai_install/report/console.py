@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from pai_install.report.model import Failure, HostStatus, Outcome, PhaseResult
+from pai_install.report.model import Counts, Failure, HostStatus, Outcome, PhaseResult
 from pai_install.report.notices import (
     Notice,
     Observer,
@@ -35,6 +35,10 @@ _STYLES = {
     HostStatus.LEFT: "dim",
     HostStatus.INTERRUPTED: "magenta",
 }
+# from so many machines on, only those of interest are named one by one
+_MANY = 20
+_NAMED = 3
+_ROWS = 50
 
 
 @contextmanager
@@ -53,21 +57,47 @@ def progress(stream: TextIO) -> Iterator[Observer]:
         live.stop()
 
 
+class Times:
+    """How long each machine of a phase was at work: which ones the others waited for."""
+
+    def __init__(self) -> None:
+        self._spent: dict[str, float] = {}
+
+    def notice(self, notice: Notice) -> None:
+        """Adds a task that ended; a new phase begins at zero."""
+        match notice:
+            case PhaseStarted():
+                self._spent = {}
+            case TaskFinished():
+                self._spent[notice.host] = self._spent.get(notice.host, 0.0) + notice.duration_s
+            case _:
+                return
+
+    def slowest(self) -> str:
+        """The slowest machines of a large phase, as the end of a line; nothing where there are few machines."""
+        if len(self._spent) < _MANY:
+            return ""
+        found = sorted(self._spent.items(), key=lambda item: -item[1])[:_NAMED]
+        return f"; slowest: {', '.join(f'{host} {took(spent)}' for host, spent in found)}"
+
+
 class LineProgress:
     """One line when a phase begins and ends, and one for each host that drops out."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._times = Times()
 
     def notice(self, notice: Notice) -> None:
         """Writes the lines of a notice."""
+        self._times.notice(notice)
         match notice:
             case PhaseStarted():
                 self._line(f"[{notice.number}/{notice.total}] {notice.title} ({plural(len(notice.hosts), 'machine')})")
             case TaskFinished(outcome="failed" | "unreachable"):
                 self._line(f"      {notice.host}: {notice.outcome}: {notice.task}")
             case PhaseFinished(phase=phase):
-                self._line(f"      {phase_line(phase)}")
+                self._line(f"      {phase_line(phase)}{self._times.slowest()}")
             case _:
                 return
 
@@ -86,10 +116,12 @@ class LiveProgress:
         self._phase = PhaseStarted("", "", (), 0, 0)
         self._task = ""
         self._answered: set[str] = set()
+        self._times = Times()
         self._began = 0.0
 
     def notice(self, notice: Notice) -> None:
         """Redraws after a notice."""
+        self._times.notice(notice)
         match notice:
             case PhaseStarted():
                 self._begin(notice)
@@ -120,7 +152,7 @@ class LiveProgress:
         self.stop()
         good = all(result.status.good for result in phase.hosts.values())
         mark = "[green]✓[/]" if good else "[bold red]✗[/]"
-        self._print(f"{mark} {escape(phase.title)}: {escape(phase_line(phase))}")
+        self._print(f"{mark} {escape(phase.title)}: {escape(phase_line(phase))}{escape(self._times.slowest())}")
 
     def stop(self) -> None:
         """Takes the moving line away; harmless when there is none."""
@@ -137,6 +169,9 @@ class LiveProgress:
         text.append(f"  {took(self._clock() - self._began)}", style="dim")
         if self._task:
             text.append(f"  {len(self._answered)}/{len(phase.hosts)} machines  {self._task}", style="not bold")
+            waiting = [host for host in phase.hosts if host not in self._answered]
+            if len(phase.hosts) >= _MANY and 0 < len(waiting) <= _NAMED:
+                text.append(f"  waiting for {', '.join(waiting)}", style="not bold")
         return text
 
 
@@ -165,11 +200,25 @@ def _table(outcome: Outcome) -> Table:
     table.add_column("machine")
     for name in ("result", "tasks", "changed", "failed", "skipped"):
         table.add_column(name, justify="left" if name == "result" else "right")
-    for host, counts in outcome.counts.items():
+    rows, others = _rows(outcome)
+    for host, counts in rows.items():
         status = host_word(outcome, host)
         numbers = (counts.tasks, counts.changed, counts.failed, counts.skipped)
         table.add_row(escape(host), Text(status.value, style=_STYLES[status]), *map(str, numbers))
+    if others:
+        total = sum(others.values(), Counts())
+        numbers = (total.tasks, total.changed, total.failed, total.skipped)
+        table.add_row(f"{len(others)} others", Text("ok", style=_STYLES[HostStatus.OK]), *map(str, numbers))
     return table
+
+
+def _rows(outcome: Outcome) -> tuple[dict[str, Counts], dict[str, Counts]]:
+    """The machines that get a row each, and those that are only counted: of very many, those on which all went well."""
+    counts = dict(outcome.counts)
+    if len(counts) <= _ROWS:
+        return counts, {}
+    well = {host: found for host, found in counts.items() if host_word(outcome, host).good}
+    return {host: found for host, found in counts.items() if host not in well}, well
 
 
 def _show_failure(console: Console, failure: Failure) -> None:

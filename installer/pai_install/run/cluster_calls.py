@@ -115,17 +115,38 @@ def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
 
 
 def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
-    """node, timeout_s; boot: id of the boot that must be over, empty where any will do. Waits until it is ready."""
-    node, boot, deadline = arguments["node"], arguments.get("boot", ""), time.monotonic() + arguments["timeout_s"]
-    while True:
-        found = {one.name: one for one in read.nodes(cluster)}.get(node)
-        if found is not None and found.ready and not (boot and found.boot_id == boot):
-            return f"{node} is ready"
-        why = "it is no node" if found is None else found.why or "it is not ready"
+    """node, timeout_s. Waits until it is ready.
+
+    boot: id of the boot that must be over; empty where any will do. version: of the kubelet; where it is given, also
+    the pods that belong to this node alone must run.
+    """
+    node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
+    while problems := _unready(read.occupancy(cluster, node), arguments):
         if time.monotonic() >= deadline:
-            raise PaiError(f"{node} is not ready: {why}", remedy=f"pai-install status; journalctl -u kubelet on {node}")
-        say(f"{node}: {why}")
+            raise PaiError(
+                f"{node} is not ready: {problems[0]}",
+                details="\n".join(problems[1:]),
+                remedy=f"pai-install status; journalctl -u kubelet on {node}",
+            )
+        say(f"{node}: {problems[0]}")
         time.sleep(_POLL_S)
+    return f"{node} is ready"
+
+
+def _unready(seen: read.Occupancy, arguments: Arguments) -> list[str]:
+    """What keeps a node from being what is waited for."""
+    node, boot, version = seen.node(arguments["node"]), arguments.get("boot", ""), arguments.get("version", "")
+    if node is None:
+        return ["it is no node"]
+    if not node.ready or (boot and node.boot_id == boot):
+        return [node.why or "it is not ready"]
+    if not version:
+        return []
+    older = [] if node.version == version else [f"its kubelet says version {node.version or 'nothing'}"]
+    own = [pod for pod in seen.pods_on(node.name) if pod.mirror or (pod.owner and pod.owner.kind == "DaemonSet")]
+    return older + [
+        f"pod {pod.namespace}/{pod.name} does not run: {pod.why or pod.phase}" for pod in own if not pod.well
+    ]
 
 
 def _left(node: str, left: Mapping[Ref, str]) -> PaiError:

@@ -14,6 +14,7 @@ from pai_install.components.source import Source
 from pai_install.engine.base import Engine
 from pai_install.errors import PaiError
 from pai_install.plan.model import Inventory
+from pai_install.plan.versions import Versions
 from pai_install.preflight.report import PreflightReport
 from pai_install.registry.identity import Identity
 from pai_install.run.actions import LocalWorker
@@ -28,9 +29,12 @@ class Environment(ABC):
     """The environment of a run."""
 
     @abstractmethod
-    def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
+    def inventory(
+        self, site: Site, state: StateFolder, say: Say, versions: Mapping[str, Versions] | None = None
+    ) -> Inventory:
         """The site's inventory with the settings of every role; fetches the components that it names.
 
+        versions: machine -> component -> version that it is to have; what is not named is the catalogue's.
         Raises PaiError when a component is unavailable.
         """
 
@@ -68,17 +72,27 @@ class Environment(ABC):
 class ProductEnvironment(Environment):
     """The product's environment. It imports most modules on first use: `--help` must not load Ansible."""
 
-    def inventory(self, site: Site, state: StateFolder, say: Say) -> Inventory:
-        """As the site and the components say."""
+    def inventory(
+        self, site: Site, state: StateFolder, say: Say, versions: Mapping[str, Versions] | None = None
+    ) -> Inventory:
+        """As the site and the components say. The store gets what any of the machines has."""
         from pai_install.engine.content import part_digests  # noqa: PLC0415
         from pai_install.parts.registry import make_context  # noqa: PLC0415
-        from pai_install.plan.inventory import build_inventory, connection  # noqa: PLC0415
+        from pai_install.plan.inventory import build_inventory, combined, connection  # noqa: PLC0415
 
         for machine in site.present_machines:
             connection(machine)  # an unavailable password is an error before anything is fetched
         identity = _identity(site, state, say)
-        context = make_context(site, site_components(site, say), state.path, identity)
-        return build_inventory(context, part_digests(content_dir()))
+        choices = _choices(site, versions or {})
+        main, *_ = choices
+        others = [(selection, entry) for selection, entry in choices.items() if selection != main]
+        sets = {selection: _fetched(site, selection, source, say) for selection, (source, _) in choices.items()}
+        digests, whole = part_digests(content_dir()), sets[main].also(*(sets[it] for it, _ in others))
+        inventory = build_inventory(make_context(site, whole, state.path, identity), digests)
+        for selection, (_, hosts) in others:
+            other = build_inventory(make_context(site, sets[selection], state.path, identity), digests)
+            inventory = combined(inventory, dict.fromkeys(hosts, other))
+        return inventory
 
     def connections(self, site: Site) -> Inventory:
         """Connections, and the version and address that the Kubernetes API should have."""
@@ -108,12 +122,13 @@ class ProductEnvironment(Environment):
     def engine(self, state: StateFolder, run: RunFolder, *, accept_new: bool) -> Iterator[Engine]:
         """Ansible."""
         from pai_install.engine.runner import RunnerEngine  # noqa: PLC0415
+        from pai_install.engine.shards import ShardedEngine  # noqa: PLC0415
 
         engine = RunnerEngine(
             content_dir(), state.work, state.known_hosts, log=run.log, accept_new_host_keys=accept_new
         )
         with run.in_use(), engine:
-            yield engine
+            yield ShardedEngine(engine)
 
     def preflight(self, engine: Engine, site: Site, hosts: tuple[str, ...], forced: tuple[str, ...]) -> PreflightReport:
         """The verb preflight's checks."""
@@ -132,6 +147,7 @@ class ProductEnvironment(Environment):
     ) -> Mapping[str, LocalWorker]:
         """The machines' health, the self-test of the scheduler, the end of one that goes, and virtual clusters."""
         from pai_install.health.gate import health_gate, passed  # noqa: PLC0415
+        from pai_install.run.backup import backup_worker  # noqa: PLC0415
         from pai_install.run.layout_file import forgetting_worker, writing_worker  # noqa: PLC0415
         from pai_install.run.scheduler_switch import scheduler_switch  # noqa: PLC0415
         from pai_install.run.self_test.worker import self_test  # noqa: PLC0415
@@ -141,6 +157,7 @@ class ProductEnvironment(Environment):
         test = self_test(cluster, state.path / "scheduler-test.json")
         return {
             "health": lambda hosts, _arguments: check(hosts),
+            "backup": backup_worker(site, state),
             "health-gate": lambda hosts, _arguments: passed(check(hosts)),
             "scheduler-test": test,
             "scheduler-switch": scheduler_switch(cluster, site.directory),
@@ -169,9 +186,12 @@ def site_components(site: Site, say: Say) -> ComponentSet:
 
     Raises PaiError when a component is unavailable.
     """
+    return _fetched(site, *_choice(site), say)
+
+
+def _fetched(site: Site, selection: Selection, source: Source, say: Say) -> ComponentSet:
     from pai_install.components.fetch import fetch  # noqa: PLC0415
 
-    selection, source = _choice(site)
     try:
         return fetch(selection, source, progress=say)
     except PaiError as error:
@@ -202,7 +222,21 @@ def component_requirements(site: Site) -> tuple[str, ...]:
     return requirements(*_choice(site))
 
 
-def _choice(site: Site) -> tuple[Selection, Source]:
+def _choice(site: Site, versions: Versions | None = None) -> tuple[Selection, Source]:
     from pai_install.parts.selection import choose_components  # noqa: PLC0415
 
-    return choose_components(site)
+    return choose_components(site, versions)
+
+
+def _choices(site: Site, versions: Mapping[str, Versions]) -> dict[Selection, tuple[Source, list[str]]]:
+    """Selection -> its source and the machines that it is for; that of the first control plane is the first."""
+    chosen: dict[frozenset[tuple[str, str]], tuple[Selection, Source]] = {}
+    found: dict[Selection, tuple[Source, list[str]]] = {}
+    for machine in sorted(site.present_machines, key=lambda it: it != site.control_planes[0]):
+        own = versions.get(machine.hostname, {})
+        key = frozenset(own.items())
+        if key not in chosen:
+            chosen[key] = _choice(site, own)
+        selection, source = chosen[key]
+        found.setdefault(selection, (source, []))[1].append(machine.hostname)
+    return found

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pai_install.checks.finding import Finding
 from pai_install.checks.report.html import ReportMachine
 from pai_install.cluster.client import ClusterClient
+from pai_install.cluster.deprecated import deprecated_uses
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
 from pai_install.plan.changes import refusal
@@ -34,6 +35,7 @@ from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
 from pai_install.run.actions import Stage
 from pai_install.run.adoption import adoption_refusal, with_adopted
+from pai_install.run.box import box_certificates
 from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
 from pai_install.run.executor import Means, execute
@@ -44,9 +46,11 @@ from pai_install.run.preflight_gate import TITLE, PreflightGate, against_all, pr
 from pai_install.run.proof import begun, ended, read_proof, write_proof
 from pai_install.run.request import Request
 from pai_install.run.signals import ending_like_ctrl_c, finishing
+from pai_install.run.site_state import keep_state, take_over
 from pai_install.run.state import RunFolder, StateFolder, open_state
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Site
+from pai_install.site.rotations import read_rotations
 from pai_install.system.files import write_atomic
 
 
@@ -164,6 +168,8 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         observation = replace(observation, inventory=with_guests(inventory, operation.guests))
     if operation.queries:
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
+    if operation.asks_deprecated:
+        observation = replace(observation, deprecated=deprecated_uses(session.cluster))
     plan = operation.plan(site, observation)
     plan = replace(
         plan,
@@ -179,13 +185,22 @@ def _configured(
     session: Session, observation: Observation, *, insist: bool
 ) -> tuple[Site, Inventory, tuple[Finding, ...]]:
     """The site with what its cluster has already, its inventory with settings, and what cannot be taken over."""
-    inventory = session.environment.inventory(session.site, session.state, session.say)
-    site, unfit = with_adopted(session.site, observation, inventory, session.cluster, session.say)
+    known = _taken_over(session, observation)
+    versions = session.request.operation.versions(known, observation)
+    inventory = session.environment.inventory(known, session.state, session.say, versions)
+    site, unfit = with_adopted(known, observation, inventory, session.cluster, session.say)
     if insist and unfit:
         raise adoption_refusal(unfit)
-    if site is not session.site:
-        inventory = session.environment.inventory(site, session.state, session.say)
+    if site is not known:
+        inventory = session.environment.inventory(site, session.state, session.say, versions)
     return site, inventory, unfit
+
+
+def _taken_over(session: Session, observation: Observation) -> Site:
+    """The site, with what a dev box that is new to it takes over from its cluster."""
+    if not take_over(session.site, observation, session.state, session.cluster, session.say):
+        return session.site
+    return session.site.model_copy(update={"rotations": read_rotations(session.site.directory)})
 
 
 def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
@@ -198,7 +213,9 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
     control_planes = {machine.hostname for machine in session.site.control_planes}
     machines, unusable = parse_machines(look.results, control_planes)
     unproven = read_proof(session.state.proof).reasons
-    return Observation(inventory, machines, {**look.missed, **unusable}, time.time(), unproven), look.phase
+    missed = {**look.missed, **unusable}
+    box = box_certificates(session.state)
+    return Observation(inventory, machines, missed, time.time(), unproven, box=box), look.phase
 
 
 def admit(session: Session, prepared: Prepared) -> Prepared:
@@ -253,12 +270,24 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             before=prepared.looked,
             findings=_known(prepared),
         )
+    if _has_cluster(prepared, outcome) and not outcome.interrupted:
+        kept = keep_state(session.state, session.cluster)
+        outcome = replace(outcome, findings=(*outcome.findings, *kept))
     with finishing():
         if unsure != (known := ended(proof, plan, outcome, run)):
             write_proof(path, known)
         title = f"{session.site.directory.resolve().name}, {session.run.name}"
         write_reports(session.run, outcome, title=title, machines=machines_of(session.site))
     return outcome
+
+
+def _has_cluster(prepared: Prepared, outcome: Outcome) -> bool:
+    """Whether a control plane was seen in a cluster, or made one now."""
+    made = any(
+        phase.name == "control-plane" and any(it.status.good for it in phase.hosts.values()) for phase in outcome.phases
+    )
+    machines = prepared.observation.machines.values()
+    return made or any(seen.kubernetes.control_plane and seen.kubernetes.joined for seen in machines)
 
 
 def _means(session: Session) -> Means:

@@ -12,6 +12,7 @@ from pai_install.cluster.client import Select
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
+from pai_install.plan.versions import Versions
 from pai_install.site.model import Machine, Site
 
 
@@ -23,6 +24,9 @@ class RunnableOperation(Protocol):
 
     @property
     def configures(self) -> bool: ...
+
+    @property
+    def asks_deprecated(self) -> bool: ...
 
     @property
     def arguments(self) -> Mapping[str, Any]: ...
@@ -38,6 +42,8 @@ class RunnableOperation(Protocol):
     def watched(self, site: Site) -> tuple[str, ...]: ...
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]: ...
+
+    def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]: ...
 
     def plan(self, site: Site, observation: Observation) -> Plan: ...
 

@@ -34,6 +34,15 @@ def _read_size(value: object) -> str:
     return word
 
 
+def _read_schedule(value: object) -> str:
+    word = read_text(value)
+    if not re.fullmatch(r"[A-Za-z0-9*:/,.~ -]{1,80}", word):
+        raise invalid(
+            "schedule", f"{shown(word)} is no time for systemd", 'write for example daily, or "*-*-* 03:00:00"'
+        )
+    return word
+
+
 def _read_node_prefix(value: object) -> int:
     prefix = read_whole(value)
     if not 16 <= prefix <= 28:
@@ -70,6 +79,7 @@ KubeletFlags = dict[f.FlagName, f.FlagValue]
 KubernetesVersion = Annotated[str, BeforeValidator(_read_version)]
 LogSize = Annotated[str, BeforeValidator(_read_size)]
 NodePrefix = Annotated[int, BeforeValidator(_read_node_prefix)]
+Schedule = Annotated[str, BeforeValidator(_read_schedule)]
 SiteFile = Annotated[Path, BeforeValidator(_site_file), WithJsonSchema({"type": "string"})]
 Urls = Annotated[tuple[f.Url, ...], AfterValidator(_sorted_unique)]
 Servers = Annotated[tuple[f.Server, ...], AfterValidator(_sorted_unique)]
@@ -118,6 +128,16 @@ _HIVED = NotYet(
 )
 
 
+class BackupSchedule(f.FileModel):
+    """When snapshots of etcd are taken, and how many stay on each control plane."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+    schedule: Annotated[Schedule, live()] = "daily"
+    """As OnCalendar of systemd takes it: daily, hourly, "*-*-* 03:00:00", "Mon *-*-* 02:30:00"."""
+    keep: Annotated[f.Count, live()] = 7
+    """How many stay; the oldest go."""
+
+
 class Settings(f.FileModel):
     """Settings of the whole cluster: config.yaml. A default is OpenPAI's where it had one."""
 
@@ -152,6 +172,8 @@ class Settings(f.FileModel):
     """Write the machines' names into /etc/hosts."""
     kernel_parameters: Annotated[dict[f.KernelParameter, f.Word], _KERNEL] = Field(default_factory=dict)
     """Kernel parameters of all machines, e.g. {net.core.rmem_max: 67108864}; one that a kernel lacks is left out."""
+    etcd_backup: Annotated[BackupSchedule | None, live()] = None
+    """Take snapshots of etcd on every control plane: {schedule: daily, keep: 7}; `backup` needs no setting."""
     ntp_servers: Annotated[Servers, restarts("chrony.service")] = ()
     """Where the control planes get the time; they serve it to the other machines."""
     http_proxy: Annotated[f.Url | None, _RUNTIMES] = None

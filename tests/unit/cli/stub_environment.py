@@ -95,9 +95,11 @@ class World(Environment):
             {"master": {}, "one": {}, "two": {}},
         )
 
-    def inventory(self, site: Site, state: StateFolder, say: object) -> Inventory:
+    def inventory(
+        self, site: Site, state: StateFolder, say: object, versions: Mapping[str, Mapping[str, str]] | None = None
+    ) -> Inventory:
         """As above."""
-        del site, state, say
+        del site, state, say, versions
         return self.settings()
 
     def connections(self, site: Site) -> Inventory:

@@ -110,11 +110,15 @@ def test_several_machines_are_agreed_to_by_name(site: Path, world: World, capsys
     assert left(world) == {"master"}
 
 
-def test_names_and_control_planes_are_refused_before_anything(site: Path, world: World, capsys: Any) -> None:
+def test_wrong_names_and_the_last_control_plane_are_refused_before_anything(
+    site: Path, world: World, capsys: Any
+) -> None:
     assert remove(site, "tow", "--yes") == ExitCode.USAGE
     assert "did you mean two?" in capsys.readouterr().err
-    assert remove(site, "master", "--yes") == ExitCode.PREFLIGHT_FAILED
-    assert "master is a control plane" in capsys.readouterr().err
+    assert remove(site, "master", "--yes") == ExitCode.USAGE
+    assert "--yes=master" in capsys.readouterr().err
+    assert remove(site, "master", "--yes=master") == ExitCode.SITE_INVALID
+    assert "control plane" in capsys.readouterr().err
     assert remove(site, "one") == ExitCode.USAGE, "no one can be asked"
     assert world.ansible.requests == []
     assert left(world) == {"master", "one", "two"}

@@ -61,6 +61,7 @@ class FakeCluster:
     waits: bool = True
     makes: Callable[[JsonObject], Sequence[JsonObject]] = lambda item: (item,)
     refuses: PaiError | None = None
+    paths: dict[str, str] = field(default_factory=dict)
     token: Token | None = None
 
     @classmethod
@@ -75,6 +76,10 @@ class FakeCluster:
     def list(self, *selects: Select) -> tuple[tuple[JsonObject, ...], ...]:
         self.calls.append(("list", selects))
         return tuple(tuple(self._selected(select)) for select in selects)
+
+    def raw(self, path: str) -> str:
+        """What the test put there."""
+        return self.paths.get(path, "")
 
     def watch(self, select: Select) -> Iterator[WatchEvent]:
         self.calls.append(("watch", select))

@@ -10,11 +10,8 @@ import pytest
 from pai_install.checks.finding import worst
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.conditions import cluster_findings, versions
-from pai_install.plan.observed import Certificate, Observed
+from pai_install.plan.observed import Observed
 from pai_install.site import Site
-
-NOW = 1_800_000_000.0
-DAY = 86400
 
 
 def node(name: str, **words: Any) -> dict[str, Any]:
@@ -47,7 +44,7 @@ NODES = [node("master"), node("worker1"), node("worker2")]
 
 
 def test_all_well(site: Site) -> None:
-    findings = cluster_findings(site, "1.36.3", seen(site, NODES, [pod()]), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, NODES, [pod()]))
     assert worst(findings) is Verdict.PASS
     assert {finding.subject for finding in findings} == {"master", "worker1", "worker2", "cluster"}
 
@@ -64,21 +61,19 @@ def test_all_well(site: Site) -> None:
 def test_what_is_wrong_fails_by_name(
     site: Site, nodes: list[dict[str, Any]], pods: list[dict[str, Any]], subject: str, words: str
 ) -> None:
-    failed = [
-        entry for entry in cluster_findings(site, "1.36.3", seen(site, nodes, pods), now=NOW) if entry.verdict == "FAIL"
-    ]
+    failed = [entry for entry in cluster_findings(site, "1.36.3", seen(site, nodes, pods)) if entry.verdict == "FAIL"]
     assert [entry.subject for entry in failed] == [subject]
     assert words in failed[0].message
 
 
 def test_cordoned_node_is_a_warning(site: Site) -> None:
     nodes = [*NODES[:2], node("worker2", cordoned=True)]
-    assert worst(cluster_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)) is Verdict.WARN
+    assert worst(cluster_findings(site, "1.36.3", seen(site, nodes, [pod()]))) is Verdict.WARN
 
 
 def test_a_node_under_pressure_is_a_warning(site: Site) -> None:
     nodes = [*NODES[:2], node("worker2", pressure=["DiskPressure"])]
-    findings = cluster_findings(site, "1.36.3", seen(site, nodes, [pod()]), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, nodes, [pod()]))
     warnings = [(entry.subject, entry.value) for entry in findings if entry.verdict == "WARN"]
     assert warnings == [("worker2", "DiskPressure")]
 
@@ -93,19 +88,19 @@ def test_versions_of_machines_and_their_nodes(site: Site) -> None:
 
 
 def test_silent_api_is_a_failure(site: Site) -> None:
-    findings = cluster_findings(site, "1.36.3", seen(site, [], [], error="connection refused"), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, [], [], error="connection refused"))
     assert [(entry.id, entry.verdict, entry.value) for entry in findings] == [("api", "FAIL", "connection refused")]
 
 
 def test_machine_that_did_not_answer_is_not_judged_twice(site: Site) -> None:
     view = seen(site, [*NODES[:2], node("worker2", ready=False)], [pod(), pod(node="worker2", ready=False)])
     del view["worker2"]
-    assert worst(cluster_findings(site, "1.36.3", view, now=NOW)) is Verdict.PASS
+    assert worst(cluster_findings(site, "1.36.3", view)) is Verdict.PASS
 
 
 def test_nothing_is_said_before_there_is_a_cluster(site: Site) -> None:
     bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
-    assert cluster_findings(site, "1.36.3", bare, now=NOW) == ()
+    assert cluster_findings(site, "1.36.3", bare) == ()
 
 
 def test_one_control_plane_that_reaches_the_api_is_enough(make_site: Callable[..., Site]) -> None:
@@ -123,46 +118,18 @@ machine-list:
     observed["third"] = Observed(
         hostname="third", cluster={"error": "", "nodes": [node(name) for name in observed], "pods": [pod()]}
     )
-    assert worst(cluster_findings(site, "1.36.3", observed, now=NOW)) is Verdict.PASS
+    assert worst(cluster_findings(site, "1.36.3", observed)) is Verdict.PASS
     del observed["third"]
-    assert [finding.id for finding in cluster_findings(site, "1.36.3", observed, now=NOW)] == ["api"]
-
-
-@pytest.mark.parametrize(
-    ("days", "verdict", "words"),
-    [
-        (300, Verdict.PASS, "certificates valid until 2027-11-11"),
-        (29, Verdict.WARN, "/etc/kubernetes/pki/apiserver.crt expires in 29 days"),
-        (0, Verdict.FAIL, "/etc/kubernetes/pki/apiserver.crt has expired"),
-    ],
-)
-def test_certificate_that_ends_first_is_named(site: Site, days: int, verdict: Verdict, words: str) -> None:
-    view = seen(site, NODES, [pod()])
-    both = (
-        Certificate(path="/etc/kubernetes/pki/ca.crt", expires=int(NOW) + 3650 * DAY),
-        Certificate(path="/etc/kubernetes/pki/apiserver.crt", expires=int(NOW) + days * DAY),
-    )
-    view["master"] = view["master"].model_copy(update={"certificates": both})
-    found = [entry for entry in cluster_findings(site, "1.36.3", view, now=NOW) if entry.id == "certificates"]
-    assert [(entry.subject, entry.verdict, entry.message) for entry in found] == [("master", verdict, words)]
-
-
-def test_certificate_that_cannot_be_read_is_unknown_and_not_good(site: Site) -> None:
-    view = seen(site, NODES, [pod()])
-    torn = Certificate(path="/var/lib/kubelet/pki/kubelet-client-current.pem", problem="openssl cannot read it")
-    view["worker1"] = view["worker1"].model_copy(update={"certificates": (torn,)})
-    found = cluster_findings(site, "1.36.3", view, now=NOW)
-    assert worst(found) is Verdict.UNKNOWN
-    assert found[-1].value == "openssl cannot read it"
+    assert [finding.id for finding in cluster_findings(site, "1.36.3", observed)] == ["api"]
 
 
 def test_a_cluster_without_pods_of_the_system_is_not_well(site: Site) -> None:
-    findings = cluster_findings(site, "1.36.3", seen(site, NODES, []), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, NODES, []))
     assert [(entry.id, entry.verdict) for entry in findings if entry.verdict != "PASS"] == [("system-pods", "FAIL")]
 
 
 @pytest.mark.parametrize("left_out", ["ready", "version", "cordoned"])
 def test_what_a_node_does_not_say_is_not_good(site: Site, left_out: str) -> None:
     silent = {key: value for key, value in node("worker2").items() if key != left_out}
-    findings = cluster_findings(site, "1.36.3", seen(site, [*NODES[:2], silent], [pod()]), now=NOW)
+    findings = cluster_findings(site, "1.36.3", seen(site, [*NODES[:2], silent], [pod()]))
     assert [entry.subject for entry in findings if entry.verdict != "PASS"] == ["worker2"]

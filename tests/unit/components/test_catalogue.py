@@ -34,6 +34,7 @@ KINDS = {
     "kubelet": "binary",
     "kubectl": "binary",
     "etcdctl": "binary",
+    "etcdutl": "binary",
     "containerd": "tar.gz",
     "runc": "binary",
     "cni-plugins": "tar.gz",
@@ -230,7 +231,7 @@ def test_tags_are_those_kubeadm_asks_for() -> None:
 @pytest.mark.skipif(not SHARED.exists(), reason="the shared collection of upstream sums is not here")
 def test_sums_are_those_collected_from_upstream() -> None:
     collected = YAML(typ="safe").load(SHARED)["artifacts"]
-    names = {"etcdctl": "etcd"}
+    names = {"etcdctl": "etcd", "etcdutl": "etcd"}
     for name, version in RELEASES:
         for key, sums in CATALOGUE.components[name].versions[version].sha256.items():
             known = collected.get(names.get(key, key), {}).get("versions", {}).get(version)

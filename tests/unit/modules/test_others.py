@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import time
@@ -73,6 +74,29 @@ def test_every_node_asks_another_one(library: Library, count: int) -> None:
     ring = library("pai_cluster_check").ring(count)
     assert sorted(ring.values()) == list(range(count))
     assert count == 1 or all(asks != asked for asks, asked in ring.items())
+
+
+@pytest.mark.parametrize(("count", "most"), [(1, 64), (64, 64), (65, 64), (1000, 64), (130, 64)])
+def test_a_large_cluster_is_proven_by_an_even_sample(library: Library, count: int, most: int) -> None:
+    check = library("pai_cluster_check")
+    nodes = [f"n{number}" for number in range(count)]
+    found = check.sampled(nodes, most)
+    assert len(found) == len(set(found)) == min(count, most)
+    assert found == sorted(found, key=nodes.index)
+    if count > most:
+        places = [nodes.index(name) for name in found]
+        gaps = [after - before for before, after in itertools.pairwise(places)]
+        assert max(gaps) - min(gaps) <= 1
+
+
+def test_a_sample_is_said_and_a_whole_is_not(library: Library) -> None:
+    module = library("pai_cluster_check")
+    params: dict[str, Any] = {"nodes": [f"n{number}" for number in range(70)], "most": 64, "peer": "", "timeout": 1}
+    (said,) = module.ClusterCheck(SimpleNamespace(params=params)).say_sample()
+    assert (said["id"], said["verdict"]) == ("verify-sample", "SKIP")
+    assert "64 of 70 nodes" in said["message"]
+    whole = module.ClusterCheck(SimpleNamespace(params={**params, "nodes": params["nodes"][:64]}))
+    assert whole.say_sample() == []
 
 
 def test_a_single_node_asks_a_peer_that_is_not_judged(library: Library) -> None:

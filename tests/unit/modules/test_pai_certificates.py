@@ -47,11 +47,15 @@ def test_every_place_is_read(certificate_facts: Any, tmp_path: Path, pem: bytes)
     write(tmp_path, "/var/lib/kubelet/pki/kubelet-client-current.pem", pem)
     embedded = b"users:\n- user:\n    client-certificate-data: " + base64.b64encode(pem) + b"\n"
     write(tmp_path, "/etc/kubernetes/admin.conf", embedded)
+    write(tmp_path, "/etc/pai-install/store/server.pem", pem + b"-----BEGIN PRIVATE KEY-----\n")
+    write(tmp_path, "/etc/pai-install/docker-cache/tls.pem", pem)
     found = certificate_facts.certificates(run_command, str(tmp_path))
     assert [entry["path"] for entry in found] == [
         "/etc/kubernetes/admin.conf",
         "/etc/kubernetes/pki/apiserver.crt",
         "/etc/kubernetes/pki/etcd/ca.crt",
+        "/etc/pai-install/docker-cache/tls.pem",
+        "/etc/pai-install/store/server.pem",
         "/var/lib/kubelet/pki/kubelet-client-current.pem",
     ]
     assert {entry["expires"] for entry in found} == {int(END.timestamp())}
@@ -77,3 +81,28 @@ def test_machine_without_openssl_says_so(certificate_facts: Any, tmp_path: Path,
     write(tmp_path, "/etc/kubernetes/pki/ca.crt", pem)
     (found,) = certificate_facts.certificates(missing, str(tmp_path))
     assert found["problem"] == "openssl cannot be run: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("path", "program"),
+    [
+        ("/etc/kubernetes/pki/etcd/peer.crt", "etcd"),
+        ("/etc/kubernetes/pki/apiserver.crt", "kube-apiserver"),
+        ("/etc/kubernetes/scheduler.conf", "kube-scheduler"),
+        ("/etc/kubernetes/admin.conf", ""),
+        ("/var/lib/kubelet/pki/kubelet-client-current.pem", ""),
+    ],
+)
+def test_who_reads_a_certificate(certificate_facts: Any, path: str, program: str) -> None:
+    assert certificate_facts.reader(path) == program
+
+
+def test_a_certificate_younger_than_its_program_is_not_read_yet(
+    certificate_facts: Any, tmp_path: Path, pem: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "/etc/kubernetes/pki/apiserver.crt", pem)
+    written = (tmp_path / "etc/kubernetes/pki/apiserver.crt").stat().st_mtime
+    for started, unread in ((written - 60, True), (written + 60, False), (0.0, False)):
+        monkeypatch.setattr(certificate_facts, "youngest_start", lambda _name, at=started: at)
+        (found,) = certificate_facts.certificates(run_command, str(tmp_path))
+        assert found["unread"] is unread

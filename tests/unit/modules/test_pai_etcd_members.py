@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 # as etcd's gateway answers; the last one was added and has not started yet
 LISTED: list[dict[str, Any]] = [
@@ -89,3 +91,66 @@ def test_five_members_bear_one_loss_beside_the_one_that_stops(etcd: Any, sick: t
     problem = etcd.stop_problem(found, {str(n): "gone" for n in sick}, "10.0.0.1")
     assert (problem == "") is (len(sick) < 2)
     assert all(f"m{n}" in problem for n in sick) or not problem
+
+
+def members_of(etcd: Any, count: int) -> list[dict[str, Any]]:
+    """A cluster of so many, at 10.0.0.1 and on."""
+    entries = (
+        {"ID": str(number), "name": f"m{number}", "peerURLs": [f"https://10.0.0.{number}:2380"]}
+        for number in range(1, count + 1)
+    )
+    return [etcd.parse_member(entry) for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("count", "sick", "leaving", "words"),
+    [
+        (3, (), (3,), ""),
+        (3, (3,), (3,), ""),
+        (5, (), (4, 5), ""),
+        (3, (), (2, 3), ""),
+        (5, (4, 5), (5,), ""),
+        (3, (), (), ""),
+        (3, (2,), (), ""),
+        (3, (), (1,), "cannot leave by its own word"),
+        (3, (2,), (3,), "first bring back or remove what is not well: etcd of m2"),
+        (3, (2, 3), (3,), "etcd has no quorum"),
+    ],
+)
+def test_who_may_leave(etcd: Any, count: int, sick: tuple[int, ...], leaving: tuple[int, ...], words: str) -> None:
+    why = {str(number): "does not answer" for number in sick}
+    said = etcd.leave_problem(members_of(etcd, count), why, [f"10.0.0.{number}" for number in leaving], "10.0.0.1")
+    assert words in said
+    assert bool(words) == bool(said)
+
+
+def test_none_may_be_left_over(etcd: Any) -> None:
+    found = members_of(etcd, 1)
+    assert etcd.leave_problem(found, {}, ["10.0.0.1"], "10.0.0.9") == "no member would be left"
+
+
+@given(
+    count=st.integers(1, 7),
+    sick=st.sets(st.integers(1, 7)),
+    leaving=st.lists(st.integers(1, 7), unique=True),
+    own=st.integers(1, 7),
+)
+def test_whoever_leaves_the_quorum_stays(etcd: Any, count: int, sick: set[int], leaving: list[int], own: int) -> None:
+    """One at a time, never the one that is asked, and each time a majority of those that are left is well."""
+    found = members_of(etcd, count)
+    why = {str(number): "does not answer" for number in sick if number <= count}
+    places = [f"10.0.0.{number}" for number in leaving]
+    while True:
+        if etcd.leave_problem(found, why, places, f"10.0.0.{own}"):
+            return
+        going = etcd.in_order(found, why, places)
+        if not going:
+            break
+        assert etcd.addresses(going[0]) != {f"10.0.0.{own}"}
+        well_before = sum(member["id"] not in why for member in found)
+        assert well_before > len(found) // 2
+        found = [member for member in found if member is not going[0]]
+        well = sum(member["id"] not in why for member in found)
+        assert well > len(found) // 2
+    assert found
+    assert not etcd.at(found, places)

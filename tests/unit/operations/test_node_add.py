@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pai_install.cluster.fence import fence, removed_machines
 from pai_install.components.model import ComponentSet
-from pai_install.errors import ExitCode, PaiError
+from pai_install.errors import PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.node_add import NodeAdd
 from pai_install.parts.registry import make_context
@@ -117,12 +117,17 @@ def test_a_join_that_was_cut_off_is_completed_not_cleaned(site: Site, done: Obse
     assert "workers" in names(plan)
 
 
-def test_control_planes_and_strange_names_are_refused(site: Site) -> None:
-    with pytest.raises(PaiError, match="master is to be a control plane") as caught:
-        NodeAdd(nodes=("master",)).require(site)
-    assert caught.value.exit_code is ExitCode.USAGE
+def test_strange_names_are_refused(site: Site) -> None:
     with pytest.raises(PaiError, match="worker9"):
         NodeAdd(nodes=("worker9",)).require(site)
+
+
+def test_a_control_plane_is_made_known_to_every_machine(site: Site, done: Observation) -> None:
+    operation = NodeAdd(nodes=("master",))
+    operation.require(site)
+    assert operation.watched(site) == ("master", "worker1", "worker2")
+    plan = operation.plan(site, without(done, "worker2"))
+    assert "worker2" in plan.hosts, "others that lack something get it, too"
 
 
 def test_the_layout_is_written_first(site: Site, done: Observation) -> None:

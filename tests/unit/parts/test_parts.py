@@ -88,7 +88,7 @@ def test_crictl_is_on_every_machine(inventory: Inventory) -> None:
 
 def test_etcdctl_is_on_control_planes_only(inventory: Inventory) -> None:
     programs = {entry["name"]: entry["dest"] for entry in value(inventory, "master", "control_plane_artifacts")}
-    assert programs == {"etcdctl": "/usr/local/lib/pai-install/etcdctl"}
+    assert programs == {name: f"/usr/local/lib/pai-install/{name}" for name in ("etcdctl", "etcdutl")}
     assert value(inventory, "worker1", "control_plane_artifacts") is None
 
 

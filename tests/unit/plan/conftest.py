@@ -19,7 +19,7 @@ from pai_install.site import Site, load_site
 FILES = (
     *("containerd", "runc", "nvidia-container-toolkit"),
     *("kubeadm", "kubelet", "kubectl", "cni-plugins"),
-    *("registry", "etcdctl", "crictl"),
+    *("registry", "etcdctl", "etcdutl", "crictl"),
 )
 IMAGES = {
     "pause": "3.10.2",

@@ -146,7 +146,10 @@ def test_plan_carries_effects_and_remarks(site: Site, inventory: Inventory) -> N
     runtime = next(phase for phase in make_plan(site, inventory, seen).steps if phase.name == "runtime")
     assert [step.host for step in runtime.hosts] == ["worker1"]
     assert runtime.hosts[0].effects == ("restarts containerd.service", "restarts docker.service")
-    assert runtime.hosts[0].impact == ("2 running containers of Docker keep running: live-restore is turned on first",)
+    assert runtime.hosts[0].impact == (
+        "2 running containers of Docker keep running: live-restore is turned on first",
+        "packages of Docker, containerd and the NVIDIA toolkit stay at their version when the system is upgraded",
+    )
 
 
 def test_converged_machines_have_no_effects(site: Site, inventory: Inventory) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pai_install.report.console import LineProgress, LiveProgress, progress
-from pai_install.report.notices import PhaseStarted, TaskFinished, TaskStarted
+from pai_install.report.console import LineProgress, LiveProgress, progress, show_outcome
+from pai_install.report.notices import PhaseFinished, PhaseStarted, TaskFinished, TaskStarted
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -78,3 +78,61 @@ def test_terminal_is_given_back_after_a_crash(monkeypatch: pytest.MonkeyPatch) -
         live.notice(PhaseStarted("base", "Base", ("a",), 1, 1))
         raise ZeroDivisionError
     assert stream.getvalue().rindex(SHOW_CURSOR) > stream.getvalue().rindex(HIDE_CURSOR)
+
+
+def many(count: int) -> tuple[str, ...]:
+    return tuple(f"w{number:04}" for number in range(count))
+
+
+def task(host: str, seconds: float, outcome: str = "ok") -> TaskFinished:
+    return TaskFinished("base", host, "Prepare", "", outcome, seconds, {})
+
+
+@pytest.mark.parametrize(("count", "said"), [(3, False), (1000, True)])
+def test_a_phase_of_many_machines_names_the_slowest(kit: Any, count: int, said: bool) -> None:
+    stream, hosts = io.StringIO(), many(count)
+    lines = LineProgress(stream)
+    lines.notice(PhaseStarted("base", "Base", hosts, 1, 1))
+    for number, host in enumerate(hosts):
+        lines.notice(task(host, number / 10))
+    outcome = kit.run(kit.plan(kit.phase("base", "one")), kit.engine({"base.yml": kit.fine("one")}), [])
+    lines.notice(PhaseFinished(outcome.phases[0]))
+    last = stream.getvalue().splitlines()[-1]
+    assert ("; slowest: w0999 " in last) is said
+    assert last.count("w0") == (3 if said else 0)
+    assert len(stream.getvalue().splitlines()) == 2, "machines that are well have no line of their own"
+
+
+def test_a_failure_is_told_at_once(kit: Any) -> None:
+    stream, hosts = io.StringIO(), many(1000)
+    lines = LineProgress(stream)
+    lines.notice(PhaseStarted("base", "Base", hosts, 1, 1))
+    lines.notice(task("w0007", 1, "failed"))
+    assert stream.getvalue().splitlines()[-1] == "      w0007: failed: Prepare"
+    del kit
+
+
+def test_the_live_line_names_the_last_ones() -> None:
+    live = LiveProgress(Console(file=io.StringIO(), width=200, force_terminal=True))
+    hosts = many(1000)
+    live.notice(PhaseStarted("base", "Base", hosts, 1, 1))
+    live.notice(TaskStarted("base", "Prepare"))
+    for host in hosts[:-2]:
+        live.notice(task(host, 1))
+    assert live._status().plain.endswith("998/1000 machines  Prepare  waiting for w0998, w0999")
+    live.stop()
+
+
+def test_the_table_of_many_machines_counts_those_that_are_well(kit: Any) -> None:
+    hosts = many(200)
+    events = kit.done(
+        *(kit.event("ok", host) for host in hosts[1:]),
+        kit.event("failed", hosts[0], msg="no"),
+        failures=[hosts[0]],
+        rc=2,
+    )
+    outcome = kit.run(kit.plan(kit.phase("base", *hosts)), kit.engine({"base.yml": events}), [])
+    stream = io.StringIO()
+    show_outcome(outcome, stream)
+    rows = [line for line in stream.getvalue().splitlines() if line.startswith(("w0", "199 others"))]
+    assert [row.split()[0] for row in rows][:2] == ["w0000", "199"]

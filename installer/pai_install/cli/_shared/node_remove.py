@@ -44,8 +44,7 @@ def remove(
     loaded = load_site(site_dir)
     nodes = tuple(dict.fromkeys(names))
     machines = named_machines(loaded.site, nodes)
-    require_no_control_planes(machines)
-    require_names(nodes, agreed, check=how.check)
+    require_names(nodes, agreed, check=how.check, by_name=any(machine.control_plane for machine in machines))
     edit = "absent" if leaving.keep else "remove"
     before, layout = read_layout(site_dir), edited_layout(site_dir, nodes, edit)
     after = site_with(site_dir, layout)
@@ -66,6 +65,13 @@ def remove(
     )
     request = Request(site_dir, operation, layout=layout)
     outcome = outcome_of(request, environment, replace(how, yes=agreed is not None))
+    if (
+        outcome is not None
+        and outcome.exit_code is ExitCode.OK
+        and not how.check
+        and any(machine.control_plane for machine in machines)
+    ):
+        say("pai-install apply tells the other machines that the control plane is gone")
     return ExitCode.PREFLIGHT_FAILED if outcome is None else outcome.exit_code
 
 
@@ -82,23 +88,14 @@ def named_machines(site: Site, names: tuple[str, ...]) -> tuple[Machine, ...]:
     return tuple(known[name] for name in names)
 
 
-def require_no_control_planes(machines: tuple[Machine, ...]) -> None:
-    """Raises PaiError for a control plane: its member of etcd has to go first, and this verb does not see to that."""
-    planes = [machine.hostname for machine in machines if machine.control_plane]
-    if planes:
-        raise PaiError(
-            f"{', '.join(planes)} is a control plane, which node remove does not remove: etcd and the API depend on it",
-            remedy="name workers only",
-            exit_code=ExitCode.PREFLIGHT_FAILED,
-        )
+def require_names(names: tuple[str, ...], agreed: str | None, *, check: bool, by_name: bool = False) -> None:
+    """Several machines are agreed to by name, and so is a control plane (by_name).
 
-
-def require_names(names: tuple[str, ...], agreed: str | None, *, check: bool) -> None:
-    """Several machines are agreed to by name. agreed: what stands behind --yes; None without it.
+    agreed: what stands behind --yes; None without it.
 
     Raises PaiError (usage) where other machines were agreed to.
     """
-    if agreed is None or check or (not agreed and len(names) == 1):
+    if agreed is None or check or (not agreed and len(names) == 1 and not by_name):
         return
     given = {word for word in agreed.replace(" ", ",").split(",") if word}
     if given != {*names}:

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pai_install.cli._shared.act import How, require_answer
-from pai_install.cli._shared.node_remove import named_machines, require_no_control_planes
+from pai_install.cli._shared.node_remove import named_machines
 from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode
@@ -34,7 +34,6 @@ def replace_machine(
     require_answer(how)
     loaded = load_site(site_dir)
     machines = named_machines(loaded.site, (name,))
-    require_no_control_planes(machines)
     before = read_layout(site_dir)
     text = layout_edited_by(site_dir, lambda text: with_values(text, name, {**entry, **_present(machines[0].absent)}))
     site_with(site_dir, text)

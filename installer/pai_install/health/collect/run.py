@@ -60,7 +60,6 @@ def collect(
         PLAYBOOK,
         inventory,
         limit=wanted,
-        forks=min(max(len(wanted), 1), 50),
         extra_vars={
             "pai_health_collector": str(Path(collector.__file__).resolve()),
             "pai_health_options": (options or CollectorOptions()).words,

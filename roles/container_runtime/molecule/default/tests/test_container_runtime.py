@@ -65,3 +65,11 @@ def test_docker_knows_the_store_by_its_authority_alone(host: Host) -> None:
     )
     indexes = docker_info(host)["RegistryConfig"]["IndexConfigs"]
     assert store not in {name for name, index in indexes.items() if not index["Secure"]}
+
+
+def test_upgrades_of_the_system_leave_docker_at_its_version(host: Host) -> None:
+    policy = host.check_output("apt-cache policy docker.io")
+    versions = dict(line.strip().split(": ", 1) for line in policy.splitlines() if ": " in line)
+    assert versions["Candidate"] == versions["Installed"]
+    offered = [line for line in policy.splitlines() if line.strip().startswith("50 ")]
+    assert offered, "what the archive offers may be installed once, and never over another version"

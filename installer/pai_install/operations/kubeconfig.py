@@ -1,0 +1,35 @@
+"""The step that brings the administrator's kubeconfig to the dev box."""
+
+from __future__ import annotations
+
+from pai_install.cluster.certificates import KUBECONFIG, RENEW_WITHIN_DAYS
+from pai_install.plan.model import HostStep, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.site.model import Site
+
+_DAY_S = 86400
+_ADMIN = "/etc/kubernetes/admin.conf"
+
+
+def kubeconfig_step(site: Site, leader: str, why: str) -> Step:
+    """Copies the one of a control plane."""
+    dest = site.directory.resolve() / KUBECONFIG
+    action = Playbook("kubeconfig.yml", {"control_plane_kubeconfig_dest": str(dest)})
+    title = "Bring the administrator's kubeconfig to the dev box"
+    return Step("kubeconfig", title, (HostStep(leader, (why,)),), action, looks=True)
+
+
+def missing_kubeconfig(observation: Observation, leader: str) -> str:
+    """Why the dev box needs the kubeconfig of the leader, which is in a cluster; empty where it does not.
+
+    It does where it has none, and where its own ends soon and the leader's later.
+    """
+    seen = observation.machines.get(leader)
+    if observation.box is None or seen is None or not (seen.kubernetes.control_plane and seen.kubernetes.joined):
+        return ""
+    own = next((entry for entry in observation.box if entry.path == KUBECONFIG), None)
+    if own is None:
+        return "the dev box has no kubeconfig of this cluster"
+    theirs = next((entry.expires for entry in seen.certificates if entry.path == _ADMIN), None)
+    soon = own.expires is None or own.expires < observation.at + RENEW_WITHIN_DAYS * _DAY_S
+    return "that of the dev box ends soon" if soon and theirs and theirs > (own.expires or 0) + _DAY_S else ""

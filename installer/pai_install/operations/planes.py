@@ -1,0 +1,52 @@
+"""What a control plane needs beyond a worker when it leaves the cluster. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.model import HostStep, Playbook, Step
+from pai_install.site.model import Machine, Site
+
+CHECK, LEAVE = "etcd-check", "etcd-leave"
+_PLAYBOOK = "etcd-leave.yml"
+
+
+def leaving_planes(machines: Sequence[Machine], site: Site) -> tuple[str, ...]:
+    """Those of the machines that are control planes.
+
+    site: what it is without them. Raises PaiError where none would be left.
+    """
+    planes = tuple(machine.hostname for machine in machines if machine.control_plane)
+    if planes and not any(machine.hostname not in planes for machine in site.control_planes):
+        raise PaiError(
+            f"without {', '.join(planes)} the cluster has no control plane",
+            remedy="let another one join first; pai-install reset takes a whole cluster away",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+    return planes
+
+
+def out_of_etcd(
+    steps: Sequence[Step], machines: Sequence[Machine], leader: str, before: Collection[str]
+) -> tuple[Step, ...]:
+    """The steps of a removal, and what control planes need among them: nothing is touched while etcd cannot spare them.
+
+    machines: that leave. leader: the control plane that stays and has them leave. before: steps that take the machines
+    themselves away; the members go before the first of them.
+    """
+    addresses = [machine.hostip for machine in machines if machine.control_plane]
+    if not addresses:
+        return tuple(steps)
+    names = ", ".join(machine.hostname for machine in machines if machine.control_plane)
+    host = HostStep(leader, (f"{names} leaves",), (f"{names} no longer counts for the quorum",))
+    look = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": True})
+    check = Step(CHECK, "See whether etcd can spare the control planes", (replace(host, effects=()),), look, looks=True)
+    going = Playbook(_PLAYBOOK, {"etcd_leaving": addresses, "etcd_only_check": False})
+    # whoever runs jobs there has moved by then; a member that is gone does not come back by itself
+    leave = Step(LEAVE, "Take the control planes out of etcd", (host,), going, needs=(CHECK,), looks=True)
+    place = next((number for number, step in enumerate(steps) if step.name in before), len(steps))
+    first = [replace(step, needs=(*step.needs, CHECK)) for step in steps[:place]]
+    last = [replace(step, needs=(*step.needs, LEAVE)) for step in steps[place:]]
+    return (check, *first, leave, *last)

@@ -1,0 +1,76 @@
+"""Put a backup in the place of what the cluster has."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.install import Install
+from pai_install.operations.operation import Operation
+from pai_install.plan.leader import leader_of, with_leader
+from pai_install.plan.model import HostStep, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.plan.phases import PHASE_NAMES
+from pai_install.site.model import Site
+
+RESTORE = "restore"
+ON_MACHINE = "/var/lib/pai-install/restore-given/machine.tar"
+# the control planes have to have what their programs stand on before
+_BEFORE = PHASE_NAMES[: PHASE_NAMES.index("control-plane")]
+
+
+class Restore(Operation):
+    """etcd of one control plane begins anew from the backup; the others leave and join again by the apply after it.
+
+    Not in OPERATIONS: the backup is read before, and the installation goes on after it.
+    """
+
+    name: ClassVar[str] = "restore"
+    summary: ClassVar[str] = "Put the objects of a backup in the place of those that the cluster has."
+    configures: ClassVar[bool] = True
+    machine: str = Field(exclude=True, description="What goes to the control plane, on the dev box.")
+    cluster: str = Field(description="The id of the cluster in the backup.")
+    created: str = Field(description="When the backup was made.")
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """All machines: what is missing on them is installed first."""
+        return tuple(machine.hostname for machine in site.present_machines)
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """What the control planes lack, then the restoration.
+
+        Raises PaiError where a control plane does not answer: with the old data it would go on serving them.
+        """
+        planes = [machine.hostname for machine in site.control_planes]
+        if silent := [name for name in planes if name not in observation.machines]:
+            raise PaiError(
+                f"{', '.join(silent)} does not answer, and would go on serving what it has",
+                remedy="bring the control plane back, or write absent: true at it once it is switched off for good",
+                exit_code=ExitCode.UNREACHABLE,
+            )
+        leader = leader_of(site, observation.machines)
+        plan = Install(verify=False).plan(site, observation)
+        before = tuple(step for step in plan.steps if step.name in _BEFORE)
+        hosts = tuple(HostStep(name, (self._reason(name, leader),), (self._effect(name, leader),)) for name in planes)
+        variables = {"restore_leader": leader, "restore_on_box": self.machine, "restore_on_machine": ON_MACHINE}
+        step = Step(RESTORE, "Restore the cluster from the backup", hosts, Playbook("restore.yml", variables))
+        return Plan((*before, step), with_leader(observation.inventory, leader), observation.unreachable, leader)
+
+    def typed(self, plan: Plan) -> str:
+        """The cluster's id."""
+        del plan
+        return self.cluster
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """What is lost."""
+        del plan, hosts
+        return f"everything that the cluster's API has is replaced by what it had at {self.created}"
+
+    def _reason(self, name: str, leader: str) -> str:
+        return f"it gets the data of {self.created}" if name == leader else f"it joins {leader} again"
+
+    def _effect(self, name: str, leader: str) -> str:
+        stops = "stops API server, controller manager, scheduler and etcd"
+        return f"{stops}, and starts them with other data" if name == leader else f"{stops}, and removes its data"

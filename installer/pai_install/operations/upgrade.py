@@ -1,0 +1,299 @@
+"""Bring a running cluster to other versions: control planes one by one, then workers batch by batch.
+
+What is left to do follows from the observation alone, so that the same command continues one that was interrupted. The
+rules of what may be upgraded stand in upgrade_rules.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from pydantic import Field
+
+from pai_install.checks.finding import Finding
+from pai_install.cluster.client import Select
+from pai_install.cluster.drain import moves, to_evict
+from pai_install.cluster.labels import CORDONED_BY_UPGRADE
+from pai_install.cluster.model import Node, Pod
+from pai_install.operations.backup import Backup
+from pai_install.operations.operation import Operation
+from pai_install.operations.upgrade_rules import (
+    require_applied,
+    require_components,
+    require_control_planes,
+    require_kubernetes,
+    require_owners,
+    require_target,
+    require_unused_apis,
+    warnings,
+)
+from pai_install.operations.verify import fixed_settings, proof
+from pai_install.plan.batches import batches, one_after_another, width
+from pai_install.plan.changes import RefusedChange
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Playbook, Step
+from pai_install.plan.observation import Observation
+from pai_install.plan.planner import make_plan
+from pai_install.plan.versions import KUBERNETES, UNDER_PODS, Versions, differences, fits, installed, promised, wish
+from pai_install.site.model import Machine, Site
+from pai_install.site.selection import watched
+from pai_install.system.words import plural, shortened
+
+_RUNTIME, _CONTROL_PLANE, _WORKERS = "runtime", "control-plane", "workers"
+# phases that carry versions, and run once for the cluster after its control planes
+_FOR_ALL = ("network", "addons")
+# what is brought to a control plane before kubeadm asks for it; nothing restarts for it
+_BEFORE = ("system_images",)
+_RESTARTS = frozenset({"container_runtime", "kubernetes_node"})
+
+
+class Upgrade(Operation):
+    """Everything that `upgrade` does."""
+
+    name: ClassVar[str] = "upgrade"
+    summary: ClassVar[str] = "Bring Kubernetes, runtimes and add-ons to other versions, machine after machine."
+    configures: ClassVar[bool] = True
+    asks_deprecated: ClassVar[bool] = True
+    to: str = Field("", description="Kubernetes version, exact or a minor one; empty: what config.yaml says.")
+    max_unavailable: str = Field("1", description="How many workers are out of service at a time: a number, or N%.")
+    grace: int | None = Field(None, ge=0, description="Grace period of a pod in seconds; null: the pod's own.")
+    timeout: int = Field(600, ge=1, description="Seconds until the drain of a node, and its return, count as failed.")
+    force: bool = Field(
+        default=False,
+        description="Also remove pods without a controller, and pods that a disruption budget protects; upgrade"
+        " although APIs are in use that the new version lacks.",
+    )
+
+    def require(self, site: Site) -> None:
+        """The width must be one, and the version must be what config.yaml asks for, if it asks for one."""
+        width(self.max_unavailable, len(site.workers) or 1)
+        require_target(site, self.to)
+
+    def watched(self, site: Site) -> tuple[str, ...]:
+        """All present machines."""
+        return watched(site, ())
+
+    @property
+    def queries(self) -> tuple[Select, ...]:
+        """Nodes and pods, and what a backup asks."""
+        return (Select(("nodes",)), Select(("pods",)), *Backup().queries)
+
+    def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
+        """What `apply` refuses, but for the version."""
+        return tuple(one for one in fixed_settings(site, observation) if one.name != "kubernetes_version")
+
+    def versions(self, site: Site, observation: Observation) -> Mapping[str, Versions]:
+        """Of every machine: those of the catalogue, and Kubernetes as asked for."""
+        del observation
+        asked = wish(site) if fits(wish(site), self.to) else self.to  # config.yaml may say the patch, too
+        return {machine.hostname: {KUBERNETES: asked} for machine in site.present_machines} if asked else {}
+
+    def plan(self, site: Site, observation: Observation) -> Plan:
+        """The steps that are left. Raises PaiError for what must not be upgraded, and says what to do first."""
+        work = _Work(self, site, observation)
+        require_control_planes(site, observation)
+        require_applied(site, observation)
+        require_kubernetes(work.had, work.target)
+        require_components(work.had, work.wanted)
+        require_unused_apis(observation.deprecated, work.target, force=self.force)
+        steps = work.steps()
+        require_owners({name: work.pods_of(name) for step in steps for name in _drained(step)}, force=self.force)
+        nothing = f"every machine that answered has the versions of this site, Kubernetes {work.target}"
+        return replace(work.whole, steps=steps, nothing=nothing)
+
+    def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
+        """Deprecated APIs that a later version will lack."""
+        del site, plan
+        return warnings(observation.deprecated)
+
+    def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
+        """With what it means for pods."""
+        drained = [name for step in plan.steps for name in _drained(step)]
+        return f"upgrade {plural(len(hosts), 'machine')}, draining {plural(len(drained), 'node')}"
+
+
+def _drained(step: Step) -> tuple[str, ...]:
+    """The nodes that a step drains."""
+    calls = step.action.calls if isinstance(step.action, ClusterCalls) else ()
+    return tuple(call.host for call in calls if call.verb == "drain")
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What one upgrade has to do, from the planner's steps towards the versions that are wanted."""
+
+    operation: Upgrade
+    site: Site
+    observation: Observation
+
+    @cached_property
+    def whole(self) -> Plan:
+        """What `apply` would do with these versions, all at once."""
+        seen = self.observation
+        return make_plan(self.site, seen.inventory, seen.machines, unreachable=seen.unreachable)
+
+    @cached_property
+    def had(self) -> dict[str, dict[str, str]]:
+        """Machine -> the versions that it has."""
+        return {host: installed(self.observation.machines[host]) for host in self.members}
+
+    @cached_property
+    def wanted(self) -> dict[str, dict[str, str]]:
+        """Machine -> the versions that it is to have."""
+        inventory = self.observation.inventory
+        return {host: {**promised(inventory.variables_of(host)), KUBERNETES: self.target} for host in self.members}
+
+    @cached_property
+    def leader(self) -> str:
+        return self.whole.leader
+
+    @cached_property
+    def target(self) -> str:
+        """The Kubernetes version to come to."""
+        return str(self.observation.inventory.variables_of(self.leader)["control_plane_version"])
+
+    @cached_property
+    def members(self) -> dict[str, Machine]:
+        """Machines that answered and are nodes; others are `apply`'s."""
+        seen = self.observation.machines
+        found = {machine.hostname: machine for machine in self.site.present_machines}
+        return {name: it for name, it in found.items() if name in seen and seen[name].kubernetes.node}
+
+    @cached_property
+    def nodes(self) -> dict[str, Node]:
+        return {node.name: node for node in map(Node.parse, self.observation.answers[0])}
+
+    @cached_property
+    def _pods(self) -> dict[str, list[Pod]]:
+        found: dict[str, list[Pod]] = {}
+        for pod in to_evict(map(Pod.parse, self.observation.answers[1])):
+            found.setdefault(pod.node, []).append(pod)
+        return found
+
+    def pods_of(self, host: str) -> Sequence[Pod]:
+        """The pods that a drain of a machine evicts."""
+        return self._pods.get(host, [])
+
+    def _planned(self, phase: str) -> dict[str, HostStep]:
+        step = next((step for step in self.whole.steps if step.name == phase), None)
+        return {host.host: host for host in step.hosts if host.host in self.members} if step else {}
+
+    def steps(self) -> tuple[Step, ...]:
+        """All steps, in order."""
+        planes = [self._control_plane(it.hostname, number) for number, it in enumerate(self.site.control_planes, 1)]
+        once = [step for step in self.whole.steps if step.name in _FOR_ALL]
+        first = [step for step in self.whole.steps if step.name == "components"]
+        if any(planes):
+            first += self._backup()
+        groups = [group for group in (first, *planes, once, *self._batches()) if group]
+        after = proof(self.site, self.observation, "after an upgrade") if groups else ()
+        return one_after_another([*groups, after])
+
+    def _backup(self) -> tuple[Step, ...]:
+        """The steps of `backup`, which give the way back."""
+        asked = replace(self.observation, answers=self.observation.answers[2:])
+        return Backup().plan(self.site, asked).steps
+
+    def _control_plane(self, host: str, number: int) -> tuple[Step, ...]:
+        """kubeadm first, as it asks for: the kubelet is never newer than the API server."""
+        runtime, manager = self._planned(_RUNTIME).get(host), self._planned(_CONTROL_PLANE).get(host)
+        name, of = f"control-plane-{number}", f"Control plane {host}"
+        steps: list[Step] = []
+        if manager is not None:
+            if runtime is not None and (not runtime.roles or set(_BEFORE) & set(runtime.roles)):
+                before = replace(runtime, roles=_BEFORE, effects=(), impact=())
+                steps.append(Step(f"{name}-images", f"{of}: bring its images", (before,), Playbook("runtime.yml")))
+            said = replace(manager, reasons=self._reasons(host) or manager.reasons)
+            steps.append(Step(name, f"{of}: upgrade by kubeadm", (said,), Playbook("control-plane.yml")))
+        return (*steps, *self._through(name, of, (host,)))
+
+    def _batches(self) -> Iterator[tuple[Step, ...]]:
+        workers = [it.hostname for it in self.site.workers if not it.control_plane and it.hostname in self.members]
+        left = [host for host in workers if self._has_work(host)]
+        chunks = batches(left, width(self.operation.max_unavailable, len(workers) or 1))
+        for number, hosts in enumerate(chunks, 1):
+            title = f"Workers {number}/{len(chunks)}"
+            yield self._through(f"workers-{number}", title, hosts)
+
+    def _has_work(self, host: str) -> bool:
+        return host in self._planned(_RUNTIME) or host in self._planned(_WORKERS) or self._marked(host)
+
+    def _marked(self, host: str) -> bool:
+        """Whether an upgrade that was interrupted took the node out of scheduling."""
+        node = self.nodes.get(host)
+        return node is not None and CORDONED_BY_UPGRADE in node.labels
+
+    def _through(self, name: str, title: str, hosts: Sequence[str]) -> tuple[Step, ...]:
+        """Drain, change, let come back; without a drain where nothing restarts under the pods."""
+        runtime = [self._planned(_RUNTIME)[host] for host in hosts if host in self._planned(_RUNTIME)]
+        member = [host for host in hosts if not self.members[host].control_plane and self._joins_again(host)]
+        away = [host for host in hosts if self._restarts(host)]
+        steps: list[Step] = []
+        if away:
+            steps.append(self._drain(f"{name}-drain", f"{title}: move the pods away", away))
+        if runtime:
+            said = tuple(replace(one, reasons=self._reasons(one.host) or one.reasons) for one in runtime)
+            steps.append(Step(f"{name}-runtime", f"{title}: runtimes and kubelet", said, Playbook("runtime.yml")))
+        if member:
+            again = tuple(HostStep(host, ("the kubelet's settings belong to its version",)) for host in member)
+            steps.append(Step(f"{name}-settings", f"{title}: settings of the kubelet", again, Playbook("workers.yml")))
+        if back := [host for host in hosts if host in away or self._marked(host)]:
+            steps.append(self._back(f"{name}-back", f"{title}: back into service", back))
+        return tuple(steps)
+
+    def _joins_again(self, host: str) -> bool:
+        planned = self._planned(_RUNTIME).get(host)
+        whole = planned is not None and (not planned.roles or "kubernetes_node" in planned.roles)
+        return whole or host in self._planned(_WORKERS) or self._marked(host)
+
+    def _restarts(self, host: str) -> bool:
+        """Whether the container runtime or the kubelet changes."""
+        planned = self._planned(_RUNTIME).get(host)
+        return planned is not None and (not planned.roles or bool(_RESTARTS & set(planned.roles)))
+
+    def _reasons(self, host: str) -> tuple[str, ...]:
+        changes = differences(self.had.get(host, {}), self.wanted.get(host, {}))
+        return tuple(f"{name} {old} -> {new}" for name, (old, new) in changes.items() if name in (*UNDER_PODS, "etcd"))
+
+    def _drain(self, name: str, title: str, hosts: Sequence[str]) -> Step:
+        operation = self.operation
+        calls: list[ClusterCall] = []
+        for host in hosts:
+            node = self.nodes.get(host)
+            if not (node and node.cordoned):
+                calls.append(_scheduling(host, stop=True))
+            how = {"node": host, "grace_s": operation.grace, "timeout_s": operation.timeout, "force": operation.force}
+            calls.append(ClusterCall(host, "Evict the pods", "drain", how))
+        steps = tuple(HostStep(host, ("its runtimes restart",), tuple(_effects(self.pods_of(host)))) for host in hosts)
+        return Step(name, title, steps, ClusterCalls(tuple(calls)))
+
+    def _back(self, name: str, title: str, hosts: Sequence[str]) -> Step:
+        """A node that a person took out of scheduling stays out."""
+        calls: list[ClusterCall] = []
+        for host in hosts:
+            how = {"node": host, "version": self.target, "timeout_s": self.operation.timeout}
+            calls.append(ClusterCall(host, "Wait until the node is well", "await-node", how))
+            node = self.nodes.get(host)
+            if self._marked(host) or not (node and node.cordoned):
+                calls.append(_scheduling(host, stop=False))
+        return Step(name, title, tuple(HostStep(host, ("upgraded",)) for host in hosts), ClusterCalls(tuple(calls)))
+
+
+def _scheduling(host: str, *, stop: bool) -> ClusterCall:
+    """Takes a node out of scheduling for the upgrade, or puts it back."""
+    marked = {CORDONED_BY_UPGRADE: "true" if stop else None}
+    body = {"spec": {"unschedulable": True if stop else None}, "metadata": {"labels": marked}}
+    title = "Cordon the node" if stop else "Uncordon the node"
+    return ClusterCall(host, title, "patch", {"kind": "node", "name": host, "body": body})
+
+
+def _effects(pods: Sequence[Pod]) -> Iterator[str]:
+    """What becomes of the pods: lost work first."""
+    lost = [f"{pod.namespace}/{pod.name}" for pod in pods if not moves(pod)]
+    if lost:
+        yield f"stops {shortened(lost)}"
+    going = [pod for pod in pods if moves(pod)]
+    if going:
+        yield f"{plural(len(going), 'pod starts', 'pods start')} elsewhere"

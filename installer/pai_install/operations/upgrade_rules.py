@@ -1,0 +1,161 @@
+"""What may be upgraded, and to what: skew, downgrades, APIs in use, pods that nothing starts again. Pure.
+
+Source: https://kubernetes.io/releases/version-skew-policy/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.cluster.drain import unmanaged
+from pai_install.cluster.model import Pod
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.observation import ApiUse, Observation
+from pai_install.plan.versions import KUBERNETES, Versions, fits, minor, numbers, wish
+from pai_install.site.model import Site
+from pai_install.system.words import plural
+
+# a kubelet may be this many minor versions older than the API servers
+_OLDER_KUBELETS = 3
+_CHECK = "deprecated-api"
+_ROLE = "control_plane"
+
+
+def require_target(site: Site, to: str) -> None:
+    """Raises PaiError (usage) where --to asks for another version than config.yaml does."""
+    wanted = wish(site)
+    if to and wanted and not (fits(to, wanted) or fits(wanted, to)):
+        raise PaiError(
+            f"--to {to} is not what config.yaml asks for: kubernetes_version: {wanted}",
+            remedy=f'write kubernetes_version: "{".".join(to.split(".")[:2])}" there, or take the line away',
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def require_control_planes(site: Site, observation: Observation) -> None:
+    """Raises PaiError where a control plane does not answer, or is none yet."""
+    missing = [it.hostname for it in site.control_planes if it.hostname not in observation.machines]
+    outside = [
+        it.hostname
+        for it in site.control_planes
+        if it.hostname not in missing and not observation.machines[it.hostname].kubernetes.joined
+    ]
+    if missing or outside:
+        names = ", ".join([*missing, *outside])
+        raise PaiError(
+            f"every control plane must answer and be in the cluster before an upgrade: {names}",
+            remedy="repair it, or mark it absent: true in layout.yaml; a cluster that is not there yet needs apply",
+            exit_code=ExitCode.UNREACHABLE if missing else ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def require_applied(site: Site, observation: Observation) -> None:
+    """Raises PaiError where a control plane is still as another version of pai-install made it.
+
+    What the way back needs, such as the program that takes snapshots, comes with `apply`.
+    """
+    wanted = {it.hostname: observation.inventory.settings_of(it.hostname) for it in site.control_planes}
+    other = [
+        host
+        for host, settings in wanted.items()
+        if (record := observation.machines[host].roles.get(_ROLE)) is not None
+        and record.settings.get("role") != settings.get(_ROLE, {}).get("role")
+    ]
+    if other:
+        raise PaiError(
+            f"{', '.join(other)}: another version of pai-install made the control plane",
+            remedy="run pai-install apply first: it brings what is new in pai-install, and keeps the versions that run",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def require_kubernetes(had: Mapping[str, Versions], target: str) -> None:
+    """Raises PaiError where Kubernetes would go back, skip a minor version, or leave kubelets too far behind."""
+    for host, versions in had.items():
+        old = versions.get(KUBERNETES, target)
+        if numbers(old) > numbers(target):
+            raise _refused(
+                f"{host} runs Kubernetes {old}, and the site asks for {target}",
+                f'Kubernetes does not support downgrades: write kubernetes_version: "{old}"',
+            )
+        jump = minor(target)[1] - minor(old)[1] if minor(target)[:1] == minor(old)[:1] else 2
+        if jump > 1:
+            between = f"{minor(old)[0]}.{minor(old)[1] + 1}"
+            raise _refused(
+                f"{host} runs Kubernetes {old}, and {target} is more than one minor version away",
+                f"upgrade minor by minor: first pai-install upgrade --to {between}",
+            )
+
+
+def require_components(had: Mapping[str, Versions], wanted: Mapping[str, Versions]) -> None:
+    """Raises PaiError where this version of pai-install has older programs than the machines run."""
+    older = dict.fromkeys(
+        f"{name} {versions[name]} on {host}, {new} here"
+        for host, versions in had.items()
+        for name, new in wanted.get(host, {}).items()
+        if name != KUBERNETES and name in versions and numbers(versions[name]) > numbers(new)
+    )
+    if older:
+        raise PaiError(
+            f"the machines run newer programs than this version of pai-install has: {next(iter(older))}",
+            details="\n".join(older),
+            remedy="use the version of pai-install that installed them, or a newer one",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def removed_by(uses: Sequence[ApiUse], target: str) -> tuple[ApiUse, ...]:
+    """The APIs in use that a version no longer has."""
+    return tuple(use for use in uses if use.removed and minor(use.removed) <= minor(target))
+
+
+def require_unused_apis(uses: Sequence[ApiUse], target: str, *, force: bool) -> None:
+    """Raises PaiError, naming objects and who wrote them, where APIs are in use that the target lacks."""
+    gone = removed_by(uses, target)
+    if gone and not force:
+        lines = [line for use in gone for line in (f"{use.name}: gone in {use.removed}", *map(_indented, use.users))]
+        raise PaiError(
+            f"{plural(len(gone), 'API is', 'APIs are')} in use that Kubernetes {target} no longer has",
+            details="\n".join(lines),
+            remedy="let those programs use the newer API and restart the API servers, which count since their start; or"
+            " add --force",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def _indented(line: str) -> str:
+    return f"    {line}"
+
+
+def warnings(uses: Sequence[ApiUse]) -> tuple[Finding, ...]:
+    """A finding per deprecated API in use."""
+    return tuple(
+        Finding(
+            _CHECK,
+            Verdict.WARN,
+            "cluster",
+            f"{use.name} is deprecated and in use",
+            value="; ".join(use.users[:3]),
+            expected=f"unused before Kubernetes {use.removed}" if use.removed else "unused",
+            remedy="let the program that asks for it use the newer API",
+        )
+        for use in uses
+    )
+
+
+def require_owners(pods: Mapping[str, Sequence[Pod]], *, force: bool) -> None:
+    """Raises PaiError for pods that nothing would start again."""
+    lost = [f"{pod.ref} on {name}" for name, found in pods.items() for pod in unmanaged(found)]
+    if lost and not force:
+        raise PaiError(
+            f"no controller would start {len(lost)} of the pods again",
+            details="\n".join(lost),
+            remedy="delete these pods yourself, or add --force",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+
+
+def _refused(message: str, remedy: str) -> PaiError:
+    return PaiError(message, remedy=f"{remedy}; nothing was changed", exit_code=ExitCode.PREFLIGHT_FAILED)

@@ -1,0 +1,119 @@
+"""Which version of each component a machine has, and which it keeps: a newer catalogue upgrades nothing. Pure.
+
+docs/decisions/013-a-version-stays.md says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from pai_install.components.catalogue import Catalogue, Component, load_catalogue
+from pai_install.plan.observed import Observed
+from pai_install.site import Site
+
+KUBERNETES = "kubernetes"
+Versions = Mapping[str, str]  # component -> version
+
+# What restarts, or changes below, what runs on a machine.
+UNDER_PODS = (KUBERNETES, "containerd", "runc", "nvidia-container-toolkit")
+
+
+def installed(seen: Observed, catalogue: Catalogue | None = None) -> dict[str, str]:
+    """Component -> version, as its programs, images and static pods on the machine say; unknown ones are left out."""
+    known = catalogue or load_catalogue()
+    found = {name: version for name, component in known.components.items() if (version := _seen(name, component, seen))}
+    running = seen.kubernetes.settings
+    if "etcd" in running:
+        found["etcd"] = running["etcd"].rpartition("-")[0] or running["etcd"]
+    if "version" in running:  # an upgrade that was interrupted changed the static pods before the kubelet
+        found[KUBERNETES] = newest((running["version"], found.get(KUBERNETES, "")))
+    return found
+
+
+def _seen(name: str, component: Component, seen: Observed) -> str:
+    if name == KUBERNETES:
+        return seen.programs.get("kubelet", "")
+    if name != "etcd":  # its program is there before the pod that it speaks to
+        for file in component.files:
+            if file in seen.programs:
+                return seen.programs[file]
+    return next((version for version in _of_images(component, seen.images) if version), "")
+
+
+def _of_images(component: Component, images: Mapping[str, str]) -> Iterator[str]:
+    for repository, spec in component.images.items():
+        if repository in images:
+            match = _pattern(spec.tag).fullmatch(images[repository])
+            yield match["version"] if match else ""
+
+
+@cache
+def _pattern(tag: str) -> re.Pattern[str]:
+    """The catalogue's form of a tag ("v{version}") as what reads the version out of one."""
+    return re.compile(re.escape(tag).replace(re.escape("{version}"), r"(?P<version>[0-9][0-9a-z.]*)"))
+
+
+def promised(variables: Mapping[str, Any], catalogue: Catalogue | None = None) -> dict[str, str]:
+    """Component -> the version that roles with these variables bring to a machine."""
+    lists = [value for name, value in variables.items() if name.endswith("_artifacts") and isinstance(value, list)]
+    programs = {one["name"]: one["version"] for found in lists for one in found}
+    names = [one["name"].rpartition("/")[2].partition(":") for one in variables.get("system_images_images", ())]
+    images = {repository: tag for repository, _, tag in names}
+    return installed(Observed(hostname="-", programs=programs, images=images), catalogue)
+
+
+def kept(site: Site, observed: Mapping[str, Observed]) -> dict[str, dict[str, str]]:
+    """Machine -> the versions that it keeps: its own, then those of the cluster; nothing where there is no cluster.
+
+    A machine that upgrades had not reached yet stays behind the control planes; a new one gets what these have.
+    """
+    base = of_cluster(site, observed)
+    if not base:
+        return {}
+    mine = {host: installed(seen) for host, seen in observed.items()}
+    for name in dict.fromkeys(name for versions in mine.values() for name in versions):
+        base.setdefault(name, newest(versions.get(name, "") for versions in mine.values()))
+    return {machine.hostname: {**base, **mine.get(machine.hostname, {})} for machine in site.present_machines}
+
+
+def of_cluster(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
+    """The versions of the first control plane that is in a cluster; empty where none is, or none says."""
+    for machine in site.control_planes:
+        seen = observed.get(machine.hostname)
+        if seen is not None and seen.kubernetes.joined and seen.kubernetes.settings.get("version"):
+            return installed(seen)
+    return {}
+
+
+def wish(site: Site) -> str:
+    """The Kubernetes version that config.yaml asks for, exact or a minor one; empty where it says nothing."""
+    settings = site.settings
+    return settings.kubernetes_version if "kubernetes_version" in settings.model_fields_set else ""
+
+
+def fits(version: str, wanted: str) -> bool:
+    """Whether an exact version is what "1.36.3" or "1.36" asks for; nothing asks for nothing."""
+    return not wanted or version == wanted or version.startswith(f"{wanted}.")
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The version as what can be compared; what comes behind a hyphen does not count."""
+    return tuple(int(part) for part in version.partition("-")[0].split(".") if part.isdigit())
+
+
+def minor(version: str) -> tuple[int, ...]:
+    """The first two numbers."""
+    return numbers(version)[:2]
+
+
+def newest(versions: Iterable[str]) -> str:
+    """The newest; empty for none."""
+    return max(versions, key=numbers, default="")
+
+
+def differences(had: Versions, wanted: Versions) -> dict[str, tuple[str, str]]:
+    """Component -> its version now and then, of those that are there and change."""
+    return {name: (had[name], new) for name, new in wanted.items() if name in had and had[name] != new}

@@ -1,0 +1,170 @@
+"""A backup as one file: what a control plane packed, the site's files, and what the dev box alone knows of the site.
+
+A tar of: manifest.json; machine.tar, as module pai_backup made it; state/, from the site's state folder; site/. It
+holds every key of the cluster, and is for its owner alone (0600).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.errors import ExitCode, PaiError
+from pai_install.run.actions import LocalWorker
+from pai_install.run.site_state import KEPT
+from pai_install.run.state import StateFolder, open_state
+from pai_install.site.load import CONFIG, LAYOUT, SERVICES
+from pai_install.site.model import Site
+from pai_install.system.files import write_secret
+
+CHECK = "backup"
+MACHINE = "machine.tar"
+_MANIFEST = "manifest.json"
+_SITE_FILES = (LAYOUT, CONFIG, SERVICES)
+_STATE_FILES = (*KEPT, "known_hosts")
+_PART = 1 << 20
+
+
+class BackupManifest(BaseModel):
+    """What a backup says of itself. cluster: the cluster's id. files: member -> sha256."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    schema_version: Literal[1] = 1
+    cluster: str
+    leader: str
+    created: str
+    files: Mapping[str, str]
+
+
+def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
+    """The work of the step that finishes a backup."""
+
+    def finish(hosts: Sequence[str], arguments: Mapping[str, Any]) -> Sequence[Finding]:
+        file, machine = Path(arguments["file"]), Path(arguments["machine"])
+        try:
+            pack(site.directory, state, machine, file, cluster=arguments["cluster"], leader=hosts[0])
+        except OSError as error:
+            raise PaiError(f"the backup {file} cannot be written: {error.strerror}") from error
+        finally:
+            machine.unlink(missing_ok=True)
+        read_backup(file)
+        size = file.stat().st_size / (1 << 20)
+        message = f"{file} is a whole backup of cluster {arguments['cluster']}, {size:.1f} MiB"
+        return (Finding(CHECK, Verdict.PASS, "cluster", message),)
+
+    return finish
+
+
+def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, *, cluster: str, leader: str) -> None:
+    """Writes the file, whole or not at all."""
+    members = {MACHINE: machine, **dict(_present(site_dir, state))}
+    manifest = BackupManifest(
+        cluster=cluster,
+        leader=leader,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        files={name: _sha256(path) for name, path in members.items()},
+    )
+    partial = file.with_name(f"{file.name}.partial")
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            with tarfile.open(fileobj=handle, mode="w:gz", compresslevel=1) as archive:
+                _add(archive, _MANIFEST, json.dumps(manifest.model_dump(mode="json"), indent=2).encode())
+                for name, path in members.items():
+                    archive.add(path, name, recursive=False)
+            handle.flush()
+            os.fsync(handle.fileno())
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _present(site_dir: Path, state: StateFolder) -> Iterator[tuple[str, Path]]:
+    for folder, root, names in (("site", site_dir, _SITE_FILES), ("state", state.path, _STATE_FILES)):
+        yield from ((f"{folder}/{name}", path) for name in names if (path := (root / name).resolve()).is_file())
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), 0o600
+    archive.addfile(entry, io.BytesIO(content))
+
+
+def read_backup(file: Path) -> BackupManifest:
+    """The manifest of a backup that is whole. Raises PaiError (usage) for any other file."""
+    try:
+        with tarfile.open(file) as archive:
+            manifest = BackupManifest.model_validate_json(_content(archive, _MANIFEST).read())
+            _require_whole(archive, manifest)
+            return manifest
+    except (OSError, tarfile.TarError, EOFError, KeyError, ValueError, ValidationError) as error:
+        raise PaiError(
+            f"{file} is no whole backup of pai-install",
+            details="its manifest is another" if isinstance(error, ValidationError) else str(error),
+            remedy="give a file that pai-install backup made",
+            exit_code=ExitCode.USAGE,
+        ) from error
+
+
+def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
+    """Raises ValueError for a file in it that is not what the manifest says."""
+    for name, wanted in manifest.files.items():
+        if _digest(_content(archive, name)) != wanted:
+            raise ValueError(f"{name} in it is damaged")
+
+
+def _content(archive: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 - tarfile's own type is private
+    found = archive.extractfile(name)
+    if found is None:
+        raise ValueError(f"{name} in it is no file")
+    return found
+
+
+def take_machine(file: Path, dest: Path) -> None:
+    """Writes what goes to the control plane into a file for the owner alone."""
+    descriptor = os.open(dest, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with tarfile.open(file) as archive, os.fdopen(descriptor, "wb") as handle:
+        source = _content(archive, MACHINE)
+        while part := source.read(_PART):
+            handle.write(part)
+
+
+def bring_back(file: Path, manifest: BackupManifest, site_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Writes the site's files and its state where they are missing: those written, and those that are others and stay.
+
+    The state is for the owner alone. Raises OSError.
+    """
+    written, others = [], []
+    site_dir.mkdir(parents=True, exist_ok=True)
+    state = open_state(site_dir)
+    with tarfile.open(file) as archive:
+        for name in (one for one in manifest.files if one != MACHINE):
+            folder, _, base = name.partition("/")
+            dest = (state.path if folder == "state" else site_dir) / Path(base).name
+            content = _content(archive, name).read()
+            if not dest.exists():
+                write_secret(dest, content.decode())
+                written.append(str(dest))
+            elif dest.read_bytes() != content:
+                others.append(str(dest))
+    return tuple(written), tuple(others)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as handle:
+        return _digest(handle)
+
+
+def _digest(handle: Any) -> str:  # noqa: ANN401 - any binary file
+    return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,0 +1,107 @@
+"""What the dev box alone knows of a site, kept in the cluster as well: a new dev box takes the cluster over with it.
+
+A secret of the cluster has it, encrypted in etcd as all secrets are. Who may read that may do everything there.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError
+from pai_install.cluster.model import Ref
+from pai_install.errors import ExitCode, PaiError
+from pai_install.plan.observation import Observation
+from pai_install.run.state import StateFolder
+from pai_install.site.model import Site
+from pai_install.system.files import private_folder, write_secret
+
+CHECK = "site-state"
+SECRET = Ref("secret", "pai-install-site", "kube-system")
+# files of the state folder that nothing can make again
+KEPT = ("registry.json", "storages.json", "generations.json")
+
+
+def keep_state(state: StateFolder, cluster: ClusterClient) -> tuple[Finding, ...]:
+    """Writes the state into the cluster, where the site has an identity and the cluster has another state.
+
+    A finding where the cluster does not take it; nothing else depends on it.
+    """
+    wanted = _secret(state)
+    if "registry.json" not in wanted["data"]:
+        return ()
+    try:
+        (found,) = cluster.get([SECRET])
+        if found is None or found.get("data") != wanted["data"]:
+            cluster.apply([wanted], force=True)
+    except (NoClusterError, ApiError) as error:
+        message = "the cluster does not keep a copy of the site's state"
+        remedy = "keep the folder .pai, or run pai-install backup when the API answers"
+        return (Finding(CHECK, Verdict.WARN, "cluster", message, value=error.message, remedy=remedy),)
+    return ()
+
+
+def _secret(state: StateFolder) -> dict[str, Any]:
+    there = [name for name in KEPT if (state.path / name).is_file()]
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET.name, "namespace": SECRET.namespace},
+        "type": "pai-install/site-state",
+        "data": {name: base64.b64encode((state.path / name).read_bytes()).decode() for name in there},
+    }
+
+
+def take_over(
+    site: Site, observation: Observation, state: StateFolder, cluster: ClusterClient, say: Callable[[str], None]
+) -> bool:
+    """Brings the site's state from its cluster to a dev box that does not know it; whether anything came.
+
+    Raises PaiError where there is a cluster, or may be one, and its state cannot be had: with another one every machine
+    would be changed.
+    """
+    if state.registry.exists() or not _has_cluster(site, observation):
+        return False
+    try:
+        (found,) = cluster.get([SECRET])
+    except (NoClusterError, ApiError) as error:
+        raise _unknown(error.message) from error
+    if found is None:
+        say("this dev box does not know the site's authority, and the cluster has no copy: another one is made")
+        return False
+    files = _files(found)
+    private_folder(state.path)
+    for name, text in files.items():
+        write_secret(state.path / name, text)
+    say(f"this dev box takes the cluster over: {', '.join(files)} came from it")
+    return bool(files)
+
+
+def _has_cluster(site: Site, observation: Observation) -> bool:
+    """Whether a control plane is in a cluster. Raises PaiError where none answers and workers are not new."""
+    planes = [observation.machines[one.hostname] for one in site.control_planes if one.hostname in observation.machines]
+    if not planes and any(seen.roles for seen in observation.machines.values()):
+        raise _unknown("no control plane answers")
+    return any(seen.kubernetes.control_plane and seen.kubernetes.joined for seen in planes)
+
+
+def _files(secret: Mapping[str, Any]) -> dict[str, str]:
+    """The files in the secret; of ours alone, whatever else it holds."""
+    data = secret.get("data") or {}
+    try:
+        return {name: base64.b64decode(data[name], validate=True).decode() for name in KEPT if name in data}
+    except (binascii.Error, UnicodeDecodeError, TypeError) as error:
+        raise _unknown("the copy in the cluster is damaged") from error
+
+
+def _unknown(why: str) -> PaiError:
+    return PaiError(
+        "this dev box does not know the site's authority, and cannot take it over from the cluster",
+        details=why,
+        remedy="bring a control plane back, or restore .pai from a backup: pai-install restore FILE --only-site",
+        exit_code=ExitCode.UNREACHABLE,
+    )

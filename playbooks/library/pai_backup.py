@@ -1,0 +1,114 @@
+#!/usr/bin/python
+"""Ansible module: what a cluster cannot make again, in one file of a control plane."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_backup
+short_description: Put a snapshot of etcd and the keys of the cluster into one file
+description:
+  - Takes a snapshot with etcdctl and verifies it by its hash.
+  - Packs it with the authorities of the cluster and their keys, the keys of service accounts, and the key of secrets at
+    rest. Certificates that kubeadm makes from these are not in it.
+  - The file is for root alone (0600), in a folder that is for root alone.
+options:
+  dest: {description: The file to make., type: path, required: true}
+  state: {description: Whether it is there., type: str, choices: [present, absent], default: present}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Back up
+  pai_backup: {dest: /var/lib/pai-install/backup/now.tar}
+"""
+RETURN = r"""
+sha256: {description: Of the file., type: str, returned: when it is there}
+snapshot: {description: Sha256 of the snapshot's content., type: str, returned: when it is there}
+bytes: {description: Size of the file., type: int, returned: when it is there}
+"""
+
+import hashlib
+import os
+import tarfile
+
+from ansible.module_utils.basic import AnsibleModule
+
+KUBERNETES = "/etc/kubernetes"
+# below KUBERNETES
+KEYS = (
+    *(f"pki/{name}.{kind}" for name in ("ca", "front-proxy-ca", "etcd/ca") for kind in ("crt", "key")),
+    *("pki/sa.pub", "pki/sa.key"),
+    "encryption/config.json",
+)
+SNAPSHOT = "etcd.db"
+TAKE = ("/usr/local/lib/pai-install/etcd-snapshot.py", "take")
+
+
+class SnapshotError(Exception):
+    """There is no snapshot; the text says why."""
+
+
+def take(module: AnsibleModule, path: str) -> str:
+    """Takes a snapshot into a file; the sha256 of its content. Raises SnapshotError."""
+    status, out, err = module.run_command([*TAKE, path])
+    if status != 0:
+        raise SnapshotError(err.strip() or f"{TAKE[0]} ended with {status}")
+    return str(out.strip())
+
+
+def make(module: AnsibleModule, dest: str, kubernetes: str = KUBERNETES) -> str:
+    """Makes the file and gives the sha256 of the snapshot in it. Raises SnapshotError and OSError."""
+    folder = os.path.dirname(dest)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    os.chmod(folder, 0o700)
+    snapshot = f"{dest}.db"
+    try:
+        found = take(module, snapshot)
+        descriptor = os.open(f"{dest}.partial", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as handle, tarfile.open(fileobj=handle, mode="w") as archive:
+            archive.add(snapshot, SNAPSHOT)
+            for name in KEYS:
+                if os.path.isfile(os.path.join(kubernetes, name)):
+                    archive.add(os.path.join(kubernetes, name), f"kubernetes/{name}")
+        os.rename(f"{dest}.partial", dest)
+    finally:
+        for left in (snapshot, f"{dest}.partial"):
+            if os.path.exists(left):
+                os.unlink(left)
+    return found
+
+
+def sha256(path: str) -> str:
+    """Of a file."""
+    found = hashlib.sha256()
+    with open(path, "rb") as handle:
+        while part := handle.read(1 << 20):
+            found.update(part)
+    return found.hexdigest()
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "dest": {"type": "path", "required": True},
+            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        },
+        supports_check_mode=True,
+    )
+    dest = module.params["dest"]
+    if module.params["state"] == "absent":
+        there = os.path.exists(dest)
+        if there and not module.check_mode:
+            os.unlink(dest)
+        module.exit_json(changed=there)
+    if module.check_mode:
+        module.exit_json(changed=False)
+    try:
+        snapshot = make(module, dest)
+    except (SnapshotError, OSError, tarfile.TarError) as error:
+        module.fail_json(msg=f"no backup was made: {error}", remedy="pai-install status; etcdctl endpoint health there")
+    module.exit_json(changed=False, sha256=sha256(dest), snapshot=snapshot, bytes=os.path.getsize(dest))
+
+
+if __name__ == "__main__":
+    main()

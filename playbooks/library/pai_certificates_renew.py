@@ -1,0 +1,160 @@
+#!/usr/bin/python
+"""Ansible module: new certificates for a control plane, and programs that use them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_certificates_renew
+short_description: Renew the certificates that kubeadm made, and restart what reads them
+description:
+  - Renews all of them when one ends within the given days; keys of authorities stay.
+  - The programs restart one after the other, each when the one before it answers again.
+  - Refused while etcd would lose its quorum without this control plane.
+  - Programs that are older than the certificates, because a run was interrupted, are restarted too.
+options:
+  within_days: {description: Renew when one ends within that many days., type: int, required: true}
+  address: {description: "This control plane's address, as etcd knows it.", type: str, required: true}
+  timeout: {description: Seconds for a program to answer again., type: int, default: 180}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Renew certificates that end within a month
+  pai_certificates_renew: {within_days: 30, address: 10.0.0.1}
+"""
+RETURN = r"""
+renewed: {description: Paths of certificates that were renewed., type: list, elements: str, returned: always}
+restarted: {description: Programs that were restarted., type: list, elements: str, returned: always}
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_api_ready import asked_whether_ready
+from ansible.module_utils.pai_certificates import KUBECONFIGS, PKI, certificates, reader
+from ansible.module_utils.pai_etcd_members import EtcdError, at, members, sickness, stop_problem
+from ansible.module_utils.pai_kubectl import API_PORT, Kubectl
+from ansible.module_utils.pai_static_pods import restart_static_pod
+
+KUBEADM = "/usr/local/bin/kubeadm"
+AUTHORITIES = ("/ca.crt", "/front-proxy-ca.crt")
+DAY_S = 86400
+QUORUM_TIMEOUT_S = 90
+
+
+def renewable(path: str) -> bool:
+    """Whether kubeadm renews the certificate."""
+    ours = path.startswith(PKI + "/") or path in [f"/etc/kubernetes/{name}.conf" for name in KUBECONFIGS]
+    return ours and not path.endswith(AUTHORITIES)
+
+
+def etcd_answers(address: str) -> bool:
+    """Whether the member of etcd on this machine counts for the quorum."""
+    try:
+        own = at(members(), [address])
+    except EtcdError:
+        return False
+    return bool(own) and not sickness(own[0])
+
+
+def api_answers() -> bool:
+    """Whether the API server on this machine is ready, asked with the new certificate of the administrator."""
+    server = f"--server=https://127.0.0.1:{API_PORT}"
+    return bool(Kubectl().ask(server, "get", "--raw=/readyz", timeout_s=5).ok)
+
+
+def programs(address: str) -> dict[str, Callable[[], bool]]:
+    """Static pod -> whether its program answers, in the order in which they restart."""
+    return {
+        "etcd": lambda: etcd_answers(address),
+        "kube-apiserver": api_answers,
+        "kube-controller-manager": lambda: asked_whether_ready("https://127.0.0.1:10257/healthz")[0],
+        "kube-scheduler": lambda: asked_whether_ready("https://127.0.0.1:10259/healthz")[0],
+    }
+
+
+def until(holds: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(1)
+    return True
+
+
+def quorum_problem(address: str) -> str:
+    """Why etcd cannot do without this machine for a moment; empty when it can, or does already."""
+    try:
+        found = members()
+    except EtcdError:
+        return ""
+    sick = {member["id"]: why for member in found if (why := sickness(member))}
+    problem: str = stop_problem(found, sick, address)
+    return problem
+
+
+def require_quorum(module: AnsibleModule) -> None:
+    """Fails where the others do not hold the quorum; waits a while for it."""
+    address = module.params["address"]
+    if not until(lambda: not quorum_problem(address), QUORUM_TIMEOUT_S):
+        module.fail_json(
+            msg=f"the programs of this machine restart, and without it etcd would have no quorum: "
+            f"{quorum_problem(address)}",
+            remedy="restore the named machine, then run pai-install certs renew again",
+        )
+
+
+def due(found: list[dict[str, Any]], within_days: int) -> list[str]:
+    """The certificates to renew: all where one of them ends in time or cannot be read."""
+    limit = time.time() + within_days * DAY_S
+    ends = any(entry["expires"] is None or entry["expires"] < limit for entry in found)
+    return [entry["path"] for entry in found] if ends else []
+
+
+def renew(module: AnsibleModule) -> None:
+    """Has kubeadm renew them. Fails the task with its words."""
+    status, out, err = module.run_command([KUBEADM, "certs", "renew", "all"])
+    if status != 0:
+        module.fail_json(msg=f"kubeadm certs renew failed: {(err or out).strip()[-500:]}")
+
+
+def restart(module: AnsibleModule, names: list[str]) -> None:
+    """One after the other; each must answer before the next one stops."""
+    answers = programs(module.params["address"])
+    for name in names:
+        restart_static_pod(name)
+        if not until(answers[name], module.params["timeout"]):
+            module.fail_json(
+                msg=f"{name} does not answer {module.params['timeout']} s after its restart with new certificates",
+                remedy=f"crictl logs of {name}, and journalctl --unit kubelet on this machine; the same command again "
+                "continues",
+            )
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "within_days": {"type": "int", "required": True},
+            "address": {"type": "str", "required": True},
+            "timeout": {"type": "int", "default": 180},
+        },
+        supports_check_mode=True,
+    )
+    found = [entry for entry in certificates(module.run_command) if renewable(entry["path"])]
+    paths = due(found, module.params["within_days"])
+    unread = {reader(entry["path"]) for entry in found if entry["unread"]}
+    names = [name for name in programs("") if paths or name in unread]
+    if not names or module.check_mode:
+        module.exit_json(changed=bool(names), renewed=paths, restarted=names)
+    require_quorum(module)
+    if paths:
+        renew(module)
+    restart(module, names)
+    module.exit_json(changed=True, renewed=paths, restarted=names)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,217 @@
+#!/usr/bin/python
+"""Ansible module: etcd of a control plane as a backup has it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pai_restore
+short_description: Put a backup of module pai_backup in the place of a control plane's etcd
+description:
+  - "C(restored): the programs of the control plane stop, etcd begins anew from the snapshot as the only member, and the
+    programs start again. The data before it stays beside it. On a machine without a control plane the keys and the data
+    are laid out for kubeadm init to find."
+  - "C(left): the programs of another control plane stop, and it is no member of anything any more; it joins again as a
+    new one."
+  - A machine whose cluster has another authority than the backup is refused.
+options:
+  state: {description: What to reach., type: str, choices: [restored, left], required: true}
+  archive: {description: The file of pai_backup., type: path}
+  name: {description: The machine's node name., type: str}
+  address: {description: Its address., type: str}
+  timeout: {description: Seconds for the API to answer., type: int, default: 300}
+author: [pai-install]
+"""
+EXAMPLES = r"""
+- name: Restore
+  pai_restore: {state: restored, archive: /var/lib/pai-install/backup/given.tar, name: control1, address: 10.0.0.1}
+"""
+RETURN = r"""
+before: {description: Where the data are that etcd had before., type: str, returned: when there were any}
+"""
+
+import os
+import shutil
+import tarfile
+import tempfile
+import time
+from collections.abc import Callable
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.pai_api_ready import asked_whether_ready
+from ansible.module_utils.pai_kubeadm_files import MANIFESTS
+from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT
+from ansible.module_utils.pai_managed import STATE_DIR
+from ansible.module_utils.pai_static_pods import youngest_start
+
+ETCDUTL = "/usr/local/lib/pai-install/etcdutl"
+KUBERNETES = "/etc/kubernetes"
+AUTHORITY = "pki/ca.crt"
+DATA = "/var/lib/etcd"
+MEMBER = "member"
+KEPT = "before-restore-"
+ASIDE = STATE_DIR + "/restore"
+PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+# watches of before must not take what comes now for old: more than a cluster writes between two backups
+BUMP = "1000000000"
+
+
+class RestoreError(Exception):
+    """The restoration cannot be made; the text says why."""
+
+
+def until(holds: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(1)
+    return True
+
+
+def read(path: str) -> bytes:
+    """A file's content; nothing where there is none."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except OSError:
+        return b""
+
+
+def unpacked(archive: str, folder: str) -> None:
+    """Takes the archive apart; etcdutl verifies the snapshot in it. Raises RestoreError."""
+    try:
+        with tarfile.open(archive) as found:
+            for entry in found.getmembers():
+                if not (entry.isfile() or entry.isdir()) or entry.name.startswith("/") or ".." in entry.name.split("/"):
+                    raise RestoreError(f"the backup holds {entry.name!r}, which is no file of a backup")
+            found.extractall(folder)  # noqa: S202 - each name was looked at
+    except (OSError, tarfile.TarError) as error:
+        raise RestoreError(f"the backup cannot be used: {error}") from error
+
+
+def require_same_cluster(folder: str, kubernetes: str = KUBERNETES) -> None:
+    """Raises RestoreError where the machine's cluster has another authority than the backup."""
+    own = read(os.path.join(kubernetes, AUTHORITY))
+    if own and own != read(os.path.join(folder, "kubernetes", AUTHORITY)):
+        raise RestoreError(
+            "this machine is a control plane of another cluster than the backup's: they have different authorities"
+        )
+
+
+def lay_keys(folder: str, kubernetes: str = KUBERNETES) -> None:
+    """Writes the keys that are missing, and the one of secrets at rest in any case: the snapshot is read with it."""
+    source = os.path.join(folder, "kubernetes")
+    for root, _folders, names in os.walk(source):
+        where = os.path.join(kubernetes, os.path.relpath(root, source))
+        os.makedirs(where, mode=0o700, exist_ok=True)
+        for name in names:
+            dest = os.path.join(where, name)
+            if os.path.exists(dest) and "encryption" not in where:
+                continue
+            shutil.copyfile(os.path.join(root, name), dest)
+            os.chmod(dest, 0o644 if name.endswith((".crt", ".pub")) else 0o600)
+
+
+def stop(aside: str = ASIDE) -> bool:
+    """Stops the programs of the control plane; whether there were any. Their manifests wait in `aside`."""
+    os.makedirs(aside, mode=0o700, exist_ok=True)
+    for name in PODS:
+        manifest = os.path.join(MANIFESTS, f"{name}.yaml")
+        if os.path.exists(manifest):
+            shutil.move(manifest, os.path.join(aside, f"{name}.yaml"))
+    if not until(lambda: not any(map(youngest_start, PODS)), 120):
+        start(aside)
+        raise RestoreError("the programs of the control plane do not stop: journalctl --unit kubelet says why")
+    return any(name.endswith(".yaml") for name in os.listdir(aside))
+
+
+def start(aside: str = ASIDE) -> None:
+    """Lets the kubelet start them again."""
+    for name in PODS:
+        manifest = os.path.join(aside, f"{name}.yaml")
+        if os.path.exists(manifest):
+            shutil.move(manifest, os.path.join(MANIFESTS, f"{name}.yaml"))
+
+
+def fill(module: AnsibleModule, folder: str) -> str:
+    """Puts what the snapshot holds in the place of etcd's data; where the old ones are, empty where there were none."""
+    name, address = module.params["name"], module.params["address"]
+    os.makedirs(DATA, mode=0o700, exist_ok=True)
+    fresh = tempfile.mkdtemp(prefix="restored-", dir=DATA)
+    peer = f"https://{address}:2380"
+    words = ["--name", name, "--initial-cluster", f"{name}={peer}", "--initial-advertise-peer-urls", peer]
+    words += ["--data-dir", os.path.join(fresh, "data"), "--bump-revision", BUMP, "--mark-compacted"]
+    status, out, err = module.run_command([ETCDUTL, "snapshot", "restore", os.path.join(folder, "etcd.db"), *words])
+    if status != 0:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise RestoreError(f"etcdutl snapshot restore failed: {(err or out).strip()[-500:]}")
+    before = ""
+    for old in os.listdir(DATA):
+        if old.startswith(KEPT):
+            shutil.rmtree(os.path.join(DATA, old), ignore_errors=True)
+    if os.path.exists(os.path.join(DATA, MEMBER)):
+        before = os.path.join(DATA, KEPT + time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        os.rename(os.path.join(DATA, MEMBER), before)
+    os.rename(os.path.join(fresh, "data", MEMBER), os.path.join(DATA, MEMBER))
+    shutil.rmtree(fresh, ignore_errors=True)
+    return before
+
+
+def restore(module: AnsibleModule) -> str:
+    """Does all of it; where the data of before are. Raises RestoreError; then etcd has its old data, and runs."""
+    folder = tempfile.mkdtemp(prefix="restore-", dir=STATE_DIR)
+    try:
+        unpacked(module.params["archive"], folder)
+        require_same_cluster(folder)
+        ran = stop()
+        try:
+            lay_keys(folder)
+            before = fill(module, folder)
+        finally:
+            start()
+        ready = f"https://127.0.0.1:{API_PORT}/readyz"
+        if ran and not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
+            raise RestoreError("the API does not answer with the restored data: crictl logs of kube-apiserver and etcd")
+        return before
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def leave() -> None:
+    """This control plane is no member any more; kubeadm undoes the rest before it joins again."""
+    stop()
+    shutil.rmtree(ASIDE, ignore_errors=True)
+    shutil.rmtree(os.path.join(DATA, MEMBER), ignore_errors=True)
+    if os.path.exists(ADMIN_CONF):
+        os.unlink(ADMIN_CONF)
+
+
+def main() -> None:
+    """Runs the module."""
+    module = AnsibleModule(
+        argument_spec={
+            "state": {"type": "str", "choices": ["restored", "left"], "required": True},
+            "archive": {"type": "path"},
+            "name": {"type": "str"},
+            "address": {"type": "str"},
+            "timeout": {"type": "int", "default": 300},
+        },
+        required_if=[("state", "restored", ("archive", "name", "address"))],
+        supports_check_mode=True,
+    )
+    if module.check_mode:
+        module.exit_json(changed=True)
+    before = ""
+    try:
+        if module.params["state"] == "restored":
+            before = restore(module)
+        else:
+            leave()
+    except (RestoreError, OSError) as error:
+        module.fail_json(msg=str(error), remedy="docs/backup.md says what can be done; the same command tries again")
+    module.exit_json(changed=True, before=before)
+
+
+if __name__ == "__main__":
+    main()

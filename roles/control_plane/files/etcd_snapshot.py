@@ -1,0 +1,103 @@
+#!/usr/bin/python3 -I
+"""Snapshots of etcd: taken by etcdctl, verified by the hash that they end with.
+
+etcd-snapshot.py take FILE          a new file; prints the sha256 of its content
+etcd-snapshot.py keep FOLDER MOST   one more in a folder, whose oldest beyond MOST go
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from typing import List, Tuple
+
+ETCDCTL = "/usr/local/bin/etcdctl"
+TIMEOUT_S = 600
+_HASH = 32
+_SECTOR = 512
+
+
+class SnapshotError(Exception):
+    """There is no snapshot, or not a whole one; the text says why."""
+
+
+def take(path: str) -> str:
+    """Takes a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is no file."""
+    partial = f"{path}.partial"
+    try:
+        done = subprocess.run(
+            [ETCDCTL, "snapshot", "save", partial],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise SnapshotError((done.stderr.strip().splitlines() or [f"etcdctl ended with {done.returncode}"])[-1])
+        found = verified(partial)
+        os.chmod(partial, 0o600)
+        with open(partial, "rb") as handle:
+            os.fsync(handle.fileno())
+        os.rename(partial, path)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SnapshotError(str(error)) from error
+    finally:
+        for left in glob.glob(glob.escape(partial) + "*"):
+            os.unlink(left)
+    return found
+
+
+def verified(path: str) -> str:
+    """The sha256 of the content of a snapshot, which is what it ends with. Raises SnapshotError where it is another."""
+    size = os.path.getsize(path)
+    if size <= _HASH or size % _SECTOR != _HASH:
+        raise SnapshotError(f"{path} is no snapshot of etcd, or a part of one")
+    content = hashlib.sha256()
+    with open(path, "rb") as handle:
+        left = size - _HASH
+        while left:
+            part = handle.read(min(left, 1 << 20))
+            if not part:
+                raise SnapshotError(f"{path} became shorter while it was read")
+            content.update(part)
+            left -= len(part)
+        said = handle.read()
+    if said != content.digest():
+        raise SnapshotError(f"{path} is damaged: its content has another hash than it says")
+    return content.hexdigest()
+
+
+def keep(folder: str, most: int) -> Tuple[str, List[str]]:
+    """Takes a snapshot named after the time, then drops the oldest beyond `most`: the new one, and those dropped."""
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    new = os.path.join(folder, time.strftime("etcd-%Y%m%dT%H%M%SZ.db", time.gmtime()))
+    take(new)
+    old = sorted(glob.glob(os.path.join(glob.escape(folder), "etcd-*.db")))[:-most]
+    for path in old:
+        os.unlink(path)
+    return new, old
+
+
+def main() -> int:
+    """Runs the program."""
+    verb, path, *rest = sys.argv[1:]
+    try:
+        if verb == "take":
+            said = take(path)
+        else:
+            new, old = keep(path, int(rest[0]))
+            said = f"took {new}, {os.path.getsize(new)} bytes, verified by its hash; dropped {len(old)} older ones"
+    except SnapshotError as error:
+        sys.stderr.write(f"no snapshot of etcd was taken: {error}\n")
+        return 1
+    sys.stdout.write(f"{said}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

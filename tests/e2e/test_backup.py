@@ -1,0 +1,109 @@
+"""Certificates renewed, the cluster backed up and restored, the dev box lost: on the one cluster."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cluster, until
+
+pytestmark = pytest.mark.lab
+
+MASTER = "lab-master"
+APISERVER = "/etc/kubernetes/pki/apiserver.crt"
+# what a new dev box has: the site's files, and how machines are reached
+KEPT = ("lab_ssh_key", "lab_ssh_key.pub", "known_hosts")
+
+
+@pytest.fixture
+def lost(cluster: Cluster, tmp_path: Path) -> Iterator[Path]:
+    """The dev box is lost: the site's state folder is gone, but for the keys by which its machines are reached.
+
+    Gives where the old folder is; its runs come back afterwards.
+    """
+    state, old = cluster.site / ".pai", tmp_path / "old"
+    state.rename(old)
+    state.mkdir(mode=0o700)
+    for name in KEPT:
+        shutil.copy2(old / name, state / name)
+    yield old
+    for run in (old / "runs").iterdir():
+        shutil.copytree(run, state / "runs" / run.name, dirs_exist_ok=True)
+
+
+def ends(cluster: Cluster) -> dict[str, int]:
+    """Certificate -> when it ends, of all that `certs show` lists."""
+    done = cluster.run("certs", "show", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return {f"{row['subject']} {row['path']}": row["expires"] for row in json.loads(done.stdout)["certificates"]}
+
+
+def test_every_certificate_is_shown(cluster: Cluster) -> None:
+    found = ends(cluster)
+    for name in (
+        f"{MASTER} {APISERVER}",
+        f"{MASTER} /etc/kubernetes/pki/etcd/peer.crt",
+        f"{MASTER} /etc/kubernetes/controller-manager.conf",
+        f"{MASTER} /etc/pai-install/store/server.pem",
+        "lab-worker1 /var/lib/kubelet/pki/kubelet-client-current.pem",
+        "dev box .pai/kubeconfig",
+        "dev box .pai/registry.json authority 1",
+    ):
+        assert name in found
+
+
+def test_renewal_of_one_control_plane(cluster: Cluster) -> None:
+    before = ends(cluster)
+    young = cluster.run("certs", "renew", "--yes")
+    assert (young.returncode, "no certificate of a control plane ends within" in young.stderr) == (0, True)
+    done = cluster.run("certs", "renew", "--within", "400", "--yes", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    after = ends(cluster)
+    renewed = {name for name, end in after.items() if end > before[name]}
+    assert renewed == {
+        name
+        for name in before
+        if name == "dev box .pai/kubeconfig"
+        or (f"{MASTER} /etc/kubernetes/" in name and not name.endswith(("/ca.crt", "/front-proxy-ca.crt")))
+    }
+    assert MASTER in cluster.kubectl("get", "nodes")
+
+
+def test_backup_and_restore(cluster: Cluster, tmp_path: Path) -> None:
+    """What was deleted since is there again, what was made since is not."""
+    file = tmp_path / "backup.tar.gz"
+    cluster.kubectl("create", "configmap", "before-backup", "--from-literal=a=1")
+    cluster.kubectl("create", "secret", "generic", "before-backup", "--from-literal=a=planted-in-secret")
+    done = cluster.run("backup", str(file))
+    assert done.returncode == 0, done.stderr
+    assert file.stat().st_mode & 0o077 == 0
+    cluster.kubectl("delete", "configmap,secret", "before-backup")
+    cluster.kubectl("create", "configmap", "after-backup")
+    damaged = tmp_path / "damaged.tar.gz"
+    damaged.write_bytes(file.read_bytes()[:-50])
+    assert cluster.run("restore", str(damaged), "--yes").returncode == 2
+    restored = cluster.run("restore", str(file), "--yes")
+    assert restored.returncode == 0, restored.stdout + restored.stderr
+    found = cluster.kubectl("get", "configmaps,secrets", "--output=name").split()
+    assert {"configmap/before-backup", "secret/before-backup"} <= set(found)
+    assert "configmap/after-backup" not in found
+    secret = cluster.kubectl("get", "secret", "before-backup", "--output=jsonpath={.data.a}")
+    assert secret == "cGxhbnRlZC1pbi1zZWNyZXQ="
+    cluster.kubectl("delete", "configmap,secret", "before-backup")
+    assert cluster.to_change() == []
+
+
+def test_a_new_dev_box_takes_the_cluster_over(cluster: Cluster, lost: Path) -> None:
+    """Without a change on any machine: it knows the same authority, and gets the administrator's kubeconfig."""
+    assert [name for name in cluster.to_change() if name != "kubeconfig"] == []
+    report = cluster.converge()
+    assert report["ok"], report["stderr"]
+    assert all(counts["changed"] == 0 for counts in report["hosts"].values())
+    state = cluster.site / ".pai"
+    assert (state / "registry.json").read_text() == (lost / "registry.json").read_text()
+    assert (state / "kubeconfig").is_file()
+    assert until(lambda: MASTER in cluster.kubectl("get", "nodes"))

@@ -1,0 +1,111 @@
+"""A backup as one file, and what comes back from it."""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from pai_install.checks.verdict import Verdict
+from pai_install.errors import ExitCode, PaiError
+from pai_install.run.backup import BackupManifest, backup_worker, bring_back, pack, read_backup, take_machine
+from pai_install.run.state import StateFolder, open_state
+from pai_install.site.load import load_site
+from tests.unit.cli.stub_environment import write_site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = write_site(tmp_path / "cluster")
+    state = open_state(folder)
+    state.registry.write_text('{"salt": "planted-key"}')
+    state.known_hosts.write_text("10.0.0.1 ssh-ed25519 AAAA\n")
+    (state.path / "proof.json").write_text("{}")
+    return folder
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    path = tmp_path / "given.machine"
+    path.write_bytes(b"what the control plane packed" * 1000)
+    return path
+
+
+def made(site: Path, machine: Path) -> Path:
+    file = site / "backup.tar.gz"
+    pack(site, StateFolder(site / ".pai"), machine, file, cluster="c1", leader="master")
+    return file
+
+
+def test_it_holds_machine_site_and_state_and_no_more(site: Path, machine: Path) -> None:
+    file = made(site, machine)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    manifest = read_backup(file)
+    assert (manifest.cluster, manifest.leader, manifest.created[-1]) == ("c1", "master", "Z")
+    assert [*manifest.files] == [
+        "machine.tar",
+        "site/layout.yaml",
+        "site/config.yaml",
+        "state/registry.json",
+        "state/known_hosts",
+    ]
+    assert [path.name for path in site.glob("*.partial")] == []
+
+
+def test_what_goes_to_the_machine_comes_out_as_it_went_in(site: Path, machine: Path, tmp_path: Path) -> None:
+    dest = tmp_path / "machine.tar"
+    take_machine(made(site, machine), dest)
+    assert dest.read_bytes() == machine.read_bytes()
+    assert stat.S_IMODE(dest.stat().st_mode) == 0o600
+
+
+def test_a_new_dev_box_gets_site_and_state(site: Path, machine: Path, tmp_path: Path) -> None:
+    file, new = made(site, machine), tmp_path / "new"
+    written, others = bring_back(file, read_backup(file), new)
+    assert sorted(Path(path).name for path in written) == ["config.yaml", "known_hosts", "layout.yaml", "registry.json"]
+    assert others == ()
+    assert load_site(new).site.machines == load_site(site).site.machines
+    assert stat.S_IMODE((new / ".pai" / "registry.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((new / ".pai").stat().st_mode) == 0o700
+
+
+def test_what_is_there_stays_and_is_named_where_it_is_another(site: Path, machine: Path) -> None:
+    file = made(site, machine)
+    (site / ".pai" / "registry.json").write_text("{}")
+    written, others = bring_back(file, read_backup(file), site)
+    assert (written, others) == ((), (str(site.resolve() / ".pai" / "registry.json"),))
+    assert (site / ".pai" / "registry.json").read_text() == "{}"
+
+
+def test_a_damaged_one_is_refused(site: Path, machine: Path, tmp_path: Path) -> None:
+    file = made(site, machine)
+    torn = tmp_path / "torn.tar.gz"
+    torn.write_bytes(file.read_bytes()[:-200])
+    other = tmp_path / "other.tar.gz"
+    with tarfile.open(file) as old, tarfile.open(other, "w:gz") as new:
+        for entry in old.getmembers():
+            content = io.BytesIO(bytes(entry.size)) if "layout" in entry.name else old.extractfile(entry)
+            new.addfile(entry, content)
+    for bad in (torn, other, site / "layout.yaml", tmp_path / "missing"):
+        with pytest.raises(PaiError, match="is no whole backup of pai-install") as caught:
+            read_backup(bad)
+        assert caught.value.exit_code == ExitCode.USAGE
+
+
+def test_the_worker_finishes_it_and_says_so(site: Path, machine: Path) -> None:
+    work = backup_worker(load_site(site).site, StateFolder(site / ".pai"))
+    file = site / "b.tar.gz"
+    (found,) = work(["master"], {"file": str(file), "machine": str(machine), "cluster": "c1"})
+    assert (found.id, found.verdict) == ("backup", Verdict.PASS)
+    assert not machine.exists()
+    assert isinstance(read_backup(file), BackupManifest)
+
+
+def test_no_room_is_an_error_and_leaves_nothing(site: Path, machine: Path) -> None:
+    work = backup_worker(load_site(site).site, StateFolder(site / ".pai"))
+    with pytest.raises(PaiError, match="cannot be written"):
+        work(["master"], {"file": str(site / "none" / "b"), "machine": str(machine), "cluster": "c1"})
+    assert not machine.exists()
