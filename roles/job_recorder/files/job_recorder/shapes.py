@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from calendar import timegm
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,6 +68,14 @@ def text(value: Any) -> str:
 def meta(item: Json, name: str) -> str:
     """A word of its metadata."""
     return text(child(item, "metadata").get(name))
+
+
+def seconds(stamp: str) -> float:
+    """A moment as Kubernetes writes it, in seconds since 1970; 0 where there is none."""
+    try:
+        return timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))
+    except ValueError:
+        return 0
 
 
 def is_pod(item: Json) -> bool:
