@@ -16,6 +16,7 @@ from pai_install.parts.container_runtime import ContainerRuntime
 from pai_install.parts.context import Context
 from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.docker_cache import CacheConfiguration
+from pai_install.parts.gpu_use import GpuUse
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
@@ -64,6 +65,7 @@ PARTS: tuple[Part, ...] = (
     *(addon for addon in ADDONS if addon.phase == "network"),
     Worker(),
     NodeLabels(),
+    GpuUse(),
     CacheConfiguration(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
     JobRecorder(),
