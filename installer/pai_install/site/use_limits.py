@@ -1,4 +1,4 @@
-"""When jobs of a virtual cluster have their GPUs for nothing, and what then: the site's words, and its own before. Pure.
+"""When jobs of a virtual cluster have their GPUs for nothing, and what then: its words before the site's. Pure.
 
 The measuring part on the machines and the recorder on the control planes are told what is here.
 """
@@ -63,9 +63,7 @@ def all_limits(site: Site) -> Mapping[str, UseLimits]:
 
 def acts_of(site: Site) -> frozenset[Then]:
     """What is done anywhere, beside listing."""
-    return frozenset(
-        limit.then for limits in all_limits(site).values() for limit in limits.all if limit.then != "list"
-    )
+    return frozenset(limit.then for limits in all_limits(site).values() for limit in limits.all if limit.then != "list")
 
 
 def _limits(jobs: Jobs, entry: VirtualClusterEntry | None) -> UseLimits:

@@ -95,7 +95,9 @@ def _jobs(kind: JobKind, who: Users) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), _warned(), *_content()), variables, who.only)
+    return policy(
+        name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), _warned(), *_content()), variables, who.only
+    )
 
 
 def _honest() -> Rule:

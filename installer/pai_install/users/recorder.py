@@ -72,7 +72,7 @@ def recorder_objects(
     yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": own, "rules": rules}
     yield _binding("RoleBinding", own, "Role", NAME)
     yield from in_force(_records_alone(), spaces)
-    for made in _lost_alone("stop" in acts):
+    for made in _lost_alone(stops="stop" in acts):
         yield from in_force(made, spaces)
     if acts:
         yield from _acting(scheduler, spaces, acts)
@@ -132,7 +132,7 @@ def _records_alone() -> Object:
     return policy(NAME, asked, [rule], {}, _ME)
 
 
-def _lost_alone(stops: bool) -> Iterator[Object]:
+def _lost_alone(*, stops: bool) -> Iterator[Object]:
     """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps.
 
     stops: but for pods that are jobs, where the site has it stop these.

@@ -85,7 +85,9 @@ def allocated(request: bytes) -> bytes:
 
 def literal(name: str, value: str) -> bytes:
     """A header that no table keeps."""
-    return b"".join(b"\0" * (not index) + bytes([len(word)]) + word.encode() for index, word in enumerate((name, value)))
+    return b"".join(
+        b"\0" * (not index) + bytes([len(word)]) + word.encode() for index, word in enumerate((name, value))
+    )
 
 
 def message(content: bytes) -> bytes:

@@ -68,7 +68,7 @@ class LongLimit(KebabSection):
     """jobs.long, virtual-clusters[].long: jobs that run for long, busy or not."""
 
     after: Duration = 5 * 86400
-    """So long since all of it runs; 30m, 2h, 5d. The usual 5 days are OpenPAI's."""
+    """So long since its first pod runs; 30m, 2h, 5d. The usual 5 days are OpenPAI's."""
     then: WhatThen = "list"
     """As for idle. What is measured has to be known here, too: a job without GPUs is only listed."""
     grace: Duration = 86400

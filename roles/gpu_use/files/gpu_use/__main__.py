@@ -1,4 +1,4 @@
-"""Runs it: a sample every quarter of a minute, and what a minute was is told to the cluster, as a condition of the pod."""
+"""Runs it: a sample every quarter of a minute, and what a minute was is told as a condition of the pod."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Meter:
         if whose := {pod: devices for pod, devices in given.items() if devices}:
             measure.sample(self.minute, self.smi.ask(), whose)
 
-    def end_minute(self, end: int, whole: bool) -> None:
+    def end_minute(self, end: int, *, whole: bool) -> None:
         """Tells what the minute was. whole: whether it was one by the clock, too."""
         minute, self.minute = self.minute, {}
         try:
@@ -71,9 +71,9 @@ class Meter:
         self.known = {uid: known for uid, known in self.known.items() if uid in uids}
         for pod in self.there:
             if (rows := minute.get(_name(pod))) is not None:
-                self._took(pod, rows, end, whole)
+                self._took(pod, rows, end, whole=whole)
 
-    def _took(self, pod: Json, rows: dict[str, list[Optional[float]]], end: int, whole: bool) -> None:
+    def _took(self, pod: Json, rows: dict[str, list[Optional[float]]], end: int, *, whole: bool) -> None:
         known, uid = self._recalled(pod, end), meta(pod, "uid")
         used_s = pods.processor_s(uid, self.groups)
         cpu = None if used_s is None or known.used_s is None else 100 * (used_s - known.used_s) / MINUTE_S
@@ -127,7 +127,7 @@ def run(meter: Meter, minutes: Optional[int] = None) -> None:
             meter.sample()
             time.sleep(max(started + number * MINUTE_S / SAMPLES - time.monotonic(), 0))
         now, lasted = time.time(), time.monotonic() - started
-        meter.end_minute(int(now), abs(now - clock - lasted) < _SET_S)
+        meter.end_minute(int(now), whole=abs(now - clock - lasted) < _SET_S)
         minutes = None if minutes is None else minutes - 1
 
 

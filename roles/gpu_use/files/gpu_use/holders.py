@@ -1,7 +1,7 @@
 """Which pod holds which devices: the kubelet's own answer, by its interface PodResources (v1, gRPC on a socket).
 
 gRPC is HTTP/2, and of HTTP/2 this one question needs little: five kinds of frames, headers that are sent without
-compression and never read. https://kubernetes.io/docs/concepts/cluster-administration/system-metrics/ has the interface.
+compression and never read.
 """
 
 from __future__ import annotations

@@ -54,7 +54,9 @@ class Doer:
         """The priority of what Kueue made of the job. That of its pods says nothing to Kueue, and stays."""
         version = text(child(self.cluster.json("GET", f"/apis/{_KUEUE}"), "preferredVersion").get("groupVersion"))
         path = f"/apis/{version}/namespaces/{quote(job.namespace)}/workloads"
-        found = rows(self.cluster.json("GET", f"{path}?{urlencode({'labelSelector': f'{_JOB_UID}={job.uid}'})}").get("items"))
+        found = rows(
+            self.cluster.json("GET", f"{path}?{urlencode({'labelSelector': f'{_JOB_UID}={job.uid}'})}").get("items")
+        )
         if not found:
             raise ClusterError(f"{job.namespace}/{job.name}: Kueue has no workload of it")
         for workload in found:

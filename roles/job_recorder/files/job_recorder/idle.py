@@ -170,8 +170,8 @@ def gathered(limit: Limit, pods: list[Holder]) -> Optional[tuple[Evidence, str]]
     held = f"{gpus} GPU{'s' * (gpus != 1)}"
     if limit.what == "long":
         starts = [pod.started for pod in pods]
-        since = max(starts)
-        return (Evidence(since, at), f"it runs for {words(at - since)} and holds {held}") if min(starts) else None
+        since = min(starts)  # as `job list --abnormal` has it
+        return (Evidence(since, at), f"it runs for {words(at - since)} and holds {held}") if since else None
     found = _all_quiet(unused if limit.what == "notebook" else idle, limit.below, uses)
     if found is None:
         return None

@@ -71,4 +71,3 @@ def is_lost(node: Json) -> bool:
     """Whether no kubelet reports for the machine. One that is ill reports, and may still have the devices."""
     found = (row for row in rows(child(node, "status").get("conditions")) if row.get("type") == "Ready")
     return any(row.get("status") == "Unknown" for row in found)
-

@@ -88,28 +88,29 @@ def _read(message: str) -> Use | None:
         return None
     if not isinstance(told, Mapping) or told.get("version") != VERSION:
         return None
-    at, gpus = told.get("at"), told.get("gpus")
-    gpu, cpu = _steps(told.get("gpu"), at), _steps(told.get("cpu"), at)
-    if not _is_count(at) or not _is_count(gpus) or not gpus or gpu is None or cpu is None:
+    at, gpus = _count(told.get("at")), _count(told.get("gpus"))
+    if at is None or not gpus:
         return None
-    return Use(int(at), int(gpus), gpu, cpu)
+    gpu, cpu = _steps(told.get("gpu"), at), _steps(told.get("cpu"), at)
+    return Use(at, gpus, gpu, cpu) if gpu is not None and cpu is not None else None
 
 
-def _steps(found: object, at: object) -> Steps | None:
-    if not isinstance(found, list) or not found or not _is_count(at):
+def _steps(found: object, at: int) -> Steps | None:
+    if not isinstance(found, list) or not found:
         return None
     steps: list[tuple[int, int]] = []
     for row in found:
-        if not isinstance(row, list) or len(row) != 2 or not (_is_count(row[0]) and _is_count(row[1])):
+        end, level = (_count(row[0]), _count(row[1])) if isinstance(row, list) and len(row) == 2 else (None, None)
+        if end is None or level is None or end > at or level > _MOST_LEVEL:
             return None
-        if row[0] > at or row[1] > _MOST_LEVEL or (steps and not (row[0] > steps[-1][0] and row[1] < steps[-1][1])):
+        if steps and not (end > steps[-1][0] and level < steps[-1][1]):
             return None
-        steps.append((row[0], row[1]))
+        steps.append((end, level))
     return tuple(steps)
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
 def quiet(steps: Steps, below: int) -> Quiet | None:
