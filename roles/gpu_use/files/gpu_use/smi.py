@@ -36,17 +36,21 @@ def _percent(word: str) -> Optional[float]:
 
 
 class Smi:
-    """Asks it, never twice at once."""
+    """Asks it, never twice at once.
 
-    def __init__(self, program: Sequence[str] = ("nvidia-smi",)) -> None:
+    hangs: what was asked and has not ended; while its driver hangs, nothing can kill it, and to wait would hang, too.
+    """
+
+    def __init__(self, program: Sequence[str] = ("nvidia-smi",), patience_s: float = _PATIENCE_S) -> None:
         self._words = (*program, *QUERY)
-        self._hangs: Optional[subprocess.Popen[str]] = None
+        self._patience_s = patience_s
+        self.hangs: Optional[subprocess.Popen[str]] = None
 
     def ask(self) -> Mapping[str, Gpu]:
         """UUID -> what is said of it; nothing where it does not answer."""
-        if self._hangs is not None and self._hangs.poll() is None:
+        if self.hangs is not None and self.hangs.poll() is None:
             return {}
-        self._hangs = None
+        self.hangs = None
         try:
             asked = subprocess.Popen(
                 self._words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -54,9 +58,9 @@ class Smi:
         except OSError:
             return {}
         try:
-            text, _ = asked.communicate(timeout=_PATIENCE_S)
+            text, _ = asked.communicate(timeout=self._patience_s)
         except subprocess.TimeoutExpired:
             asked.kill()
-            self._hangs = asked  # what waits for a driver cannot be killed, and waiting for it would hang here, too
+            self.hangs = asked
             return {}
         return parse(text) if asked.returncode == 0 else {}
