@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from pathlib import Path
@@ -56,10 +57,8 @@ def test_no_kubelet(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=60))
 def test_no_message_gives_another_error(content: bytes) -> None:
-    try:
+    with contextlib.suppress(IndexError, UnicodeDecodeError):
         parse(content)
-    except (IndexError, UnicodeDecodeError):
-        pass
 
 
 class TestDevicePluginStandIn:

@@ -20,6 +20,7 @@ WARNED = "pai-install/warned"
 _NOTEBOOK, _CLUSTER = "pai-install/notebook", "pai-install/virtual-cluster"
 # between two looks at a job
 LOOK_S = 15
+_GRAVITY = {"list": 0, "warn": 1, "preemptible": 2, "stop": 3}
 _MEANS = {"stop": "stopped", "preemptible": "made preemptible"}
 
 
@@ -119,22 +120,29 @@ class Idle:
         return [deed for job in self._jobs.values() for deed in self._deeds(job, pods.get(job.key, []), now)]
 
     def _deeds(self, job: Job, pods: list[Holder], now: float) -> Iterator[Deed]:
-        """By the first limit that says something. A job is told of one thing at a time."""
+        """By the first limit that says something. A job is told of one thing at a time, the graver one."""
         limits = self._limits.get(job.cluster, self._limits.get("", ()))
         own = [limit for limit in limits if limit.what != ("idle" if job.notebook else "notebook")]
         mine = [pod for pod in pods if pod.holds and not pod.ended and pod.created >= job.created]
         told = job.warned
-        if told is not None and told.what not in {limit.what for limit in own}:
+        first = [limit for limit in own if told is not None and limit.what == told.what]
+        if told is not None and not first:
             yield Tell(job, None)
             return
-        for limit in sorted(own, key=lambda one: told is None or told.what != one.what):
+        for limit in (*first, *(limit for limit in own if _graver(limit, told))):
             found = gathered(limit, mine)
             evidence = None if found is None else found[0]
-            what = verdict(limit, evidence, told, now)
+            what = verdict(limit, evidence, told if limit in first else None, now)
             if what is not Verdict.NOTHING:
                 yield _deed(job, limit, what, found)
-            if what is not Verdict.NOTHING or told is not None:
                 return
+
+
+def _graver(limit: Limit, told: Optional[Warned]) -> bool:
+    """Whether a job that was told something may be told of this limit, too: where nothing more comes of the other."""
+    if told is None:
+        return True
+    return (told.then == "warn" or told.done) and _GRAVITY[limit.then] > _GRAVITY[told.then]
 
 
 def _job(resource: str, item: Json, key: tuple[str, ...]) -> Job:
@@ -156,6 +164,8 @@ def _warned(note: str) -> Optional[Warned]:
     try:
         found = json.loads(note)
         done = found["done"] is True
+        if found["then"] not in _GRAVITY:
+            return None
         return Warned(str(found["what"]), str(found["then"]), float(found["at"]), float(found["grace"]), done)
     except (ValueError, TypeError, KeyError):
         return None
