@@ -25,7 +25,7 @@ def abnormal(jobs: Iterable[JobState], now: datetime, limits: Callable[[str], Us
 
 
 def unknown(jobs: Iterable[JobState], now: datetime) -> tuple[str, ...]:
-    """Names of the jobs that run on GPUs of which nobody knows how busy they are."""
+    """Names of the jobs that run on GPUs of which no one knows how busy they are."""
     return tuple(
         job.name
         for job in jobs
@@ -50,7 +50,7 @@ def _reasons(job: JobState, now: float, limits: UseLimits) -> Iterator[_Found]:
     limit = limits.notebook if job.notebook else limits.idle
     found = all_quiet((one.use for one in job.holders), limit.busy_below, now, notebook=job.notebook)
     if found is not None and found.lasts_s >= limit.after_s:
-        whose = "nobody uses this notebook: " if job.notebook else ""
+        whose = "no one uses this notebook: " if job.notebook else ""
         most = f"{found.most} % at most"
         yield (
             found.lasts_s,

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pai_install.cluster.objects import Condition, JsonObject, child, conditions, number, rows, text, words
 from pai_install.jobs.compile import names
-from pai_install.jobs.use import Use, use_of
+from pai_install.jobs.use import PodUse, use_of
 from pai_install.scheduling.hived_policies import MARKER
 from pai_install.scheduling.kinds import JobKind, kind_of
 from pai_install.scheduling.model import Backend
@@ -44,7 +44,7 @@ class Instance:
     why: str = ""
     gone: bool = False
     started: str = ""
-    use: Use | None = None
+    use: PodUse | None = None
 
 
 @dataclass(frozen=True, slots=True)

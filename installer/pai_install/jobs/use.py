@@ -15,7 +15,7 @@ from pai_install.cluster.objects import JsonObject, child, number, rows, text
 from pai_install.site.use_limits import USE_CONDITION
 
 _VERSION = 1
-# percent of one processor below which nobody works in a notebook
+# percent of one processor below which no one works in a notebook
 _WORKS = 5
 # seconds: what was measured longer ago, or ends later than now, is not known
 STALE_S = 300
@@ -24,7 +24,7 @@ Steps = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class PodUse:
     """at: seconds since 1970 until when it is known. gpu, cpu: steps."""
 
     at: int
@@ -47,7 +47,7 @@ class Quiet:
         return self.at - self.since
 
 
-def use_of(pod: JsonObject) -> Use | None:
+def use_of(pod: JsonObject) -> PodUse | None:
     """What the pod's machine tells; None where it tells nothing that can be read."""
     for row in rows(child(pod, "status").get("conditions")):
         if row.get("type") == USE_CONDITION and row.get("status") == "True":
@@ -55,7 +55,7 @@ def use_of(pod: JsonObject) -> Use | None:
     return None
 
 
-def _read(message: str) -> Use | None:
+def _read(message: str) -> PodUse | None:
     try:
         told = json.loads(message)
     except ValueError:
@@ -66,7 +66,7 @@ def _read(message: str) -> Use | None:
     if at is None or gpus is None or gpus < 1:
         return None
     gpu, cpu = _steps(told.get("gpu"), at), _steps(told.get("cpu"), at)
-    return Use(at, gpus, gpu, cpu) if gpu is not None and cpu is not None else None
+    return PodUse(at, gpus, gpu, cpu) if gpu is not None and cpu is not None else None
 
 
 def _steps(found: object, at: int) -> Steps | None:
@@ -88,7 +88,7 @@ def quiet(steps: Steps, below: int, at: int) -> Quiet | None:
     return Quiet(max(before), max((level for _, level in steps if level < below), default=0), at) if before else None
 
 
-def all_quiet(uses: Iterable[Use | None], below: int, now: float, *, notebook: bool = False) -> Quiet | None:
+def all_quiet(uses: Iterable[PodUse | None], below: int, now: float, *, notebook: bool = False) -> Quiet | None:
     """Since when all pods of a job are, of a notebook also their processors; None where one of them is not known."""
     found = [_of_pod(use, below, notebook=notebook) if use is not None and is_fresh(use, now) else None for use in uses]
     known = [one for one in found if one is not None]
@@ -97,12 +97,12 @@ def all_quiet(uses: Iterable[Use | None], below: int, now: float, *, notebook: b
     return Quiet(max(one.since for one in known), max(one.most for one in known), min(one.at for one in known))
 
 
-def is_fresh(use: Use, now: float) -> bool:
+def is_fresh(use: PodUse, now: float) -> bool:
     """Whether it says how it is now."""
     return abs(now - use.at) <= STALE_S
 
 
-def _of_pod(use: Use, below: int, *, notebook: bool) -> Quiet | None:
+def _of_pod(use: PodUse, below: int, *, notebook: bool) -> Quiet | None:
     gpu = quiet(use.gpu, below, use.at)
     if gpu is None or not notebook:
         return gpu

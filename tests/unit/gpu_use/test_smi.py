@@ -37,7 +37,7 @@ def test_without_a_driver_nothing_is_known(tmp_path: Path) -> None:
 
 def test_a_driver_that_hangs_is_asked_again_when_it_has_let_go(tmp_path: Path) -> None:
     asked = tmp_path / "asked"
-    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), patience_s=0.3)
+    smi = Smi(program(tmp_path, f"echo x >>{asked}; exec sleep 60"), timeout_s=0.3)
     assert smi.ask() == {}
     assert smi.hangs is not None
     smi.hangs.wait(5)

@@ -139,7 +139,7 @@ def test_a_notebook_has_a_limit_of_its_own_and_its_processors_count() -> None:
     (deed,) = due(notebook(), measured(0, idle_for(8000, cpu=[[NOW - 7500, 100], [NOW, 1]])))
     assert isinstance(deed, Tell)
     assert deed.note is not None
-    assert "nobody has used this notebook for 2 hours: its 2 GPUs were under 10 % busy" in deed.note
+    assert "no one has used this notebook for 2 hours: its 2 GPUs were under 10 % busy" in deed.note
     assert due(notebook(), measured(0, idle_for(8000, cpu=[[NOW - 60, 20], [NOW, 1]]))) == []
     assert due(notebook(), measured(0, idle_for(8000, cpu=[[NOW - 9000, 1]]))) == []
 

@@ -24,7 +24,7 @@ LIMITS = UseLimits(
 
 
 def since(word: str, role: str, index: int, phase: str = "Running", idle_s: int | None = None) -> Object:
-    """idle_s: how long its GPUs are idle an hour after the start; None: nobody knows."""
+    """idle_s: how long its GPUs are idle an hour after the start; None: no one knows."""
     found = pod(role, index, phase)
     found["status"]["startTime"] = word
     if idle_s is not None:
@@ -108,7 +108,7 @@ def test_a_notebook_that_nobody_uses() -> None:
     found = replace(running("2026-01-01T00:00:00Z", idle_s=3600), notebook=True)
     assert told(found, after=HOUR) == []
     found = replace(running("2026-01-01T00:00:00Z", idle_s=7200), notebook=True)
-    assert told(found, after=HOUR) == ["nobody uses this notebook: 8 GPUs under 10 % busy for 2 hours, 3 % at most"]
+    assert told(found, after=HOUR) == ["no one uses this notebook: 8 GPUs under 10 % busy for 2 hours, 3 % at most"]
 
 
 @pytest.mark.parametrize(

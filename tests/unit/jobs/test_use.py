@@ -30,7 +30,7 @@ def pod(told: Any) -> dict[str, Any]:
     return {"status": {"conditions": [{"type": USE_CONDITION, "status": "True", "message": message}]}}
 
 
-def both(told: Any) -> use.Use | None:
+def both(told: Any) -> use.PodUse | None:
     """What is read, which is what the recorder reads."""
     found, theirs = use.use_of(pod(told)), job_recorder.use.use_of(pod(told))
     assert (found is None) == (theirs is None)
@@ -75,13 +75,13 @@ def test_a_condition_that_does_not_hold_says_nothing() -> None:
     assert use.use_of({"status": {}}) is None
 
 
-def test_both_have_the_same_patience() -> None:
+def test_both_have_the_same_limits() -> None:
     assert use.STALE_S == job_recorder.limits.STALE_S
     assert use._WORKS == job_recorder.use._WORKS
 
 
-def quiet(at: int, since: int) -> use.Use:
-    return use.Use(at, 1, ((since, 100), (at, 2)), ((since, 100), (at, 2)))
+def quiet(at: int, since: int) -> use.PodUse:
+    return use.PodUse(at, 1, ((since, 100), (at, 2)), ((since, 100), (at, 2)))
 
 
 def test_of_a_job_the_busiest_and_the_oldest_count() -> None:

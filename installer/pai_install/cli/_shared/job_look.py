@@ -54,7 +54,7 @@ def list_command(
 ) -> int:
     """List jobs: how each stands, and what those that wait are waiting for, in the scheduler's words.
 
-    With --abnormal those that run for days, whose GPUs do nothing, and notebooks that nobody uses, the longest first.
+    With --abnormal those that run for days, whose GPUs do nothing, and notebooks that no one uses, the longest first.
     The machines measure how busy NVIDIA GPUs are; of which jobs they do not say it, is said. Exit code 5 when no
     control plane answers, 6 when the API refuses.
     """

@@ -46,4 +46,4 @@ class Jobs(KebabSection):
     long: LongLimit | None = None
     """Jobs that run for long; the same."""
     notebooks: NotebookLimit | None = None
-    """Notebooks that nobody uses; the same."""
+    """Notebooks that no one uses; the same."""

@@ -79,7 +79,7 @@ class NotebookLimit(KebabSection):
     """jobs.notebooks, virtual-clusters[].notebooks: of jobs with the label pai-install/notebook, in place of idle."""
 
     busy_below: Busy = 10
-    """Percent of the time that GPUs compute: nobody uses a notebook while neither they nor its processors do more."""
+    """Percent of the time that GPUs compute: no one uses a notebook while neither they nor its processors do more."""
     after: Duration = 8 * 3600
     """So long; 30m, 2h, 5d."""
     then: WhatThen = "list"

@@ -149,4 +149,4 @@ class VirtualClusterEntry(KebabSection):
     long: LongLimit | None = None
     """Jobs of it that run for long; keys that are not here are those of jobs.long."""
     notebooks: NotebookLimit | None = None
-    """Notebooks that nobody uses; keys that are not here are those of jobs.notebooks."""
+    """Notebooks that no one uses; keys that are not here are those of jobs.notebooks."""

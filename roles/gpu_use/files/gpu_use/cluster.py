@@ -19,7 +19,7 @@ CONFIG = Path("/etc/kubernetes/kubelet.conf")
 IDENTITY = Path("/var/lib/kubelet/pki/kubelet-client-current.pem")
 # whose it is: what has it is a pod of a job
 USER = "pai-install/user"
-_PATIENCE_S = 10
+_TIMEOUT_S = 10
 
 
 class ClusterError(Exception):
@@ -51,7 +51,7 @@ class Cluster:
             data = None if body is None else json.dumps(body).encode()
             headers = {"Accept": "application/json", "Content-Type": "application/strategic-merge-patch+json"}
             request = urllib.request.Request(server + path, data, headers, method=method)  # noqa: S310 - its own server
-            with urllib.request.urlopen(request, timeout=_PATIENCE_S, context=context) as answer:  # noqa: S310
+            with urllib.request.urlopen(request, timeout=_TIMEOUT_S, context=context) as answer:  # noqa: S310
                 found = json.load(answer)
         except urllib.error.HTTPError as error:
             raise ClusterError(f"{method} {path.partition('?')[0]}: {error.code} {error.reason}") from error

@@ -18,7 +18,7 @@ _END_STREAM, _ACK, _END_HEADERS, _PADDED = 1, 1, 4, 8
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 # bytes that the kubelet may send unasked: of a machine with many pods
 _ROOM = 16 * 1024 * 1024
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 
 Pod = tuple[str, str]
 
@@ -38,7 +38,7 @@ def holders(path: Path = SOCKET) -> dict[Pod, dict[str, list[str]]]:
 def call(path: Path, method: str, message: bytes = b"") -> bytes:
     """The answer to one call of gRPC on a socket. Raises OSError, KubeletError."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_PATIENCE_S)
+        connection.settimeout(_TIMEOUT_S)
         connection.connect(str(path))
         body = b"\0" + struct.pack(">I", len(message)) + message
         connection.sendall(

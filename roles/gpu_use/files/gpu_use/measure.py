@@ -1,6 +1,6 @@
 """Samples of a minute -> how busy each pod was in it. Pure.
 
-A pod is as busy as the busiest of its GPUs. Where a sample of one is missing more than once, nobody knows.
+A pod is as busy as the busiest of its GPUs. Where a sample of one is missing more than once, no one knows.
 """
 
 from __future__ import annotations

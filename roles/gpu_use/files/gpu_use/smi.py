@@ -9,7 +9,7 @@ from typing import Optional
 
 QUERY = ("--query-gpu=index,uuid,utilization.gpu", "--format=csv,noheader,nounits")
 # a driver that hangs holds its callers; it is asked again only when the last one has ended
-_PATIENCE_S = 10
+_TIMEOUT_S = 10
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Smi:
     hangs: what was asked and has not ended; while its driver hangs, nothing can kill it, and to wait would hang, too.
     """
 
-    def __init__(self, program: Sequence[str] = ("nvidia-smi",), patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, program: Sequence[str] = ("nvidia-smi",), timeout_s: float = _TIMEOUT_S) -> None:
         self._words = (*program, *QUERY)
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self.hangs: Optional[subprocess.Popen[str]] = None
 
     def ask(self) -> Mapping[str, Gpu]:
@@ -58,7 +58,7 @@ class Smi:
         except OSError:
             return {}
         try:
-            text, _ = asked.communicate(timeout=self._patience_s)
+            text, _ = asked.communicate(timeout=self._timeout_s)
         except subprocess.TimeoutExpired:
             asked.kill()
             self.hangs = asked

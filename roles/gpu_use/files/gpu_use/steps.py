@@ -2,7 +2,7 @@
 
 Steps are pairs of an end and a level, the oldest first: until that end there was a minute of that level, and after it
 none as busy. So ends grow and levels fall, and since when it was below any limit can be read from them. What is not
-known counts as BUSY: nobody may take it for idle.
+known counts as BUSY: no one may take it for idle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Steps:
     steps: tuple[Step, ...]
 
     def then(self, end: int, level: Optional[float]) -> Steps:
-        """With a minute that ended at `end`. level: percent; None where nobody knows."""
+        """With a minute that ended at `end`. level: percent; None where no one knows."""
         before = self
         if not self.at < end <= self.at + LATE_S:
             before = begin(end - MINUTE_S)  # something is missing, or the clock was set: what was before is not known

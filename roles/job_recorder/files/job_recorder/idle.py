@@ -186,7 +186,7 @@ def gathered(limit: Limit, pods: list[Holder]) -> Optional[tuple[Evidence, str]]
     if found is None:
         return None
     long, most = words(at - found.since), f"under {limit.below} % busy, {found.most} % at most"
-    said = f"nobody has used this notebook for {long}: its {held} {'were' if gpus != 1 else 'was'} {most}"
+    said = f"no one has used this notebook for {long}: its {held} {'were' if gpus != 1 else 'was'} {most}"
     plain = f"its {held} {'were' if gpus != 1 else 'was'} {most}, for {long}"
     return Evidence(found.since, at), said if limit.what == "notebook" else plain
 

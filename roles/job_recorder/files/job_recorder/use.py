@@ -14,7 +14,7 @@ from typing import Any
 from job_recorder.shapes import ENDED_PHASES, Json, child, is_going, rows, seconds, text
 
 CONDITION, VERSION = "pai-install/use", 1
-# percent of one processor below which nobody works in a notebook: its server alone needs about 1
+# percent of one processor below which no one works in a notebook: its server alone needs about 1
 _WORKS = 5
 _OURS = ("nvidia.com/", "hivedscheduler.microsoft.com/pod-scheduling-enable")
 _MOST_LEVEL = 100
@@ -41,7 +41,7 @@ class Quiet:
 
 @dataclass(frozen=True)
 class Holder:
-    """A pod that may hold NVIDIA devices. use: None where nobody knows. started: 0 before it runs."""
+    """A pod that may hold NVIDIA devices. use: None where no one knows. started: 0 before it runs."""
 
     job: tuple[str, ...]
     created: str
@@ -127,6 +127,6 @@ def idle(use: Use, below: int) -> Quiet | None:
 
 
 def unused(use: Use, below: int) -> Quiet | None:
-    """Since when nobody uses a notebook: neither its GPUs nor its processors do anything."""
+    """Since when no one uses a notebook: neither its GPUs nor its processors do anything."""
     gpu, cpu = quiet(use.gpu, below), quiet(use.cpu, _WORKS)
     return Quiet(max(gpu.since, cpu.since), gpu.most) if gpu is not None and cpu is not None else None
