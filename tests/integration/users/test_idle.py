@@ -17,6 +17,7 @@ from job_recorder.limits import Limit
 from job_recorder.memory import Rules
 from job_recorder.settings import Settings
 from job_recorder.use import CONDITION
+from pai_install.site.services.use_limits import Then
 from pai_install.users.recorder import MYSELF, NAME, NAMESPACE, recorder_objects
 from tests.integration.control_plane import Json
 from tests.integration.users.conftest import NAMESPACES, Users
@@ -76,13 +77,14 @@ def test_an_idle_job_is_warned_then_stopped_and_a_busy_one_never(users: Users, a
     recorder.watch()
     start = time.time()
 
-    def minutes(number: int) -> None:
-        """So many later, by the clock of all."""
+    def minutes(number: int) -> bool:
+        """So many later, by the clock of all. Returns False."""
         at = start + 60 * number
         tell(users, "idle", 600 + 60 * number, at)
         tell(users, "busy", 60, at)
         for _ in range(4):
             recorder.step(0.5, lambda: at)
+        return False
 
     minutes(0)
     until(lambda: minutes(0) or WARNED in notes_of(users, idle))
@@ -146,6 +148,7 @@ def test_without_a_word_of_the_site_it_changes_no_job() -> None:
     ]
     changed = {resource for rule in rules for resource in rule["resources"]}
     assert changed == {"configmaps", "pods", "pods/status", "leases"}
-    warns = list(recorder_objects("kueue", NAMESPACES, ("warn",)))
+    acts: tuple[Then, ...] = ("warn",)
+    warns = list(recorder_objects("kueue", NAMESPACES, acts))
     (role,) = [one for one in warns if one["kind"] == "ClusterRole" and one["metadata"]["name"] == f"{NAME}-acts"]
     assert {verb for rule in role["rules"] for verb in rule["verbs"]} == {"patch"}

@@ -77,6 +77,14 @@ def test_processor_time_of_its_control_group(tmp_path: Path, folder: str) -> Non
     assert processor_s(UID, tmp_path) == 2.5
 
 
+def test_processor_time_of_a_control_group_of_version_1(tmp_path: Path) -> None:
+    folder = tmp_path / "cpuacct/kubepods/burstable" / f"pod{UID}"
+    folder.mkdir(parents=True)
+    assert processor_s(UID, tmp_path) is None
+    (folder / "cpuacct.usage").write_text("2500000000\n")
+    assert processor_s(UID, tmp_path) == 2.5
+
+
 @pytest.mark.parametrize("uid", ["", "../../etc", "*"])
 def test_no_other_folder_is_read(tmp_path: Path, uid: str) -> None:
     (tmp_path / "kubepods").mkdir()

@@ -14,6 +14,8 @@ from gpu_use.steps import Steps
 # the condition of a pod that says how busy it was. Only its node may write it, and administrators.
 CONDITION, VERSION = "pai-install/use", 1
 GROUPS = Path("/sys/fs/cgroup")
+# below it: of control groups of version 2, and of version 1
+_ROOTS = (".", "cpuacct")
 # where HiveD says which GPUs a pod has, by their numbers; the API server lets no user write it
 _HIVED = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
 _UID = re.compile(r"[0-9a-f-]{8,64}")
@@ -83,10 +85,17 @@ def processor_s(uid: str, groups: Path = GROUPS) -> Optional[float]:
         return None
     flat = uid.replace("-", "_")
     for pattern in (f"kubepods.slice/**/kubepods*-pod{flat}.slice", f"kubepods/**/pod{uid}"):
-        for folder in groups.glob(pattern):
+        for folder in (found for root in _ROOTS for found in (groups / root).glob(pattern)):
             try:
-                found = re.search(r"^usage_usec (\d+)$", (folder / "cpu.stat").read_text(), re.MULTILINE)
-            except OSError:
-                return None
-            return int(found.group(1)) / 1e6 if found else None
+                return _used_s(folder)
+            except (OSError, ValueError, AttributeError):
+                continue
     return None
+
+
+def _used_s(folder: Path) -> float:
+    """Raises OSError, ValueError, AttributeError where it does not say it."""
+    if (older := folder / "cpuacct.usage").exists():
+        return int(older.read_text()) / 1e9
+    found = re.search(r"^usage_usec (\d+)$", (folder / "cpu.stat").read_text(), re.MULTILINE)
+    return int(found.group(1)) / 1e6  # type: ignore[union-attr]
