@@ -26,7 +26,7 @@ authentication:
       - {{groupname: {GROUP}}}
 """
 IMAGE = "pai.test/rendezvous:1"
-GPU = "nvidia.com~1gpu"
+GPU, GPU_NAME = "nvidia.com~1gpu", "nvidia.com/gpu"
 HERE = Path(__file__).parent
 # a parameter server never ends by itself
 ENOUGH = {"minSucceededTaskCount": 1}
@@ -148,6 +148,47 @@ def test_two_jobs_with_devices_for_one_run_after_each_other_and_none_in_part(sit
     assert "second" not in site.kubectl("get", "pods", f"--namespace={GROUP}", "--output=name")
     assert until(lambda: shown(site, "first")["state"] == "SUCCEEDED", 120)
     assert until(lambda: shown(site, "second")["state"] == "SUCCEEDED", 120)
+
+
+def held(name: str, gpus: int, **labels: str) -> str:
+    """A Job that holds GPUs and does nothing."""
+    resources = {"requests": {"cpu": "50m", "memory": "32Mi", GPU_NAME: gpus}, "limits": {GPU_NAME: gpus}}
+    command = ["python3", "-c", "import time; time.sleep(3600)"]
+    container = {"name": "main", "image": IMAGE, "command": command, "resources": resources}
+    pod = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "containers": [container]}
+    metadata = {"name": name, "labels": labels}
+    spec = {"backoffLimit": 0, "template": {"spec": pod}}
+    return json.dumps({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+
+
+def use_of(cluster: Cluster, name: str) -> dict[str, Any]:
+    """What the machine of a Job's only pod says of it; empty where it says nothing yet."""
+    selector = f"--selector=batch.kubernetes.io/job-name={name}"
+    pods = json.loads(cluster.kubectl("get", "pods", f"--namespace={GROUP}", selector, "--output=json"))["items"]
+    told = [it["message"] for pod in pods for it in pod["status"]["conditions"] if it["type"] == "pai-install/use"]
+    found: dict[str, Any] = json.loads(told[0]) if told else {}
+    return found
+
+
+def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path: Path) -> None:
+    """By the kubelet's word which they are, and by nvidia-smi's how busy; no one else can say it."""
+    for worker in (EXISTING, LOST):
+        assert pai_install("lab", "busy", "--site", str(site.site), worker, "42").returncode == 0
+    try:
+        (tmp_path / "held.json").write_text(held("held", 3))
+        assert job(site, "submit", str(tmp_path / "held.json"), "--group", GROUP).returncode == 0
+        assert until(lambda: shown(site, "held")["state"] == "RUNNING", 60)
+        machine = shown(site, "held")["roles"][0]["pods"][0]["machine"]
+        site.on(machine, "systemctl restart pai-gpu-use")  # a minute begins
+        assert until(lambda: use_of(site, "held").get("gpu", [[0, 100]])[-1][1] == 42, 130)
+        assert use_of(site, "held")["gpus"] == 3
+        listed = job(site, "list", "--abnormal")
+        assert (listed.returncode, listed.stdout) == (0, "no jobs\n")
+        assert "not known" not in listed.stderr
+        assert job(site, "stop", "held", "--yes").returncode == 0
+    finally:
+        for worker in (EXISTING, LOST):
+            pai_install("lab", "busy", "--site", str(site.site), worker, "0")
 
 
 def small_gang(folder: Path, name: str) -> str:

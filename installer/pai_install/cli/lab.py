@@ -25,6 +25,7 @@ from pai_install.lab import (
     state_dir_of,
     status,
     up,
+    work,
 )
 from pai_install.site import load_site
 
@@ -151,4 +152,18 @@ def gpu_command(*, site_dir: Path, name: str, state: str) -> int:
     """
     spec = _spec(site_dir)
     click.echo(show(spec, spec.machine(name), GpuState(state)))
+    return ExitCode.OK
+
+
+@command.command(name="busy")
+@site_option
+@click.argument("name")
+@click.argument("percent", nargs=-1, required=True, type=click.IntRange(0, 100))
+def busy_command(*, site_dir: Path, name: str, percent: tuple[int, ...]) -> int:
+    """Have the stand-ins for GPUs of machine NAME say that they compute PERCENT of the time, each its own.
+
+    What the last one says counts for those after it, too. Nothing computes.
+    """
+    spec = _spec(site_dir)
+    click.echo(work(spec, spec.machine(name), percent))
     return ExitCode.OK

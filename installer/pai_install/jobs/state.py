@@ -9,11 +9,13 @@ from typing import Any, Literal
 
 from pai_install.cluster.objects import Condition, JsonObject, child, conditions, number, rows, text, words
 from pai_install.jobs.compile import names
+from pai_install.jobs.use import PodUse, use_of
 from pai_install.scheduling.hived_policies import MARKER
 from pai_install.scheduling.kinds import JobKind, kind_of
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.simulate.manifest import named_by
 from pai_install.scheduling.usage.amounts import asked_by_pod
+from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 
 State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED"]
 STATES: tuple[State, ...] = ("WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED")
@@ -29,7 +31,8 @@ _POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDE
 class Instance:
     """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for.
 
-    gone: the pod is no longer there; this is how it stood. started: when its machine took it.
+    gone: the pod is no longer there; this is how it stood. started: when its machine took it. use: of its GPUs; None
+    where its machine tells nothing of it.
     """
 
     role: str
@@ -41,6 +44,7 @@ class Instance:
     why: str = ""
     gone: bool = False
     started: str = ""
+    use: PodUse | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class JobState:
 
     gone: since when its object is no longer there, and this is what was kept of it; empty while it is there.
     stopped_by, stopped_why: who ended it and why, where they said so. abnormal: why an administrator should look at it.
+    notebook: whether it says that it is one. warned: what it is told of its GPUs, which it has for nothing.
     """
 
     kind: JobKind
@@ -79,11 +84,19 @@ class JobState:
     stopped_by: str = ""
     stopped_why: str = ""
     abnormal: str = ""
+    notebook: bool = False
+    warned: str = ""
 
     @property
     def instances(self) -> tuple[Instance, ...]:
         """Of all roles."""
         return tuple(one for role in self.roles for one in role.instances)
+
+    @property
+    def holders(self) -> tuple[Instance, ...]:
+        """Those that have GPUs: what has ended has none."""
+        held = (one for role in self.roles if role.gpus for one in role.instances)
+        return tuple(one for one in held if one.state not in ENDED and not one.gone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +155,8 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
         uid=text(metadata.get("uid")),
         stopped_by=notes.get(names.STOPPED_BY, ""),
         stopped_why=notes.get(names.STOPPED_WHY, ""),
+        notebook=marks.get(NOTEBOOK_LABEL) == "true",
+        warned=_told(notes.get(WARNED, "")),
     )
 
 
@@ -214,6 +229,15 @@ def _asked(note: str) -> Mapping[str, JsonObject]:
     return {str(name): child(found, name) for name in found} if isinstance(found, Mapping) else {}
 
 
+def _told(note: str) -> str:
+    """What the recorder's note of a warning says."""
+    try:
+        found = json.loads(note or "{}")
+    except ValueError:
+        return ""
+    return text(found.get("says")) if isinstance(found, Mapping) else ""
+
+
 def _instance(role: str, index: int, pod: JsonObject) -> Instance:
     status = child(pod, "status")
     machine = text(child(pod, "spec").get("nodeName"))
@@ -233,6 +257,7 @@ def _instance(role: str, index: int, pod: JsonObject) -> Instance:
         number(ended.get("exitCode")),
         _why(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
         started=text(status.get("startTime")),
+        use=use_of(pod),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_install.lab.bringup import UpReport, heal, up
 from pai_install.lab.faults import Fault, inject
-from pai_install.lab.gpu_stand_in import GpuState, show
+from pai_install.lab.gpu_stand_in import GpuState, show, work
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.observe import LabStatus, MachineStatus, status
 from pai_install.lab.spec import LabMachine, LabSpec, spec_of, state_dir_of
@@ -30,4 +30,5 @@ __all__ = [
     "state_dir_of",
     "status",
     "up",
+    "work",
 ]

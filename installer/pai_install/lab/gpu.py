@@ -135,6 +135,11 @@ def gpu_list(gpus: Iterable[StandInGpu]) -> str:
     return "".join(f"GPU {gpu.index}: {gpu.name} (UUID: {gpu.uuid})\n" for gpu in gpus)
 
 
+def use_table(gpus: Iterable[StandInGpu], percent: Iterable[int]) -> str:
+    """What nvidia-smi prints for --query-gpu=index,uuid,utilization.gpu --format=csv,noheader,nounits."""
+    return "".join(f"{gpu.index}, {gpu.uuid}, {busy}\n" for gpu, busy in zip(gpus, percent, strict=True))
+
+
 def nvlink_status(gpus: Iterable[StandInGpu]) -> str:
     """What nvidia-smi nvlink -s prints."""
     return _per_link(gpus, "\t Link {link}: {speed:g} GB/s\n")

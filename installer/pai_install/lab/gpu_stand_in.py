@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from pai_install.lab.gpu import (
     pci_files,
     peer_matrix,
     smi_xml,
+    use_table,
 )
 from pai_install.lab.names import machine_names
 from pai_install.lab.spec import LabMachine, LabSpec
@@ -36,6 +37,7 @@ _UNITS = "etc/systemd/system"
 # Programs that are not there, or whose answer would be the box's.
 _PROGRAMS = ("nvidia-smi", "lspci", "modinfo", "journalctl")
 _SHOWN = "shown"  # the file that names what is shown now
+_USE = "use.csv"  # how much of the time each computes; no state of health
 _LOST_PARTS = ("fb_memory_usage", "utilization", "ecc_errors", "remapped_rows", "temperature", "clocks")
 _HANG_S = "86400"
 _BOOT_UNIT = """[Unit]
@@ -52,7 +54,7 @@ _PLUGIN_UNIT = """[Unit]
 Description=Stand-in for the NVIDIA device plugin
 
 [Service]
-ExecStart=/usr/bin/python3 /usr/local/sbin/device_plugin_stand_in.py {count}
+ExecStart=/usr/bin/python3 /usr/local/sbin/device_plugin_stand_in.py /{folder}/list.txt
 Restart=always
 RestartSec=10
 """
@@ -80,7 +82,7 @@ def entries(machine: LabMachine) -> dict[str, Entry]:
     found |= {
         f"{_UNITS}/gpu-boot-stand-in.service": Entry(_BOOT_UNIT),
         f"{_UNITS}/sysinit.target.wants/gpu-boot-stand-in.service": Entry(link="../gpu-boot-stand-in.service"),
-        f"{_UNITS}/device-plugin-stand-in.service": Entry(_PLUGIN_UNIT.format(count=len(gpus))),
+        f"{_UNITS}/device-plugin-stand-in.service": Entry(_PLUGIN_UNIT.format(folder=FOLDER)),
         f"{_UNITS}/multi-user.target.wants/device-plugin-stand-in.service": Entry(
             link="../device-plugin-stand-in.service"
         ),
@@ -101,6 +103,7 @@ def _static(gpus: tuple[StandInGpu, ...]) -> dict[str, str]:
     nodes = [f"/dev/nvidia{gpu.index}" for gpu in gpus] + ["/dev/nvidiactl", "/dev/nvidia-uvm"]
     files = {
         "list.txt": gpu_list(gpus),
+        _USE: use_table(gpus, [0] * len(gpus)),
         "nvlink.txt": nvlink_status(gpus),
         "nvlink-errors.txt": nvlink_errors(gpus),
         "p2p.txt": peer_matrix(gpus),
@@ -136,6 +139,21 @@ def show(spec: LabSpec, machine: LabMachine, state: GpuState) -> str:
     for name, text in texts.items():
         write_atomic(folder / name, text)
     return f"{machine.name} shows: {_MEANINGS[state].format(count=len(gpus), lost=_victim(gpus).bus_id)}"
+
+
+def work(spec: LabSpec, machine: LabMachine, percent: Sequence[int]) -> str:
+    """Has a machine's stand-ins say that they compute so much of the time; returns one line saying so.
+
+    percent: of each, the last one's of those that follow, too. Raises PaiError as `show` does.
+    """
+    gpus, folder = gpus_of(machine), _folder(spec, machine)
+    if not gpus:
+        raise PaiError(f"{machine.name} has no NVIDIA GPUs by its SKU", exit_code=ExitCode.USAGE)
+    if not folder.is_dir():
+        raise PaiError(f"{machine.name} has no stand-ins for GPUs", remedy="lab down, then lab up")
+    each = [*percent, *[percent[-1]] * len(gpus)][: len(gpus)]
+    write_atomic(folder / _USE, use_table(gpus, each))
+    return f"{machine.name} shows: GPUs that compute {', '.join(f'{one} %' for one in each)} of the time"
 
 
 def shown(spec: LabSpec, machine: LabMachine) -> GpuState:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import asdict
 from typing import Any
 
 from pai_install.parts.context import Context
+from pai_install.parts.gpu_use import has_jobs
 from pai_install.parts.part import Part, RoleVariables, everywhere
 from pai_install.site import Machine, Site
 from pai_install.site.groups import groups_of
 from pai_install.site.schedulers import scheduler_of
+from pai_install.site.use_limits import acts_of, all_limits
 from pai_install.users.recorder import recorded_kinds, recorder_objects
 
 
 class JobRecorderVariables(RoleVariables):
-    """server: URL of the API. namespaces: of groups. kinds: of jobs, GROUP/RESOURCE. log_bytes: of each pod."""
+    """server: URL of the API. namespaces: of groups. kinds: of jobs, GROUP/RESOURCE. log_bytes: of each pod.
+
+    limits: by virtual cluster; none where jobs are only listed.
+    """
 
     role = "job_recorder"
     server: str
@@ -23,6 +29,7 @@ class JobRecorderVariables(RoleVariables):
     keep_days: int
     most: int
     log_bytes: int
+    limits: dict[str, tuple[dict[str, Any], ...]]
 
 
 class JobRecorder(Part):
@@ -53,6 +60,7 @@ class JobRecorder(Part):
             keep_days=kept.keep_days,
             most=kept.keep_per_group,
             log_bytes=kept.log_kib * 1024,
+            limits=_limits(site),
         )
 
     def alike(self, site: Site, machine: Machine) -> Hashable:
@@ -62,14 +70,20 @@ class JobRecorder(Part):
 
 def has_recorder(site: Site) -> bool:
     """Whether there are groups whose jobs a scheduler runs, and records of them are to be kept."""
-    return bool(groups_of(site.services) and scheduler_of(site) and site.services.job_records.keep_days)
+    return has_jobs(site) and bool(site.services.job_records.keep_days)
 
 
 def recorder_values(context: Context) -> dict[str, Any]:
     """For the add-on's template."""
     site = context.site
-    return {"objects": list(recorder_objects(scheduler_of(site), _namespaces(site)))}
+    return {"objects": list(recorder_objects(scheduler_of(site), _namespaces(site), acts_of(site)))}
 
 
 def _namespaces(site: Site) -> tuple[str, ...]:
     return tuple(sorted({group.namespace for group in groups_of(site.services)}))
+
+
+def _limits(site: Site) -> dict[str, tuple[dict[str, Any], ...]]:
+    if not acts_of(site):
+        return {}
+    return {name: tuple(asdict(limit) for limit in limits.all) for name, limits in all_limits(site).items()}

@@ -17,6 +17,7 @@ from pai_install.parts.context import Context
 from pai_install.parts.control_plane import ControlPlane
 from pai_install.parts.docker_cache import CacheConfiguration
 from pai_install.parts.etcd_backup import EtcdBackup
+from pai_install.parts.gpu_use import GpuUse
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.machine_reset import MachineResetVariables
@@ -66,6 +67,7 @@ PARTS: tuple[Part, ...] = (
     *(addon for addon in ADDONS if addon.phase == "network"),
     Worker(),
     NodeLabels(),
+    GpuUse(),
     CacheConfiguration(),
     *(addon for addon in ADDONS if addon.phase == "addons"),
     JobRecorder(),

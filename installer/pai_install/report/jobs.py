@@ -45,6 +45,7 @@ def _job(job: JobState) -> dict[str, Any]:
         "stopped_by": job.stopped_by,
         "stopped_why": job.stopped_why,
         "abnormal": job.abnormal,
+        "warned": job.warned,
         "roles": [
             {"name": role.name, "instances": role.wanted, "gpus": role.gpus, "pods": list(map(_pod, role.instances))}
             for role in job.roles
@@ -98,6 +99,8 @@ def job_text(job: JobState) -> str:
     ]
     if job.gone:
         lines.append(f"  gone since {job.gone}: this is what was kept of it")
+    if job.warned:
+        lines.append(f"  warned: {job.warned}")
     return "".join(f"{line}\n" for line in lines) + table([_ROLE_HEAD, *pods_rows(job.roles)])
 
 
@@ -137,6 +140,7 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         "stopped_by": {**_TEXT, "description": "who ended it; empty: no one, or no one said so"},
         "stopped_why": {**_TEXT, "description": "why they did; empty: they did not say"},
         "abnormal": {**_TEXT, "description": "what is unusual about it; empty where --abnormal was not asked"},
+        "warned": {**_TEXT, "description": "what it is told of GPUs that it has for nothing; empty: nothing"},
         "roles": {"type": "array", "items": role},
     }
 

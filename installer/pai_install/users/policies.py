@@ -15,6 +15,7 @@ from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
 from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
+from pai_install.site.use_limits import WARNED
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
 from pai_install.users.rights import ADMINISTRATE
@@ -94,7 +95,9 @@ def _jobs(kind: JobKind, who: Users) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), *_content()), variables, who.only)
+    return policy(
+        name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), _warned(), *_content()), variables, who.only
+    )
 
 
 def _honest() -> Rule:
@@ -105,6 +108,19 @@ def _honest() -> Rule:
     return Rule(
         f"object == null || !has({notes}) || !({key} in {notes}) || {notes}[{key}] == variables.user || {same}",
         f"'the annotation {STOPPED_BY} of what you stop is ' + variables.user",
+    )
+
+
+def _warned() -> Rule:
+    """What a job was told of its GPUs is the recorder's to write: without it there is no grace that ends."""
+    now, before = (
+        f"({which} != null && has({which}.metadata.annotations) ? {which}.metadata.annotations[?{literal(WARNED)}]"
+        ".orValue('') : '')"
+        for which in ("object", "oldObject")
+    )
+    return Rule(
+        f"object == null || {now} == {before}",
+        f"'the annotation {WARNED} is for the recorder of jobs to write'",
     )
 
 

@@ -1,23 +1,31 @@
 """The recorder of jobs to the cluster: its account, what it may do, and what keeps it to that. Pure.
 
-Why there is one: docs/decisions/012-a-recorder-keeps-what-became-of-jobs.md.
+Why there is one: docs/decisions/012-a-recorder-keeps-what-became-of-jobs.md. What it does of jobs that have their GPUs
+for nothing: docs/decisions/014-gpu-use-is-a-condition-of-the-pod.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from pai_install.scheduling.kinds import POD
 from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
-from pai_install.site.groups import RECORD_LABEL
+from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
+from pai_install.site.services.use_limits import Then
 from pai_install.site.services.virtual_clusters import SchedulerType
-from pai_install.users.kinds import kinds_at
+from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.rights import RBAC
 
 Object = dict[str, Any]
 
 # what service accounts of this namespace read is in no audit log: it reads all the time
 NAMESPACE, NAME = "kube-system", "pai-job-recorder"
+# whom a job that it stops is said to be stopped by
+MYSELF = "pai-install"
+_KUEUE = "kueue.x-k8s.io"
+# of a workload's spec, but for its priority, and what is there where nothing is said
+_WORKLOAD_FIELDS = {"podSets": "[]", "queueName": "''", "active": "true"}
 _LABEL = literal(RECORD_LABEL)
 _ME = {"the-recorder": f"request.userInfo.username == {literal(f'system:serviceaccount:{NAMESPACE}:{NAME}')}"}
 
@@ -27,8 +35,13 @@ def recorded_kinds(scheduler: SchedulerType | None) -> Sequence[str]:
     return tuple(sorted(f"{kind.group}/{kind.resource}" for kind in kinds_at(scheduler)))
 
 
-def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iterator[Object]:
-    """All of them. It sees jobs and pods of the whole cluster; logs and records are those of groups alone."""
+def recorder_objects(
+    scheduler: SchedulerType | None, namespaces: Iterable[str], acts: Collection[Then] = ()
+) -> Iterator[Object]:
+    """All of them. It sees jobs and pods of the whole cluster; logs and records are those of groups alone.
+
+    acts: what the site has it do about jobs that have their GPUs for nothing; without them it changes no job.
+    """
     spaces = tuple(namespaces)
     yield {
         "apiVersion": "v1",
@@ -59,8 +72,54 @@ def recorder_objects(scheduler: SchedulerType | None, namespaces: Iterable[str])
     yield {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": own, "rules": rules}
     yield _binding("RoleBinding", own, "Role", NAME)
     yield from in_force(_records_alone(), spaces)
-    for made in _lost_alone():
+    for made in _lost_alone(stops="stop" in acts):
         yield from in_force(made, spaces)
+    if acts:
+        yield from _acting(scheduler, spaces, acts)
+
+
+def _acting(scheduler: SchedulerType | None, spaces: Sequence[str], acts: Collection[Then]) -> Iterator[Object]:
+    """What it may do to jobs of groups, and what keeps it to that."""
+    verbs = ("patch", *(("delete",) if "stop" in acts else ()))
+    kinds = (*kinds_at(scheduler), POD)
+    rules = [_rule(kind.group, kind.resource, verbs) for kind in kinds]
+    if "preemptible" in acts:
+        rules.append(_rule(_KUEUE, "workloads", ("list", "patch")))
+    yield _cluster_role(f"{NAME}-acts", rules)
+    for space in spaces:
+        yield _binding("RoleBinding", {"name": f"{NAME}-acts", "namespace": space}, "ClusterRole", f"{NAME}-acts")
+    noted = Rule(
+        "object.spec == oldObject.spec && (has(object.metadata.labels) ? object.metadata.labels : {}) == "
+        "(has(oldObject.metadata.labels) ? oldObject.metadata.labels : {})",
+        "'the recorder of jobs writes annotations of jobs, and nothing else of them'",
+    )
+    ended = Rule(_stopped_by_me("oldObject"), "'the recorder of jobs deletes no job that does not say so'")
+    for kind in kinds:
+        asked = kind.resource + (f".{kind.group}" if kind.group else "")
+        yield from in_force(policy(f"{NAME}-notes-{asked}", requests(kind, "UPDATE"), [noted], {}, _ME), spaces)
+        if kind is not POD:
+            yield from in_force(policy(f"{NAME}-ends-{asked}", requests(kind, "DELETE"), [ended], {}, _ME), spaces)
+    if "preemptible" in acts:
+        yield from in_force(_priorities_alone(), spaces)
+
+
+def _priorities_alone() -> Object:
+    """Of what Kueue made of a job it lowers the priority."""
+    same = " && ".join(f"{_field('object', name)} == {_field('oldObject', name)}" for name in _WORKLOAD_FIELDS)
+    rule = Rule(
+        f"{same} && {_field('object', 'priority')} <= {_field('oldObject', 'priority')}",
+        "'the recorder of jobs lowers the priority of workloads, and changes nothing else of them'",
+    )
+    return policy(f"{NAME}-workloads", RequestKind(_KUEUE, "*", "workloads", ("UPDATE",)), [rule], {}, _ME)
+
+
+def _field(which: str, name: str) -> str:
+    return f"{which}.spec.?{name}.orValue({_WORKLOAD_FIELDS.get(name, '0')})"
+
+
+def _stopped_by_me(which: str) -> str:
+    notes = f"{which}.metadata.annotations"
+    return f"(has({notes}) && {notes}[?{literal(STOPPED_BY)}].orValue('') == {literal(MYSELF)})"
 
 
 def _records_alone() -> Object:
@@ -73,13 +132,21 @@ def _records_alone() -> Object:
     return policy(NAME, asked, [rule], {}, _ME)
 
 
-def _lost_alone() -> Iterator[Object]:
-    """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps."""
+def _lost_alone(*, stops: bool) -> Iterator[Object]:
+    """It ends no pod: it lets go of those that someone deleted, and that a lost machine keeps.
+
+    stops: but for pods that are jobs, where the site has it stop these.
+    """
+    going = "has(oldObject.metadata.deletionTimestamp)"
     rule = Rule(
-        "has(oldObject.metadata.deletionTimestamp)",
+        going,
         "'the recorder of jobs lets go of pods that are being deleted, and deletes none'",
     )
-    yield policy(f"{NAME}-pods", RequestKind("", "v1", "pods", ("DELETE",)), [rule], {}, _ME)
+    ends = Rule(
+        f"{going} || {_stopped_by_me('oldObject')}",
+        "'the recorder of jobs lets go of pods that are being deleted, and deletes no other that does not say so'",
+    )
+    yield policy(f"{NAME}-pods", RequestKind("", "v1", "pods", ("DELETE",)), [ends if stops else rule], {}, _ME)
     failed = Rule("object.status.phase == 'Failed'", "'the recorder of jobs says of pods that they failed alone'")
     yield policy(f"{NAME}-pod-status", RequestKind("", "v1", "pods/status", ("UPDATE",)), [rule, failed], {}, _ME)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -12,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from gpu_use.smi import QUERY, parse
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import faults, names, observe
 from pai_install.lab.gpu import DRIVER, PRODUCTS, STAND_IN_DIR, gpus_of, product_of
-from pai_install.lab.gpu_stand_in import FOLDER, GpuState, entries, show, shown
+from pai_install.lab.gpu_stand_in import FOLDER, GpuState, entries, show, shown, work
 from pai_install.lab.names import machine_names
 from pai_install.lab.rootfs import machine_entries
 from pai_install.lab.spec import LabGpus, LabMachine, LabSpec
-from pai_install.lab.stand_in.device_plugin_stand_in import server_of, wanted_patch
 
 GPU = LabMachine("gpu-1", IPv4Address("172.30.79.13"), gpus=LabGpus("A100", 8))
 BARE = LabMachine("cpu-1", IPv4Address("172.30.79.14"))
@@ -196,19 +195,19 @@ def test_every_product_has_a_name_of_its_own() -> None:
     assert len({product.name for product in PRODUCTS}) == len(PRODUCTS)
 
 
-class TestDevicePlugin:
-    """The node's status says how many GPUs it offers."""
+def test_how_busy_they_are_is_what_is_said(lab: LabSpec) -> None:
+    uuids = [gpu.uuid for gpu in gpus_of(GPU)]
+    assert set(parse(ask(lab, "nvidia-smi", *QUERY).stdout)) == set(uuids)
+    assert work(lab, GPU, [90, 5]).endswith("compute 90 %, 5 %, 5 %, 5 %, 5 %, 5 %, 5 %, 5 % of the time")
+    found = parse(ask(lab, "nvidia-smi", *QUERY).stdout)
+    assert [found[uuid].busy for uuid in uuids] == [90.0, *[5.0] * 7]
+    show(lab, GPU, GpuState.DRIVER_MISMATCH)
+    assert ask(lab, "nvidia-smi", *QUERY).returncode == 18
 
-    def test_a_node_that_offers_less_is_patched(self) -> None:
-        node = {"status": {"capacity": {"nvidia.com/gpu": "0"}, "allocatable": {}}}
-        patch = wanted_patch(node, "8")
-        assert patch == {"status": {"capacity": {"nvidia.com/gpu": "8"}, "allocatable": {"nvidia.com/gpu": "8"}}}
-        assert wanted_patch(patch, "8") == {}
 
-    def test_server_and_authority_of_the_kubelets_configuration(self) -> None:
-        config = "clusters:\n- cluster:\n    certificate-authority-data: YWJj\n    server: https://127.0.0.1:7443\n"
-        assert server_of(config) == ("https://127.0.0.1:7443", "abc")
-
-    def test_a_configuration_without_them_is_an_error(self) -> None:
-        with pytest.raises(ValueError, match="names no server"):
-            server_of(json.dumps({}))
+def test_only_a_machine_that_was_made_and_has_gpus_is_busy(lab: LabSpec) -> None:
+    with pytest.raises(PaiError, match="no NVIDIA GPUs"):
+        work(lab, lab.machines[0], [1])
+    shutil.rmtree(machine_names(lab, GPU).root)
+    with pytest.raises(PaiError, match="no stand-ins"):
+        work(lab, GPU, [1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,12 +17,14 @@ from pai_install.cluster.client import ClusterClient, Select
 from pai_install.cluster.model import Ref
 from pai_install.cluster.objects import child, words
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.abnormal import LONG_DAYS, abnormal
+from pai_install.jobs.abnormal import abnormal, unknown
 from pai_install.jobs.compile import names
 from pai_install.jobs.kept import JobRecord
 from pai_install.jobs.state import PODS, Instance, JobState
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
+from pai_install.site.model import Site
+from pai_install.site.use_limits import UseLimits, limits_of
 
 name_argument = click.argument("name", metavar="NAME")
 group_option = click.option("--group", default="", metavar="GROUP", help="Only jobs of this group.")
@@ -32,9 +35,9 @@ group_option = click.option("--group", default="", metavar="GROUP", help="Only j
 @group_option
 @click.option("--user", default="", metavar="USER", help="Only jobs of this user.")
 @click.option("--all", "also_gone", is_flag=True, help="Also jobs that are gone, of which a record is kept.")
-@click.option("--abnormal", "unusual", is_flag=True, help="Only jobs that have run for long, the longest first.")
+@click.option("--abnormal", "unusual", is_flag=True, help="Only jobs that run for long, or use no GPU of theirs.")
 @click.option(
-    "--days", type=click.FloatRange(0), default=LONG_DAYS, show_default=True, help="For --abnormal: what long is."
+    "--days", type=click.FloatRange(0), help="For --abnormal: what long is.  [default: what the site says, else 5]"
 )
 @format_option
 @pass_environment
@@ -45,14 +48,15 @@ def list_command(
     user: str,
     also_gone: bool,
     unusual: bool,
-    days: float,
+    days: float | None,
     output_format: str,
     environment: Environment,
 ) -> int:
     """List jobs: how each stands, and what those that wait are waiting for, in the scheduler's words.
 
-    With --abnormal those that hold their machines for days, which may have been forgotten. Whether their devices work
-    is not judged. Exit code 5 when no control plane answers, 6 when the API refuses.
+    With --abnormal those that run for days, whose GPUs do nothing, and notebooks that no one uses, the longest first.
+    The machines measure how busy NVIDIA GPUs are; of which jobs they do not say it, is said. Exit code 5 when no
+    control plane answers, 6 when the API refuses.
     """
     with jobs_of(site_dir, environment) as jobs:
         namespace = jobs.namespace_of(group)
@@ -60,9 +64,17 @@ def list_command(
         known = (*jobs.gone(there, namespace), *there) if also_gone else there
     found = tuple(job for job in known if user in {"", job.user})
     if unusual:
-        found = abnormal(found, datetime.now(UTC), days)
+        now = datetime.now(UTC)
+        if not_known := unknown(found, now):
+            say(f"how busy their GPUs are is not known of {', '.join(not_known)}")
+        found = abnormal(found, now, lambda cluster: _limits(jobs.site, cluster, days))
     tell_result(output_format, jobs_data(found), jobs_text(found))
     return ExitCode.OK
+
+
+def _limits(site: Site, cluster: str, days: float | None) -> UseLimits:
+    limits = limits_of(site, cluster)
+    return limits if days is None else replace(limits, long=replace(limits.long, after_s=int(days * 86400)))
 
 
 @click.command()

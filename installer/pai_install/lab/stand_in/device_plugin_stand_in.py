@@ -1,78 +1,194 @@
 #!/usr/bin/env python3
-"""A stand-in for NVIDIA's device plugin: has the kubelet's own node offer so many nvidia.com/gpu; hands nothing out.
+"""A stand-in for NVIDIA's device plugin: the kubelet gives its GPUs to pods as real ones, and there is nothing to give.
 
-Usage: device_plugin_stand_in.py COUNT. Speaks to the API with the kubelet's identity as soon as the machine has one.
+Usage: device_plugin_stand_in.py LIST, a file with what `nvidia-smi -L` prints. It speaks the kubelet's interface for
+device plugins (v1beta1, gRPC over HTTP/2), so far as the kubelet itself uses it: headers are never read. The kubelet
+asks for options first and to list devices next, both with an empty message; to allocate, it has something to say.
 """
 
 from __future__ import annotations
 
-import base64
-import json
-import os
 import re
-import ssl
+import socket
+import struct
 import sys
+import threading
 import time
-import urllib.request
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-CONFIG = Path("/etc/kubernetes/kubelet.conf")
-IDENTITY = Path("/var/lib/kubelet/pki/kubelet-client-current.pem")
+FOLDER = Path("/var/lib/kubelet/device-plugins")
+KUBELET, OWN = "kubelet.sock", "nvidia-stand-in.sock"
 RESOURCE = "nvidia.com/gpu"
 WAIT_S = 5
+DATA, HEADERS, SETTINGS, PING = 0, 1, 4, 6
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
-def wanted_patch(node: dict[str, Any], count: str) -> dict[str, Any]:
-    """What to change in a node's status; {} when it offers `count` already."""
-    status = node.get("status", {})
-    lists = ("capacity", "allocatable")
-    if all(status.get(name, {}).get(RESOURCE) == count for name in lists):
-        return {}
-    return {"status": {name: {RESOURCE: count} for name in lists}}
+def uuids(text: str) -> list[str]:
+    """Of the GPUs that nvidia-smi lists."""
+    return re.findall(r"UUID: (GPU-[0-9a-f-]+)", text)
 
 
-def call(url: str, context: ssl.SSLContext, patch: dict[str, Any] | None = None) -> dict[str, Any]:
-    """GETs the node, or PATCHes it; returns the answer."""
-    data = json.dumps(patch).encode() if patch else None
-    headers = {"Content-Type": "application/merge-patch+json"}
-    request = urllib.request.Request(url, data, headers, method="PATCH" if patch else "GET")  # noqa: S310 - https
-    with urllib.request.urlopen(request, timeout=10, context=context) as answer:  # noqa: S310 - https
-        found: dict[str, Any] = json.load(answer)
-        return found
+def frame(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+    """A frame of HTTP/2."""
+    return struct.pack(">I", len(content))[1:] + struct.pack(">BBI", kind, flags, stream) + content
 
 
-def server_of(config: str) -> tuple[str, str]:
-    """(address of the API server, its authority as PEM) of a kubelet's configuration. Raises ValueError."""
-    address = re.search(r"^\s*server: (\S+)", config, re.MULTILINE)
-    authority = re.search(r"certificate-authority-data: (\S+)", config)
-    if address is None or authority is None:
-        raise ValueError(f"{CONFIG} names no server and authority")
-    return address.group(1), base64.b64decode(authority.group(1)).decode()
+def exactly(connection: socket.socket, length: int) -> bytes:
+    """So many bytes. Raises OSError where the other side goes."""
+    found = b""
+    while len(found) < length:
+        part = connection.recv(length - len(found))
+        if not part:
+            raise OSError("the kubelet has closed the connection")
+        found += part
+    return found
 
 
-def offer(count: str) -> bool:
-    """Has the node offer `count`; False when it did so before."""
-    server, authority = server_of(CONFIG.read_text())
-    context = ssl.create_default_context(cadata=authority)
-    context.load_cert_chain(IDENTITY)
-    url = f"{server}/api/v1/nodes/{os.uname().nodename.lower()}"
-    patch = wanted_patch(call(url, context), count)
-    if patch:
-        call(url + "/status", context, patch)
-    return bool(patch)
+def frames(connection: socket.socket) -> Iterator[tuple[int, int, int, bytes]]:
+    """Kind, flags, stream, content of each frame; answers those that are about the connection."""
+    while True:
+        head = exactly(connection, 9)
+        kind, flags, stream = struct.unpack(">BBI", head[3:])
+        content = exactly(connection, int.from_bytes(head[:3], "big"))
+        if kind in (SETTINGS, PING) and not flags & ACK:
+            connection.sendall(frame(kind, ACK, 0, content if kind == PING else b""))
+        yield kind, flags, stream, content
+
+
+def text_field(number: int, content: bytes) -> bytes:
+    """A field of protobuf; content: shorter than 16 KiB."""
+    length = len(content)
+    size = bytes([length]) if length < 128 else bytes([length & 0x7F | 0x80, length >> 7])
+    return bytes([number << 3 | 2]) + size + content
+
+
+def devices_message(ids: Iterable[str]) -> bytes:
+    """All of them, healthy."""
+    return b"".join(text_field(1, text_field(1, one.encode()) + text_field(2, b"Healthy")) for one in ids)
+
+
+def allocated(request: bytes) -> bytes:
+    """For each container of the request nothing: no device, no mount, no variable."""
+    at, answer = 0, b""
+    while at < len(request):
+        length, at = request[at + 1], at + 2
+        if length >= 128:
+            length, at = length & 0x7F | request[at] << 7, at + 1
+        at += length
+        answer += text_field(1, b"")
+    return answer
+
+
+def literal(name: str, value: str) -> bytes:
+    """A header that no table keeps."""
+    return b"".join(
+        b"\0" * (not index) + bytes([len(word)]) + word.encode() for index, word in enumerate((name, value))
+    )
+
+
+def message(content: bytes) -> bytes:
+    """As gRPC frames it."""
+    return b"\0" + struct.pack(">I", len(content)) + content
+
+
+@dataclass
+class Kubelet:
+    """A connection that the kubelet has made."""
+
+    connection: socket.socket
+    ids: list[str]
+    asked: int = 0
+    bodies: dict[int, bytes] = field(default_factory=dict)
+
+    def serve(self) -> None:
+        """Until it goes."""
+        try:
+            exactly(self.connection, len(PREFACE))
+            self.connection.sendall(frame(SETTINGS, 0, 0, b""))
+            for kind, flags, stream, content in frames(self.connection):
+                if kind == DATA:
+                    self.bodies[stream] = self.bodies.get(stream, b"") + content
+                    if flags & END_STREAM:
+                        self.answer(stream, self.bodies.pop(stream)[5:])
+        except (OSError, struct.error):
+            pass
+        finally:
+            self.connection.close()
+
+    def answer(self, stream: int, request: bytes) -> None:
+        """By its turn: options, the list of devices, which goes on without end, and allocations."""
+        lists = False
+        if request:
+            content = allocated(request)
+        else:
+            self.asked += 1
+            lists = self.asked > 1
+            content = devices_message(self.ids) if lists else b""
+        says = b"\x88" + literal("content-type", "application/grpc")
+        parts = frame(HEADERS, END_HEADERS, stream, says) + frame(DATA, 0, stream, message(content))
+        if not lists:
+            parts += frame(HEADERS, END_HEADERS | END_STREAM, stream, literal("grpc-status", "0"))
+        self.connection.sendall(parts)
+
+
+def register(folder: Path) -> None:
+    """Tells the kubelet where this plugin listens. Raises OSError."""
+    fields = (b"v1beta1", OWN.encode(), RESOURCE.encode())
+    request = b"".join(text_field(number, content) for number, content in enumerate(fields, 1))
+    headers = {":method": "POST", ":scheme": "http", ":path": "/v1beta1.Registration/Register"}
+    headers |= {":authority": "localhost", "content-type": "application/grpc", "te": "trailers"}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(10)
+        connection.connect(str(folder / KUBELET))
+        block = b"".join(literal(name, value) for name, value in headers.items())
+        connection.sendall(PREFACE + frame(SETTINGS, 0, 0, b"") + frame(HEADERS, END_HEADERS, 1, block))
+        connection.sendall(frame(DATA, END_STREAM, 1, message(request)))
+        for kind, flags, stream, _ in frames(connection):
+            if kind == HEADERS and stream == 1 and flags & END_STREAM:
+                return
+
+
+def listen(folder: Path, ids: list[str]) -> socket.socket:
+    """The plugin's own socket, served by threads."""
+    (folder / OWN).unlink(missing_ok=True)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.bind(str(folder / OWN))
+    server.listen()
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            threading.Thread(target=Kubelet(connection, ids).serve, daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return server
 
 
 def main() -> None:
-    """Keeps the offer up, also after the kubelet has registered the node again."""
-    said = ""
+    """Registers as soon as there is a kubelet, and again when it was restarted: it then has removed the socket."""
+    ids, said = uuids(Path(sys.argv[1]).read_text()), ""
+    server = None
     while True:
-        says = "the node has not joined a cluster"
+        says = "there is no kubelet yet"
         try:
-            if CONFIG.exists() and IDENTITY.exists():
-                says = f"the node offers {sys.argv[1]} {RESOURCE}" if offer(sys.argv[1]) else said
-        except (OSError, ValueError) as error:
+            if server is not None and (FOLDER / OWN).exists():
+                says = f"the kubelet has {len(ids)} {RESOURCE}"
+            elif (FOLDER / KUBELET).exists():
+                if server is not None:
+                    server.close()
+                server = listen(FOLDER, ids)
+                register(FOLDER)
+                continue
+        except (OSError, struct.error) as error:
             says = str(error)
+            (FOLDER / OWN).unlink(missing_ok=True)
         if says != said:
             print(says, flush=True)  # noqa: T201 - goes to the journal
         said = says

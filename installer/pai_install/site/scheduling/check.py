@@ -15,6 +15,7 @@ from pai_install.site.scheduling.clusters import of_clusters
 from pai_install.site.scheduling.hived import of_hived
 from pai_install.site.scheduling.quotas import of_quotas
 from pai_install.site.scheduling.topology import of_topology
+from pai_install.site.scheduling.use import of_use_limits
 from pai_install.site.scheduling.wrong import Wrong
 from pai_install.site.workers import workers_of
 
@@ -29,6 +30,7 @@ def _of_site(site: Site) -> Iterator[Wrong]:
     services = site.services
     yield from _sections(site)
     yield from _hived_image(site)
+    yield from of_use_limits(site)
     if services.scheduler is not None:
         yield from _labels(site, ("scheduler",))
         yield from of_topology(site, services.scheduler)

@@ -1,4 +1,4 @@
-"""jobs: what is kept of jobs that have ended; ours."""
+"""jobs: what is kept of jobs that have ended, and what becomes of those that do nothing; ours."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from pai_install.site.scalars import invalid, read_whole
 from pai_install.site.services.section import KebabSection
+from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 
 _MOST_DAYS, _MOST_RECORDS, _MOST_KIB = 365, 5000, 256
 
@@ -32,7 +33,7 @@ Kibibytes = Annotated[int, _up_to(_MOST_KIB, 1), _number(_MOST_KIB, 1)]
 
 
 class Jobs(KebabSection):
-    """jobs: records of jobs, which answer after their pods are gone."""
+    """jobs: records, which answer after their pods are gone, and when a job has its GPUs for nothing."""
 
     keep_days: Days = 7
     """Days that the record of a job stays after the job is gone; 0: nothing is recorded."""
@@ -40,3 +41,9 @@ class Jobs(KebabSection):
     """Records that a group may have of jobs that are gone; beyond that the oldest go."""
     log_kib: Kibibytes = 16
     """KiB of the last lines of each pod that a record has; fewer of a job with more than 40 pods."""
+    idle: IdleLimit | None = None
+    """GPUs that do nothing; what virtual clusters do not say themselves."""
+    long: LongLimit | None = None
+    """Jobs that run for long; the same."""
+    notebooks: NotebookLimit | None = None
+    """Notebooks that no one uses; the same."""

@@ -122,7 +122,7 @@ class Services(KebabSection):
     virtual_clusters: Annotated[tuple[VirtualClusterEntry, ...] | None, ListOf] = None
     """Who is guaranteed what, who may borrow it, and who may submit."""
     jobs: Jobs | None = None
-    """What is kept of jobs that have ended."""
+    """What is kept of jobs that have ended, and what becomes of those that do nothing."""
     # its fields are not decided yet
     health: Annotated[KeptMapping | None, _HEALTH] = None
     """Limits of health checks."""

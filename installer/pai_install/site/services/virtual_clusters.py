@@ -12,6 +12,7 @@ from pai_install.site.names import read_host_name
 from pai_install.site.quantity import QuantityError, parse_bytes
 from pai_install.site.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word, Words, choice
+from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 
 SchedulerType = Literal["kueue", "volcano", "default", "hived"]
 PriorityName = Literal["crit", "prod", "test", "oppo"]
@@ -143,3 +144,9 @@ class VirtualClusterEntry(KebabSection):
     """Machines that are its own, lent to no one."""
     priorities: Priorities = Priorities()
     """Which priorities its jobs have."""
+    idle: IdleLimit | None = None
+    """GPUs of its jobs that do nothing; keys that are not here are those of jobs.idle."""
+    long: LongLimit | None = None
+    """Jobs of it that run for long; keys that are not here are those of jobs.long."""
+    notebooks: NotebookLimit | None = None
+    """Notebooks that no one uses; keys that are not here are those of jobs.notebooks."""

@@ -1,4 +1,7 @@
-"""Runs it: holds the Lease, watches jobs and their pods, reads last lines, writes records and drops old ones."""
+"""Runs it: holds the Lease, watches jobs and their pods, reads last lines, writes records and drops old ones.
+
+Beside that it lets go of pods of lost machines, and does what the site says of jobs that have their GPUs for nothing.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from urllib.parse import quote
 
 from job_recorder import settings
 from job_recorder.cluster import Cluster, ClusterError
+from job_recorder.deeds import Doer
+from job_recorder.idle import Idle
 from job_recorder.lease import LASTING_S, RENEW_S, Lease
 from job_recorder.lost import Lost, Release, is_lost
 from job_recorder.memory import AT_ONCE, PODS, Action, Drop, Memory, Read, WriteLogs, WriteState
@@ -53,6 +58,8 @@ class Recorder:
     def __post_init__(self) -> None:
         self.memory = Memory(self.given.rules)
         self.lost = Lost(self.given.rules.namespaces)
+        self.idle = Idle(self.given.rules.namespaces, self.given.limits)
+        self._doer = Doer(self.cluster, self.complain)
         self._pool = ThreadPoolExecutor(AT_ONCE)
 
     def recall(self, now: float) -> None:
@@ -86,11 +93,14 @@ class Recorder:
             self._do(action, now)
         for release in self.lost.due(now()):
             self._release(release)
+        for deed in self.idle.due(now()):
+            self._doer.do(deed)
 
     def _take(self, told: Union[Told, LogRead], now: float) -> None:
         if isinstance(told, LogRead):
             self.memory.log_read(told.asked, told.lines, now)
         elif isinstance(told, Listed):
+            self.idle.listed(told.resource, told.items)
             if told.resource == PODS:
                 self.memory.pods_listed(told.items, now)
                 self.lost.listed(told.items)
@@ -101,6 +111,10 @@ class Recorder:
             (pods if told.resource == PODS else jobs)[told.gone](told.item, now)
             if told.resource == PODS:
                 (self.lost.gone if told.gone else self.lost.see)(told.item)
+            if told.gone:
+                self.idle.gone(told.item)
+            else:
+                self.idle.see(told.resource, told.item)
 
     def _do(self, action: Action, now: Callable[[], float]) -> None:
         if isinstance(action, Read):

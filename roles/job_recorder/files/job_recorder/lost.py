@@ -8,12 +8,10 @@ same way: it says that the pod failed, then deletes it without waiting.
 
 from __future__ import annotations
 
-import time
-from calendar import timegm
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from job_recorder.shapes import ENDED_PHASES, Json, child, is_going, meta, rows, text
+from job_recorder.shapes import ENDED_PHASES, Json, child, is_going, meta, rows, seconds, text
 
 # seconds that a kubelet may be late, and between two looks at its machine
 LATE_S, AGAIN_S = 60, 30
@@ -48,7 +46,7 @@ class Lost:
             self._due[uid] = (at, replace(release, ended=ended))
         else:
             release = Release(meta(pod, "namespace"), meta(pod, "name"), uid, machine, ended)
-            self._due[uid] = (_seconds(meta(pod, "deletionTimestamp")) + LATE_S, release)
+            self._due[uid] = (seconds(meta(pod, "deletionTimestamp")) + LATE_S, release)
 
     def gone(self, pod: Json) -> None:
         """A pod that was deleted."""
@@ -73,7 +71,3 @@ def is_lost(node: Json) -> bool:
     """Whether no kubelet reports for the machine. One that is ill reports, and may still have the devices."""
     found = (row for row in rows(child(node, "status").get("conditions")) if row.get("type") == "Ready")
     return any(row.get("status") == "Unknown" for row in found)
-
-
-def _seconds(stamp: str) -> float:
-    return timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))

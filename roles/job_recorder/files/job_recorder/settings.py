@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from job_recorder.limits import Limit, read_limits
 from job_recorder.memory import PODS, Rules
 
 
 @dataclass(frozen=True)
 class Settings:
-    """server: URL of the API. kinds: GROUP/RESOURCE of jobs. folder: where the token is."""
+    """server: URL of the API. kinds: GROUP/RESOURCE of jobs. limits: of use, by virtual cluster."""
 
     server: str
     kinds: tuple[str, ...]
     rules: Rules
+    limits: Mapping[str, tuple[Limit, ...]] = field(default_factory=dict)
 
 
 def read(path: Path) -> Settings:
-    """Raises OSError, ValueError or KeyError for a file that is not the role's."""
+    """Raises OSError, ValueError, TypeError or KeyError for a file that is not the role's."""
     found = json.loads(path.read_text())
     kinds = tuple(found["kinds"])
     spaces, watched = frozenset(found["namespaces"]), frozenset((*kinds, PODS))
     rules = Rules(found["keep_days"], found["most"], found["log_bytes"], spaces, watched)
-    return Settings(found["server"], kinds, rules)
+    return Settings(found["server"], kinds, rules, read_limits(found["limits"]))

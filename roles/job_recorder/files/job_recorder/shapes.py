@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from calendar import timegm
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,7 +31,7 @@ MARKS = (
     ("batch.volcano.sh", "volcano.sh/job-name", "volcano.sh/task-spec", ("volcano.sh/task-index",)),
     ("batch", "batch.kubernetes.io/job-name", "", ("batch.kubernetes.io/job-completion-index",)),
 )
-_STOPPED_BY, _STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
+STOPPED_BY, STOPPED_WHY = "pai-install/stopped-by", "pai-install/stopped-why"
 # of a message, of a whole status, and of what an object asks for
 _MOST_TEXT, _MOST_STATUS, _MOST_SPEC = 400, 32 * 1024, 32 * 1024
 ENDED_PHASES = ("Succeeded", "Failed")
@@ -68,6 +70,14 @@ def meta(item: Json, name: str) -> str:
     return text(child(item, "metadata").get(name))
 
 
+def seconds(stamp: str) -> float:
+    """A moment as Kubernetes writes it, in seconds since 1970; 0 where there is none."""
+    try:
+        return timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ"))
+    except ValueError:
+        return 0
+
+
 def is_pod(item: Json) -> bool:
     """Whether it is a pod."""
     return item.get("kind") == "Pod"
@@ -101,7 +111,7 @@ def job_of(item: Json) -> tuple[str, str]:
 def stopped_by(job: Json) -> tuple[str, str]:
     """Who stopped it, and why; empty where whoever removed it did not say."""
     notes = child(job, "metadata", "annotations")
-    return text(notes.get(_STOPPED_BY)), text(notes.get(_STOPPED_WHY))[:_MOST_TEXT]
+    return text(notes.get(STOPPED_BY)), text(notes.get(STOPPED_WHY))[:_MOST_TEXT]
 
 
 def kept_job(job: Json) -> dict[str, Any]:

@@ -1,0 +1,74 @@
+"""No file whatever gives a traceback to `job submit`: it becomes objects, or is refused with what is wrong.
+
+PAI_FUZZ_EXAMPLES raises the number of examples (60).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pai_install.cli._shared.job_cluster import JobsOfSite
+from pai_install.cli._shared.job_submit import SubmitWish, _work
+from pai_install.cluster.objects import JsonObject
+from pai_install.errors import ExitCode, PaiError
+from pai_install.scheduling.model import Backend
+from pai_install.scheduling.read import scheduling_of
+from tests.examples import GROUP, SEARCH, SHORT_SEARCH, names, site_of, text_of
+from tests.unit.jobs.test_fuzz import FILES
+from tests.unit.site.test_fuzz import Mutation, mutations
+
+SOURCES = (*(str(path) for path in FILES), *names())
+NO_CLIENT: Any = None
+
+
+@functools.cache
+def source(name: str) -> bytes:
+    return Path(name).read_bytes() if name.startswith("/") else text_of(name, *SHORT_SEARCH * (name == SEARCH)).encode()
+
+
+@functools.cache
+def jobs_at(backend: Backend) -> JobsOfSite:
+    site = site_of(backend)
+    scheduling = scheduling_of(site)
+    assert scheduling is not None
+    return JobsOfSite(site, scheduling, NO_CLIENT)
+
+
+@pytest.mark.parametrize("backend", ["kueue", "volcano", "hived"])
+@settings(
+    max_examples=int(os.environ.get("PAI_FUZZ_EXAMPLES", "60")),
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)
+@given(name=st.sampled_from(SOURCES), changes=st.lists(mutations, max_size=4))
+def test_mutated_files_never_give_a_traceback(
+    tmp_path: Path, backend: Backend, name: str, changes: list[Mutation]
+) -> None:
+    data = source(name)
+    for change in changes:
+        data = change(data)
+    path = tmp_path / f"job{Path(name).suffix}"
+    path.write_bytes(data)
+    wrong, made = submitted(path, backend)
+    if wrong is not None:
+        assert wrong.exit_code in {ExitCode.SITE_INVALID, ExitCode.USAGE}
+        assert str(wrong)
+    assert (wrong is None) == bool(made)
+    assert all(one["metadata"]["name"] and one["metadata"]["namespace"] == GROUP for one in made)
+
+
+def submitted(path: Path, backend: Backend) -> tuple[PaiError | None, list[JsonObject]]:
+    """What the API server would be given, or why it would not."""
+    try:
+        work = _work(path, jobs_at(backend), SubmitWish(GROUP, "alice", None, None))
+    except PaiError as error:
+        return error, []
+    return None, [one.item for one in work.jobs]

@@ -1,0 +1,1 @@
+"""What measures how busy GPUs are."""

@@ -1,0 +1,41 @@
+"""Which machines measure how busy GPUs are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from pai_install.components.model import ComponentSet
+from pai_install.parts.registry import make_context, part_named
+from pai_install.site import Site
+from tests.addons import ROOT
+from tests.unit.parts.test_job_recorder import GROUPS, KUEUE
+from tests.unit.plan.conftest import CONFIG
+
+
+@pytest.mark.parametrize(
+    ("services", "wanted"),
+    [("", False), (GROUPS, False), (GROUPS + KUEUE, True), (f"{GROUPS}{KUEUE}jobs: {{keep-days: 0}}\n", True)],
+)
+def test_workers_with_nvidia_gpus_of_sites_with_jobs(
+    make_site: Callable[..., Site], components: ComponentSet, services: str, wanted: bool
+) -> None:
+    site = make_site(config=CONFIG, services=services)
+    context, part = make_context(site, components, Path("/s")), part_named("gpu_use")
+    having = {it.hostname for it in site.present_machines if part.variables(context, it) is not None}
+    gpus = {it.hostname for it in site.present_machines if it.worker and site.sku_of(it).has_nvidia}
+    assert having == (gpus if wanted else set())
+    for machine in site.present_machines:
+        if machine.hostname in having:
+            made = part.variables(context, machine)
+            assert made is not None
+            assert made.variables() == {"gpu_use_node_name": machine.hostname}
+
+
+def test_all_files_of_the_program_are_installed() -> None:
+    rows = yaml.safe_load((ROOT / "roles/gpu_use/vars/main.yml").read_text())["__gpu_use_files"]
+    installed = {row["path"].rpartition("/")[2] for row in rows if row["path"].startswith("{{")}
+    assert installed == {path.name for path in (ROOT / "roles/gpu_use/files/gpu_use").glob("*.py")}
