@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, WithJsonSchema
 
 from pai_install.site import fields as f
+from pai_install.site.certificate import CertificateFile
 from pai_install.site.declared import NotYet, WithoutEffect, changes, fixed, live, restarts, without_effect
 from pai_install.site.document import Document
 from pai_install.site.scalars import invalid, read_text, read_whole, shown
@@ -164,8 +165,14 @@ class Settings(f.FileModel):
     # where third-party programs come from (ours)
     component_source: Annotated[ComponentSource, live()] = "upstream"
     """Where third-party programs come from: upstream, mirror, bundle or modules."""
-    component_mirror_url: Annotated[f.Url | None, live()] = None
+    component_mirror_url: Annotated[f.PlainUrl | None, live()] = None
     """With component_source: mirror, the address that stands for the upstream ones."""
+    component_mirror_username: Annotated[f.Word | None, live()] = None
+    """Account by which the dev box asks the mirror, for files and images alike."""
+    component_mirror_password: Annotated[Secret | None, live()] = None
+    """Password, or token, of that account."""
+    component_mirror_ca_file: Annotated[CertificateFile | None, live()] = None
+    """File (PEM) on the dev box with the authorities that signed the mirror's certificate; beside the system's."""
     component_bundle: Annotated[SiteFile | None, live()] = None
     """With component_source: bundle, the offline file."""
     component_images: Annotated[dict[f.Word, SiteFile], live()] = Field(default_factory=dict)
