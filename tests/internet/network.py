@@ -103,7 +103,7 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self._context = context
 
-    def finish_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
+    def finish_request(self, request: socket.socket, client_address: object) -> None:
         """In the thread of the connection: a client that distrusts the certificate ends it, and nothing else."""
         try:
             with self._context.wrap_socket(request, server_side=True) as wrapped:

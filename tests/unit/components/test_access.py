@@ -4,6 +4,7 @@ import email.message
 import email.utils
 import time
 import urllib.error
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -57,13 +58,13 @@ def test_an_authority_of_its_own_stands_beside_the_systems(tmp_path: Path) -> No
 
 def test_a_login_is_made_anew_once() -> None:
     renewed: list[int] = []
-    answers = iter([error(401), "fine"])
+    answers: Iterator[urllib.error.HTTPError | str] = iter([error(401), "fine"])
 
     def send() -> str:
         answer = next(answers)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if isinstance(answer, str):
+            return answer
+        raise answer
 
     assert answered(Access(renew=lambda refusal: renewed.append(refusal.code)), send) == "fine"
     assert renewed == [401]
