@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from unittest import mock
 
 from tests.internet.authority import Authority
@@ -103,11 +103,11 @@ class _Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self._context = context
 
-    def finish_request(self, request: socket.socket, client_address: object) -> None:
+    def finish_request(self, request: Any, client_address: Any) -> None:
         """In the thread of the connection: a client that distrusts the certificate ends it, and nothing else."""
         try:
             with self._context.wrap_socket(request, server_side=True) as wrapped:
-                super().finish_request(wrapped, client_address)  # type: ignore[arg-type]
+                super().finish_request(wrapped, client_address)
         except (ssl.SSLError, ConnectionError):
             return
 

@@ -19,6 +19,7 @@ from pai_install.parts.docker_cache import CacheConfiguration
 from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.node_labels import NodeLabels
+from pai_install.parts.nvidia_driver import NvidiaDriver
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.registry_client import RegistryClient
@@ -51,6 +52,7 @@ ADDONS: tuple[AddonPart, ...] = addon_parts(content_dir() / "addons")
 
 PARTS: tuple[Part, ...] = (
     Base(),
+    NvidiaDriver(),
     TimeSync(),
     StorageServer(),
     StorageClient(),

@@ -12,6 +12,7 @@ from pai_install.site import fields as f
 from pai_install.site.certificate import CertificateFile
 from pai_install.site.declared import NotYet, WithoutEffect, changes, fixed, live, restarts, without_effect
 from pai_install.site.document import Document
+from pai_install.site.nvidia_driver import Driver
 from pai_install.site.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.secret import Secret, site_path
 
@@ -86,6 +87,7 @@ Runtime = Annotated[Literal["runc", "nvidia"], _choice("runc", "nvidia")]
 # what a change of a setting does
 _DOCKER = restarts("docker.service")
 _RUNTIMES = restarts("containerd.service", "docker.service")
+_DRIVER = live("another version is loaded when the machine restarts")
 _GPUS = live("containers that start from then on")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
 _REGISTRIES = live("Docker is reloaded; containerd reads them with the next pull")
@@ -179,6 +181,10 @@ class Settings(f.FileModel):
     """Files, as docker save writes them, that stand for images of the catalogue, e.g. {hivedscheduler: hived.tar}."""
     component_store_port: Annotated[f.Port, _STORE_PORT] = 5080
     """Port of the file server on the first control plane."""
+
+    # NVIDIA's driver (ours)
+    nvidia_driver: Annotated[Driver, _DRIVER] = "existing"
+    """The NVIDIA driver: existing leaves it to you; {branch: 580, modules: open} installs the newest of that branch."""
 
     # Docker and containerd
     docker_packages: Annotated[DockerPackages, _DOCKER] = "distribution"
