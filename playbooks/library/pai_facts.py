@@ -54,6 +54,7 @@ from ansible.module_utils.pai_installed import images, programs
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, Kubectl, KubectlError
 from ansible.module_utils.pai_machine import cgroup_driver, cgroup_version, os_release, read
 from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, drifted, readers, restarts
+from ansible.module_utils.pai_nvidia import driver_facts
 from ansible.module_utils.pai_parallel import at_once
 from ansible.module_utils.pai_running import WATCHED, docker, services
 
@@ -180,6 +181,7 @@ def main() -> None:
         "machine_id": read("/etc/machine-id"),
         "os": distribution(),
         "kernel": platform.release(),
+        "architecture": platform.machine(),
         "virtualization": machine,
         "cgroup_version": cgroup_version(),
         "cgroup_driver": cgroup_driver(cgroup_version(), machine["container"]),
@@ -198,6 +200,7 @@ def main() -> None:
             "dropped_forwarding": dropped_forwarding(),
             "cni_files": cni_files(),
         },
+        "nvidia": driver_facts(),
         "roles": roles(),
         "programs": programs(),
         "images": images(),

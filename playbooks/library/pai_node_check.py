@@ -99,15 +99,14 @@ class Checks:
             )
         self.command([*CTR, "containers", "delete", name])  # of an interrupted check
         binary = {"runc": "/usr/local/sbin/runc", "nvidia": "/usr/local/bin/nvidia-container-runtime"}[runtime]
-        words = ["run", "--rm", "--runc-binary", binary, image, name, *PROGRAM]
-        status, said = self.command([*CTR, *words])
+        status, said = self.command([*CTR, "run", "--rm", "--runc-binary", binary, image, name, *PROGRAM])
         return self.ran(check, f"containerd with {runtime}", status, said)
 
     def docker(self, runtime: str) -> dict[str, str]:
         """A container runs through a runtime of Docker."""
         image = self.module.params["docker_image"]
-        words = ["--network", "none", "--rm", "--runtime", runtime, image, *PROGRAM]
-        status, said = self.command(["docker", "run", *words])  # --quiet came with Docker 23
+        words = ["docker", "run", "--network", "none", "--rm", "--runtime", runtime, image, *PROGRAM]
+        status, said = self.command(words)  # --quiet came with Docker 23
         return self.ran(f"docker-{runtime}", f"Docker with {runtime}", status, said)
 
     def images(self) -> dict[str, str]:

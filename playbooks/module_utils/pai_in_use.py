@@ -13,6 +13,7 @@ from ansible.module_utils.pai_machine import command, read
 CONTAINER_CGROUP = re.compile(r"(?:docker[-/]|nerdctl-|libpod-)([0-9a-f]{12,64})")
 CNI_FOLDER = "/etc/cni/net.d"
 QUESTION_S = 20
+DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as /proc/PID/comm has them
 
 
 def stops_with_containerd() -> bool:
@@ -33,6 +34,12 @@ def gpu_containers(proc: str = "/proc") -> int:
         if owner and owner.group(1) not in found and _holds_gpu(os.path.dirname(path)):
             found.add(owner.group(1))
     return len(found)
+
+
+def gpu_processes(proc: str = "/proc") -> int:
+    """How many processes have an NVIDIA device open, NVIDIA's own daemons apart."""
+    folders = [path for path in glob.glob(proc + "/[0-9]*") if not read(path + "/comm").startswith(DAEMONS)]
+    return sum(_holds_gpu(path) for path in folders)
 
 
 def _holds_gpu(process: str) -> bool:

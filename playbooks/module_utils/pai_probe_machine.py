@@ -20,7 +20,7 @@ try:
 except ImportError:  # Python before 3.11
     tomllib = None  # type: ignore[assignment]
 
-from ansible.module_utils.pai_in_use import cni_files, gpu_containers
+from ansible.module_utils.pai_in_use import cni_files, gpu_containers, gpu_processes
 from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, command, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
 from ansible.module_utils.pai_probe import active_units, found_program, names_in, number
@@ -80,7 +80,41 @@ def hardware() -> dict[str, Any]:
         "pci": [device for path in sorted(glob.glob("/sys/bus/pci/devices/*")) for device in pci_device(path)],
         "nvidia_driver": read("/proc/driver/nvidia/version").partition("\n")[0],
         "nouveau": os.path.isdir("/sys/module/nouveau"),
+        "secure_boot": secure_boot(),
+        "dkms_key_enrolled": dkms_key_enrolled(),
+        "headers": headers(),
     }
+
+
+def secure_boot(sys: str = "/sys") -> bool:
+    """Whether the firmware lets the kernel load signed modules alone: what `mokutil --sb-state` says."""
+    value = read_bytes(sys + "/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c")
+    return len(value) == 5 and value[4] == 1
+
+
+def dkms_key_enrolled() -> bool:
+    """Whether the firmware knows the key by which DKMS signs the modules that it builds."""
+    keys = [path for path in ("/var/lib/dkms/mok.pub", "/var/lib/shim-signed/mok/MOK.der") if os.path.exists(path)]
+    return any("already enrolled" in command(["mokutil", "--test-key", key])[1] for key in keys)
+
+
+def headers() -> str:
+    """Where the headers of the running kernel are: "installed", "available", or "" when no package source has them."""
+    release = platform.release()
+    if os.path.isdir(f"/lib/modules/{release}/build"):
+        return "installed"
+    said = command(["apt-cache", "policy", f"linux-headers-{release}"])[1]
+    candidate = re.search(r"Candidate: (\S+)", said)
+    return "available" if candidate and candidate.group(1) != "(none)" else ""
+
+
+def read_bytes(path: str) -> bytes:
+    """A file's bytes; none where it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read()
+    except OSError:
+        return b""
 
 
 def pci_device(path: str) -> list[dict[str, str]]:
@@ -199,8 +233,12 @@ def packages() -> dict[str, str]:
 
 
 def devices() -> dict[str, Any]:
-    """Who has NVIDIA devices open. gpu_containers: None where only root may see."""
-    return {"gpu_containers": gpu_containers() if os.geteuid() == 0 else None}
+    """Who has NVIDIA devices open: containers, and processes of any kind. None where only root may see."""
+    root = os.geteuid() == 0
+    return {
+        "gpu_containers": gpu_containers() if root else None,
+        "gpu_processes": gpu_processes() if root else None,
+    }
 
 
 def docker_program(*, running: bool, proc: str = "/proc") -> dict[str, Any]:

@@ -16,6 +16,7 @@ DOCKER_NAMESPACE = "moby"
 WATCHED = (
     *("containerd.service", "docker.service", "kubelet.service", "chrony.service"),
     *("nfs-server.service", "nfs-ganesha.service"),
+    *("nvidia-persistenced.service", "nvidia-fabricmanager.service"),
     *("systemd-timesyncd.service", "ntp.service", "ntpsec.service", "openntpd.service"),
 )
 

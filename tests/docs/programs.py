@@ -26,6 +26,48 @@ def _lines(catalogue: Catalogue) -> Iterator[str]:
     yield from table(("Component", "What it is", "Source `modules`", "Source `upstream`", "Licence"), rows)
     yield ""
     yield f"Source `modules` builds with Go {catalogue.go.version} or newer."
+    yield from _hosts(catalogue)
+    yield from _images(catalogue)
+    yield from _architectures(catalogue)
+
+
+def _hosts(catalogue: Catalogue) -> Iterator[str]:
+    yield from ("", "## Hosts", "")
+    yield "What the dev box speaks to for the source `upstream`, by HTTPS: the host in an address, and those that it"
+    yield "sends on to for a login or for the bytes. `*` stands for what differs by place and time. A site needs those of"
+    yield "its components."
+    yield ""
+    rows = [(f"`{host}`", ", ".join(f"`{it}`" for it in others) or "-") for host, others in catalogue.servers.items()]
+    yield from table(("Host", "Sends on to"), rows)
+
+
+def _images(catalogue: Catalogue) -> Iterator[str]:
+    yield from ("", "## Images", "")
+    yield "How images of the sources `upstream` and `mirror` are known."
+    yield ""
+    rows = [
+        (
+            f"`{spec.from_}:{spec.tag.format(version=version)}`",
+            f"`{release.digest(image)}`" if release.digest(image) else "its tag alone",
+        )
+        for component in catalogue.components.values()
+        for version, release in component.versions.items()
+        for image, spec in component.images.items()
+        if image in release.digests
+    ]
+    yield from table(("Image", "Known by"), rows)
+
+
+def _architectures(catalogue: Catalogue) -> Iterator[str]:
+    yield from ("", "## Architectures", "")
+    yield "Upstream has everything for amd64 and arm64 but for these."
+    yield ""
+    rows = [
+        (name, architecture, why)
+        for name, component in catalogue.components.items()
+        for architecture, why in component.lacks.items()
+    ]
+    yield from table(("Component", "Lacks", "Why"), rows)
 
 
 def _versions(catalogue: Catalogue, name: str, family: Family) -> str:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import click
 
 from pai_install.cli.options import format_option, site_option, yes_option
+from pai_install.components.access import Mirror
 from pai_install.components.bundle import write_bundle
 from pai_install.components.catalogue import Catalogue, Component, load_catalogue
 from pai_install.components.choose import choose
@@ -51,19 +52,20 @@ def _options(function: Callable[..., int]) -> Callable[..., int]:
 
 def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | None, version: str) -> _Choice:
     """What the site needs; with --source no site is read: all of the catalogue."""
-    needed, images = None, None
+    needed, images, mirror = None, None, Mirror(mirror_url)
     if source is None:
         from pai_install.parts.registry import needed_components  # noqa: PLC0415 - slow, needed here only
+        from pai_install.parts.selection import mirror_of  # noqa: PLC0415 - the same
         from pai_install.site import load_site  # noqa: PLC0415 - the same
 
         site = load_site(site_dir).site
         source = site.settings.component_source
-        mirror_url = mirror_url or site.settings.component_mirror_url or ""
+        mirror = mirror if mirror_url else mirror_of(site)
         bundle = bundle or site.settings.component_bundle
         version = version or site.settings.kubernetes_version
         needed, images = needed_components(site), site.settings.component_images
     name = cast("SourceName", source)
-    chosen = choose(load_catalogue(), name, version, mirror_url=mirror_url, bundle=bundle, needed=needed, images=images)
+    chosen = choose(load_catalogue(), name, version, mirror=mirror, bundle=bundle, needed=needed, images=images)
     return _Choice(*chosen)
 
 
@@ -198,6 +200,8 @@ def _component_json(name: str, component: Component) -> dict[str, Any]:
         "files": list(component.files),
         "images": list(component.images),
         "manifests": list(component.manifests),
+        "lacks": dict(component.lacks),
+        "digests": {version: dict(release.digests) for version, release in component.versions.items()},
         "versions": {
             version: [family for family in ("modules", "upstream") if component.has(version, family)]
             for version in component.versions
@@ -210,7 +214,16 @@ def _catalogue_lines(catalogue: Catalogue) -> Iterator[str]:
         yield f"{name} - {component.summary} ({component.licence}, {component.home})"
         for version in component.versions:
             families = [family for family in ("modules", "upstream") if component.has(version, family)]
-            yield f"  {version:<10}from {', '.join(families)}"
+            yield f"  {version:<10}from {', '.join(families)}{_pins(component, version)}"
+
+
+def _pins(component: Component, version: str) -> str:
+    """How the images of upstream are known: by digest, or by their tags alone."""
+    release = component.versions[version]
+    if not component.images or not component.has(version, "upstream"):
+        return ""
+    by_tag = [name for name in component.images if not release.digest(name)]
+    return f"; by tag, not by digest: {', '.join(by_tag)}" if by_tag else "; images by digest"
 
 
 def _artifact_lines(files: Sequence[FileArtifact], images: Sequence[ImageArtifact]) -> Iterator[str]:

@@ -19,6 +19,8 @@ WRAPPERS = HERE / "wrappers"
 
 Family = Literal["modules", "upstream"]
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Digest = Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|unknown)$")]
+UNKNOWN = "unknown"
 Version = Annotated[str, Field(pattern=r"^[0-9a-z][0-9a-z.]*$")]
 
 
@@ -121,20 +123,30 @@ class Release(_Entry):
     """One pinned version. modules: can be built; sha256: download -> architecture -> sum.
 
     wrapper: folder below wrappers/ when it is not COMPONENT-VERSION. manifests: manifest -> file -> sum, the same
-    for every source.
+    for every source. digests: image -> what its tag means upstream (index or manifest), "unknown" where no public
+    record of it was found: then the registry decides.
     """
 
     modules: bool = False
     wrapper: str = ""
     sha256: Mapping[str, Mapping[Architecture, Sha256]] = {}
     manifests: Mapping[str, Mapping[str, Sha256]] = {}
+    digests: Mapping[str, Digest] = {}
+
+    def digest(self, image: str) -> str:
+        """The pinned digest of an image; empty without one."""
+        digest = self.digests.get(image, UNKNOWN)
+        return "" if digest == UNKNOWN else digest
 
 
 Build = Annotated[GoBuild | CBuild | DebBuild, Field(discriminator="kind")]
 
 
 class Component(_Entry):
-    """One third-party program (or a family released together). build: None where there is only its makers' image."""
+    """One third-party program (or a family released together). build: None where there is only its makers' image.
+
+    lacks: architecture -> why upstream has no image for it.
+    """
 
     summary: str
     licence: str
@@ -144,6 +156,7 @@ class Component(_Entry):
     images: Mapping[str, ImageSpec] = {}
     manifests: Mapping[str, ManifestSpec] = {}
     build: Build | None = None
+    lacks: Mapping[Architecture, str] = {}
     versions: Mapping[Version, Release]
 
     def has(self, version: str, family: Family) -> bool:
@@ -155,6 +168,14 @@ class Component(_Entry):
             return release.modules
         wanted = {key for name, spec in self.files.items() for key in spec.downloads(name)}
         return wanted <= set(release.sha256) and self.manifests.keys() <= release.manifests.keys()
+
+    def lack(self, version: str, family: Family, architecture: Architecture) -> str:
+        """Why sources of this family cannot yield that version for an architecture; empty when they can."""
+        if family == "modules":
+            return ""
+        sums = self.versions[version].sha256
+        unpinned = [key for key, pinned in sums.items() if architecture not in pinned]
+        return self.lacks.get(architecture) or (f"no checksum of {', '.join(unpinned)} is known" if unpinned else "")
 
 
 class GoToolchain(_Entry):
@@ -185,10 +206,11 @@ class KubernetesSets(_Entry):
 
 
 class Catalogue(_Entry):
-    """The whole of catalogue.yml."""
+    """The whole of catalogue.yml. servers: host of upstream -> hosts that it sends on to, with `*` for what differs."""
 
     schema_version: Literal[1]
     go: GoToolchain
+    servers: Mapping[str, tuple[str, ...]] = {}
     userland: Userland
     kubernetes: KubernetesSets
     components: Mapping[str, Component]
@@ -211,14 +233,16 @@ def resolve(
     source: SourceName = "modules",
     needed: Collection[str] | None = None,
     given: Collection[str] = (),
+    *,
     installed: Mapping[str, str] | None = None,
+    architecture: Architecture | None = None,
 ) -> Selection:
     """Which components at which version.
 
     kubernetes_version: "1.36" (the newest patch the source has), "1.36.3", or empty for the default minor.
     needed: names of the catalogue; None means all of it. given: those that the site has files of, whatever the source.
     What the source cannot have at all is left out of "all of it". installed: versions that stay, whatever the defaults
-    are; of Kubernetes a minor version will do.
+    are; of Kubernetes a minor version will do. architecture: of the machines; None asks for none.
     Raises PaiError (site invalid) when the source has no such version, or lacks what is needed; the message says what.
     """
     stays = installed or {}
@@ -242,11 +266,33 @@ def resolve(
             remedy="choose component_source: upstream, mirror or a bundle of these, or give images by component_images",
             exit_code=ExitCode.SITE_INVALID,
         )
-    picks = tuple(PinnedComponent(name, version) for name, version in had.items() if needed is None or name in needed)
-    gone = [one for one in picks if not catalogue.components[one.component].has(one.version, families[one.component])]
-    if gone := [one for one in gone if one.component in stays]:
+    gone = [
+        PinnedComponent(name, version)
+        for name, version in had.items()
+        if name in stays
+        and (needed is None or name in needed)
+        and not catalogue.components[name].has(version, families[name])
+    ]
+    if gone:
         raise no_longer(gone, f"this version of pai-install (component source {source})")
-    return Selection(exact, source, picks)
+    refused = {
+        name: why
+        for name in had
+        if name not in given and (why := _lack(catalogue, name, had[name], family, architecture))
+    }
+    if wrong := sorted(refused.keys() & set(needed or ())):
+        raise PaiError(
+            f"the component source {source} lacks for {architecture}: "
+            + "; ".join(f"{name} {had[name]} ({refused[name]})" for name in wrong),
+            remedy="choose component_source: modules, give the image by component_images, or do without what needs it",
+            exit_code=ExitCode.SITE_INVALID,
+        )
+    chosen_names = [name for name in had if name not in refused and (needed is None or name in needed)]
+    return Selection(exact, source, tuple(PinnedComponent(name, had[name]) for name in chosen_names))
+
+
+def _lack(catalogue: Catalogue, name: str, version: str, family: Family, architecture: Architecture | None) -> str:
+    return catalogue.components[name].lack(version, family, architecture) if architecture else ""
 
 
 def no_longer(picks: Collection[PinnedComponent], where: str) -> PaiError:

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pai_install.components.access import UPSTREAM, Mirror
 from pai_install.components.bundle import Bundle
 from pai_install.components.catalogue import Catalogue, no_longer, resolve
 from pai_install.components.fetch import open_source
 from pai_install.components.given import GivenImages
 from pai_install.components.model import PinnedComponent, Selection, SourceName
-from pai_install.components.source import Source
+from pai_install.components.source import Source, box_architecture
 from pai_install.errors import ExitCode, PaiError
 
 
@@ -20,7 +21,7 @@ def choose(
     source: SourceName,
     kubernetes_version: str = "",
     *,
-    mirror_url: str = "",
+    mirror: Mirror = UPSTREAM,
     bundle: Path | None = None,
     needed: Collection[str] | None = None,
     images: Mapping[str, Path] | None = None,
@@ -35,8 +36,16 @@ def choose(
     if source == "bundle":
         selection, opened = _of_bundle(catalogue, kubernetes_version, bundle, needed, given, installed or {})
     else:
-        selection = resolve(catalogue, kubernetes_version, source, needed, given, installed)
-        opened = open_source(catalogue, source, mirror_url)
+        selection = resolve(
+            catalogue,
+            kubernetes_version,
+            source,
+            needed,
+            given,
+            installed=installed,
+            architecture=box_architecture(),
+        )
+        opened = open_source(catalogue, source, mirror)
     return selection, GivenImages(catalogue, given, opened) if given else opened
 
 

@@ -6,15 +6,16 @@ import hashlib
 import http.client
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pai_install.components.progress import Progress, Throttle
+from pai_install.components.access import ANYBODY, Access, answered, asked_pause_s, refused
+from pai_install.components.progress import Progress, Throttle, silent
 from pai_install.components.store import sha256_of
 from pai_install.errors import PaiError
 
-TIMEOUT_S = 60
 ATTEMPTS = 4
 CHUNK = 1 << 20
 LARGEST = 2 << 30  # bytes; the largest component has 400 MB
@@ -27,10 +28,20 @@ class _TooLongError(PaiError):
     """More comes than was asked for."""
 
 
-def fetch_bytes(url: str, *, headers: Mapping[str, str] | None = None, limit: int = 16 << 20) -> bytes:
-    """A small document at a url; raises PaiError when it cannot be fetched or is longer than `limit` bytes."""
+def fetch_bytes(
+    url: str,
+    *,
+    access: Access = ANYBODY,
+    headers: Mapping[str, str] | None = None,
+    limit: int = 16 << 20,
+    progress: Progress = silent,
+) -> bytes:
+    """A small document at a url; headers: beside those of `access`.
+
+    Raises PaiError when it cannot be fetched or is longer than `limit` bytes.
+    """
     try:
-        with open_url(url, headers=headers) as response:
+        with open_url(url, access=access, headers=headers, progress=progress) as response:
             return b"".join(blocks(response, url, limit))
     except (OSError, http.client.HTTPException) as error:
         if isinstance(error, urllib.error.HTTPError):
@@ -55,34 +66,50 @@ def _check_length(url: str, length: int, limit: int) -> None:
 
 
 def open_url(
-    url: str, *, headers: Mapping[str, str] | None = None, schemes: Sequence[str] = ("https", "http")
+    url: str,
+    *,
+    access: Access = ANYBODY,
+    headers: Mapping[str, str] | None = None,
+    schemes: Sequence[str] = ("https", "http"),
+    progress: Progress = silent,
 ) -> http.client.HTTPResponse:
     """An open response to GET; environment proxies and certificates are honoured.
 
+    A server that asks to come back (429 or 503 with Retry-After) is asked again, as long as `access` has patience.
     Raises PaiError that names the url and what the server or network said; an HTTP status of 401 is handed to
     the caller as urllib's HTTPError, because it may know how to log in.
     """
     if not url.startswith(tuple(f"{scheme}://" for scheme in schemes)):
         raise PaiError(f"{url} is not a URL that can be fetched", remedy="use https:// or http://")
-    request = urllib.request.Request(url)  # noqa: S310 - scheme checked above
-    for name, value in (headers or {}).items():
+    waited_s = 0.0
+    while True:
+        try:
+            return _send(url, access, headers or {})
+        except urllib.error.HTTPError as error:
+            if error.code == 401:
+                raise
+            pause_s = asked_pause_s(error)
+            if pause_s is None or waited_s + pause_s > access.patience_s:
+                raise refused(url, error) from error
+            progress(f"{urllib.parse.urlsplit(url).hostname} asks to wait: {pause_s:.0f} s")
+            time.sleep(pause_s)
+            waited_s += max(pause_s, 1.0)
+        except (OSError, http.client.HTTPException) as error:
+            raise PaiError(
+                f"{url} cannot be reached: {getattr(error, 'reason', error)}",
+                remedy="check network, name resolution and proxy settings, or choose another component source",
+            ) from error
+
+
+def _send(url: str, access: Access, headers: Mapping[str, str]) -> http.client.HTTPResponse:
+    request = urllib.request.Request(url)  # noqa: S310 - the caller has looked at the scheme
+    for name, value in {**headers, **access.headers}.items():
         # a token is for this server, not for the storage it redirects to, which may refuse a request with one
         add = request.add_unredirected_header if name == "Authorization" else request.add_header
         add(name, value)
-    try:
-        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=TIMEOUT_S)  # noqa: S310
-    except urllib.error.HTTPError as error:
-        if error.code == 401:
-            raise
-        raise PaiError(
-            f"{url}: the server answered {error.code} {error.reason}",
-            remedy="check the component source of the site and that the dev box may reach it",
-        ) from error
-    except (OSError, http.client.HTTPException) as error:
-        raise PaiError(
-            f"{url} cannot be reached: {getattr(error, 'reason', error)}",
-            remedy="check network, name resolution and proxy settings, or choose another component source",
-        ) from error
+    response: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310 - the same
+        request, timeout=access.timeout_s, context=access.trust
+    )
     return response
 
 
@@ -92,12 +119,13 @@ def download(
     sha256: str,
     progress: Progress,
     *,
-    headers: Mapping[str, str] | None = None,
+    access: Access = ANYBODY,
     limit: int = LARGEST,
 ) -> Path:
     """Brings the file at `url` to `target`, verified; a file that is already there and right is kept.
 
-    limit: bytes that it may have; nothing of a longer one is kept.
+    access: how its server is asked; a login that ends on the way is made anew. limit: bytes that it may have;
+    nothing of a longer one is kept.
     An interrupted download goes on where it stopped. Raises PaiError when the content has another sha256 (it is
     deleted) or the file cannot be fetched after a few attempts.
     """
@@ -107,11 +135,13 @@ def download(
     part = target.with_name(f"{target.name}.part")
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _append(url, part, progress, headers or {}, limit)
+            answered(access, lambda: _append(url, part, progress, access, limit))
             break
         except _TooLongError:
             part.unlink(missing_ok=True)
             raise
+        except urllib.error.HTTPError as error:
+            raise refused(url, error) from error
         except (OSError, http.client.HTTPException) as error:
             if attempt == ATTEMPTS:
                 raise PaiError(
@@ -131,13 +161,13 @@ def download(
     return target
 
 
-def _append(url: str, part: Path, progress: Progress, headers: Mapping[str, str], limit: int) -> None:
+def _append(url: str, part: Path, progress: Progress, access: Access, limit: int) -> None:
     """Adds what is missing of a download to `part`; starts over when the server cannot resume."""
     have = part.stat().st_size if part.exists() else 0
-    wanted = {**headers, "Range": f"bytes={have}-"} if have else dict(headers)
+    wanted = {"Range": f"bytes={have}-"} if have else {}
     tell = Throttle(progress)
     try:
-        response = open_url(url, headers=wanted)
+        response = open_url(url, access=access, headers=wanted, progress=progress)
     except PaiError as error:
         cause = error.__cause__
         if have and isinstance(cause, urllib.error.HTTPError) and cause.code == 416:
@@ -155,6 +185,17 @@ def _append(url: str, part: Path, progress: Progress, headers: Mapping[str, str]
                 tell(f"{url.rsplit('/', 1)[-1]}: {done >> 20} of {total >> 20} MB")
         if total and done < total:
             raise http.client.IncompleteRead(b"", total - done)
+
+
+def first_byte(url: str, access: Access) -> None:
+    """Asks for the first byte of a file, wherever its server sends one for it; raises PaiError when none comes."""
+    try:
+        with answered(access, lambda: open_url(url, access=access, headers={"Range": "bytes=0-0"})) as response:
+            response.read1(1)
+    except urllib.error.HTTPError as error:
+        raise refused(url, error) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise PaiError(f"{url}: the answer broke off: {error}") from error
 
 
 def digest_of(data: bytes) -> str:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from pai_install.components.access import UPSTREAM, Mirror
 from pai_install.components.catalogue import Catalogue
 from pai_install.components.model import ComponentSet, PinnedComponent, Selection, SourceName
 from pai_install.components.modules import Modules
@@ -17,7 +18,7 @@ from pai_install.components.upstream import Releases
 from pai_install.errors import ExitCode, PaiError
 
 
-def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") -> Source:
+def open_source(catalogue: Catalogue, name: SourceName, mirror: Mirror = UPSTREAM) -> Source:
     """The source of that name (a bundle is opened by its file: see choose.py).
 
     Raises PaiError (site invalid) when a mirror has no address.
@@ -26,13 +27,13 @@ def open_source(catalogue: Catalogue, name: SourceName, mirror_url: str = "") ->
         return Modules(catalogue)
     if name == "bundle":
         raise ValueError("a bundle is opened by its file")
-    if name == "mirror" and not mirror_url:
+    if name == "mirror" and not mirror.url:
         raise PaiError(
             "the component source is a mirror without an address",
             remedy="set component_mirror_url in config.yaml",
             exit_code=ExitCode.SITE_INVALID,
         )
-    return Releases(catalogue, mirror_url if name == "mirror" else "")
+    return Releases(catalogue, mirror if name == "mirror" else UPSTREAM)
 
 
 def cached(selection: Selection, source: Source, cache: Path | None = None) -> dict[PinnedComponent, CacheEntry | None]:

@@ -7,14 +7,15 @@ import re
 import urllib.error
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pai_install.components.download import LARGEST, digest_of, download, fetch_bytes
+from pai_install.components.access import UPSTREAM, Access, Mirror, answered, in_a_hurry
+from pai_install.components.download import LARGEST, digest_of, download, fetch_bytes, first_byte
 from pai_install.components.image import place, write_index
 from pai_install.components.model import Architecture
-from pai_install.components.progress import Progress
+from pai_install.components.progress import Progress, silent
 from pai_install.errors import PaiError
 
 INDEXES = (
@@ -29,62 +30,92 @@ MANIFESTS = (
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where an image is: base url of the registry, repository below it, tag."""
+    """Where an image is: base url of the registry, repository below it, tag.
+
+    digest: of the index or manifest that the tag is known to mean, "sha256:..."; "" where nobody has written it down.
+    """
 
     registry: str
     repository: str
     tag: str
+    digest: str = ""
 
     def __str__(self) -> str:
         return f"{self.registry.partition('://')[2]}/{self.repository}:{self.tag}"
 
 
-def reference(name: str, tag: str, mirror_url: str = "") -> Reference:
+def reference(name: str, tag: str, mirror_url: str = "", digest: str = "") -> Reference:
     """The place of an image like registry.k8s.io/pause: there, or below a mirror under its full name."""
     if mirror_url:
         address = urllib.parse.urlsplit(mirror_url)
         path = address.path.strip("/")
         repository = f"{path}/{name}" if path else name
-        return Reference(f"{address.scheme}://{address.netloc}", repository, tag)
+        return Reference(f"{address.scheme}://{address.netloc}", repository, tag, digest)
     host, _, repository = name.partition("/")
-    return Reference(f"https://{'registry-1.docker.io' if host == 'docker.io' else host}", repository, tag)
+    return Reference(f"https://{'registry-1.docker.io' if host == 'docker.io' else host}", repository, tag, digest)
 
 
 @dataclass
 class _Session:
-    """One repository of a registry, and the token it wanted (None until it asks)."""
+    """One repository of a registry, and the login it wanted (none until it asks)."""
 
     place: Reference
-    headers: dict[str, str] = field(default_factory=dict)
+    mirror: Mirror
+    progress: Progress
+    patient: bool = True
+    access: Access = field(init=False)
+    headers: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        access = self.mirror.access() if self.patient else in_a_hurry(self.mirror.access())
+        self.headers = dict(access.headers)
+        self.access = replace(access, headers=self.headers, renew=self._login)
 
     def url(self, kind: str, name: str) -> str:
         return f"{self.place.registry}/v2/{self.place.repository}/{kind}/{name}"
 
     def manifest(self, name: str) -> bytes:
-        """The manifest or index called so (tag or digest); logs in anonymously when the registry asks for it."""
-        accept = {"Accept": ", ".join((*INDEXES, *MANIFESTS))}
-        url = self.url("manifests", name)
+        """The manifest or index called so (tag or digest); logs in when the registry asks for it."""
+        url, accept = self.url("manifests", name), ", ".join((*INDEXES, *MANIFESTS))
+
+        def send() -> bytes:
+            return fetch_bytes(url, access=self.access, headers={"Accept": accept}, progress=self.progress)
+
         try:
-            return fetch_bytes(url, headers={**accept, **self.headers})
+            return answered(self.access, send)
         except urllib.error.HTTPError as error:
-            self._login(error)
-        try:
-            return fetch_bytes(url, headers={**accept, **self.headers})
-        except urllib.error.HTTPError as error:
-            raise PaiError(f"{self.place}: the registry refuses anonymous pulls") from error
+            raise self._refused() from error
+
+    def _refused(self) -> PaiError:
+        if self.mirror.username:
+            return PaiError(
+                f"{self.place}: the registry refuses the login of {self.mirror.username}",
+                remedy="check component_mirror_username and component_mirror_password",
+            )
+        return PaiError(
+            f"{self.place}: the registry refuses anonymous pulls",
+            remedy="a mirror that wants a login gets it from component_mirror_username and component_mirror_password",
+        )
 
     def _login(self, refused: urllib.error.HTTPError) -> None:
         challenge = refused.headers.get("WWW-Authenticate", "")
         words = dict(re.findall(r'(\w+)="([^"]*)"', challenge))
         if not challenge.lower().startswith("bearer") or "realm" not in words:
-            raise PaiError(f"{self.place}: the registry refuses anonymous pulls") from refused
+            raise self._refused() from refused
         self._check_realm(words["realm"])
         query = urllib.parse.urlencode({name: words[name] for name in ("service", "scope") if name in words})
-        answer = self.document(fetch_bytes(f"{words['realm']}?{query}", limit=1 << 20))
+        answer = self.document(self._token(f"{words['realm']}?{query}"))
         token = answer.get("token") or answer.get("access_token")
         if not (isinstance(token, str) and re.fullmatch(r"[!-~]+", token)):
             raise PaiError(f"{self.place}: the registry's login returned no token")
         self.headers["Authorization"] = f"Bearer {token}"
+
+    def _token(self, url: str) -> bytes:
+        access = replace(self.access, headers=self.mirror.login(), renew=None)
+        try:
+            return fetch_bytes(url, access=access, limit=1 << 20, progress=self.progress)
+        except urllib.error.HTTPError as error:
+            raise self._refused() from error
 
     def _check_realm(self, realm: str) -> None:
         """The registry says where to log in: by https, or where it is itself; never a file of the dev box."""
@@ -106,14 +137,21 @@ class _Session:
         return document
 
 
-def pull(place_: Reference, architecture: Architecture, layout: Path, downloads: Path, progress: Progress) -> str:
+def pull(
+    place_: Reference,
+    architecture: Architecture,
+    layout: Path,
+    downloads: Path,
+    progress: Progress,
+    mirror: Mirror = UPSTREAM,
+) -> str:
     """Writes the image into the new folder `layout`; gives the digest of its manifest.
 
-    downloads: folder where interrupted downloads wait for the next attempt.
-    Raises PaiError when the image is not there, not for this architecture, or damaged.
+    downloads: folder where interrupted downloads wait for the next attempt. mirror: whose login and authorities count.
+    Raises PaiError when the image is not there, not the pinned one, not for this architecture, or damaged.
     """
     progress(f"{place_}: pulling")
-    session = _Session(place_)
+    session = _Session(place_, mirror, progress)
     described, data = _choose(session, architecture)
     blobs = layout / "blobs/sha256"
     blobs.mkdir(parents=True)
@@ -121,16 +159,23 @@ def pull(place_: Reference, architecture: Architecture, layout: Path, downloads:
     (blobs / _hex(described["digest"])).write_bytes(data)
     for digest, size in wanted:
         name = _hex(digest)
-        file = download(
-            session.url("blobs", digest), downloads / name, name, progress, headers=session.headers, limit=size
-        )
+        url = session.url("blobs", digest)
+        file = download(url, downloads / name, name, progress, access=session.access, limit=size)
         place(file, blobs / name)
     return write_index(layout, described, place_.tag)
 
 
+def probe(place_: Reference, architecture: Architecture, mirror: Mirror = UPSTREAM) -> None:
+    """Asks for the image's manifest and the first byte of a blob, without patience; raises PaiError as `pull` does."""
+    session = _Session(place_, mirror, silent, patient=False)
+    _described, data = _choose(session, architecture)
+    config = _parts(session, data)[0][0]
+    first_byte(session.url("blobs", config), session.access)
+
+
 def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str, Any], bytes]:
     """The manifest for the architecture: its descriptor and its bytes."""
-    data = session.manifest(session.place.tag)
+    data = _named(session)
     document = session.document(data)
     if "manifests" in document:
         wanted = _for(session, document["manifests"], architecture)
@@ -141,6 +186,18 @@ def _choose(session: _Session, architecture: Architecture) -> tuple[Mapping[str,
     media_type = document.get("mediaType")
     known = media_type if media_type in MANIFESTS else MANIFESTS[0]
     return {"mediaType": known, "digest": digest_of(data), "size": len(data)}, data
+
+
+def _named(session: _Session) -> bytes:
+    """What the reference names. A pinned one is asked for by its digest: a tag that moves meanwhile changes nothing."""
+    pinned = session.place.digest
+    data = session.manifest(pinned or session.place.tag)
+    if pinned and digest_of(data) != pinned:
+        raise PaiError(
+            f"{session.place}: the registry sent {digest_of(data)}, pinned is {pinned}",
+            remedy="the registry or a mirror has exchanged the image: do not use it; choose another component source",
+        )
+    return data
 
 
 def _for(session: _Session, manifests: object, architecture: Architecture) -> str:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Mapping
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from pai_install.components import manifests
+from pai_install.components.access import UPSTREAM, Mirror, in_a_hurry
 from pai_install.components.catalogue import Catalogue, Component, FileSpec, ManifestSpec, Release
-from pai_install.components.download import download
+from pai_install.components.download import download, first_byte
 from pai_install.components.image import LayerEntry, place, write_archive
 from pai_install.components.model import Architecture, PinnedComponent, SourceName
-from pai_install.components.registry_client import pull, reference
+from pai_install.components.registry_client import probe, pull, reference
 from pai_install.components.source import BuildContext, box_architecture, recipe_key
 from pai_install.components.store import Contents, StagedFile, StagedImage
 from pai_install.components.userland import unpack
@@ -22,23 +25,20 @@ RECIPE = 1
 DISK_MB = 1500  # the largest component with its archive and what is taken out of it
 
 
-def mirrored(url: str, mirror_url: str) -> str:
-    """The same file below a mirror: MIRROR/HOST/PATH; the url itself when there is no mirror."""
-    return f"{mirror_url.rstrip('/')}/{url.partition('://')[2]}" if mirror_url else url
-
-
 class Releases:
-    """Downloads files with pinned sums, and images by their tags."""
+    """Downloads files with pinned sums, and images by their pinned digests or else their tags."""
 
-    def __init__(self, catalogue: Catalogue, mirror_url: str = "", architecture: Architecture | None = None) -> None:
+    def __init__(
+        self, catalogue: Catalogue, mirror: Mirror = UPSTREAM, architecture: Architecture | None = None
+    ) -> None:
         self._catalogue = catalogue
-        self._mirror_url = mirror_url
+        self._mirror = mirror
         self._architecture = architecture or box_architecture()
 
     @property
     def name(self) -> SourceName:
         """The word for it in the site's configuration."""
-        return "mirror" if self._mirror_url else "upstream"
+        return "mirror" if self._mirror.url else "upstream"
 
     def key(self, pick: PinnedComponent) -> str:
         """Over what is fetched, not over where from: a mirror's results are the same."""
@@ -48,7 +48,10 @@ class Releases:
             "on": self._architecture,
             "sums": {name: sums.get(self._architecture) for name, sums in release.sha256.items()},
             "files": {name: spec.model_dump() for name, spec in component.files.items()},
-            "images": {name: (spec.from_, spec.tag) for name, spec in component.images.items()},
+            "images": {
+                name: (spec.from_, spec.tag, *filter(None, [release.digest(name)]))
+                for name, spec in component.images.items()
+            },
             **manifests.recipe(component, pick.version),
         }
         return recipe_key(f"upstream-{pick.component}", pick.version, recipe)
@@ -71,22 +74,48 @@ class Releases:
 
     def produce(self, pick: PinnedComponent, staged: Path, context: BuildContext) -> Contents:
         """Downloads and verifies; what was downloaded stays for the next attempt when this one fails."""
-        component, _ = self._parts(pick)
+        component, release = self._parts(pick)
         downloads = context.store.root / "downloads"
         (staged / "files").mkdir()
         files = [self._file(name, spec, pick, staged / "files", context) for name, spec in component.files.items()]
         images = []
         for name, spec in component.images.items():
             tag = spec.tag.format(version=pick.version)
-            wanted = reference(spec.from_, tag, self._mirror_url)
+            wanted = reference(spec.from_, tag, self._mirror.url, release.digest(name))
             layout = staged / "images" / name
-            digest = pull(wanted, self._architecture, layout, downloads, context.progress)
+            digest = pull(wanted, self._architecture, layout, downloads, context.progress, self._mirror)
             images.append(StagedImage(name, tag, digest, layout))
         objects = manifests.assemble(
             component, pick.version, staged / "manifests", lambda spec, name: self._manifest(spec, name, pick, context)
         )
         shutil.rmtree(downloads, ignore_errors=True)
         return Contents(tuple(files), tuple(images), objects)
+
+    def probes(self, picks: Iterable[PinnedComponent]) -> Mapping[str, Callable[[], None]]:
+        """A real file or image of each server -> what asks for its first byte; that raises PaiError."""
+        found: dict[tuple[str, object], tuple[str, Callable[[], None]]] = {}
+        for pick in picks:
+            for url, ask in self._askings(pick):
+                found.setdefault((urllib.parse.urlsplit(url).netloc, ask.func), (url, ask))
+        return dict(found.values())
+
+    def _askings(self, pick: PinnedComponent) -> Iterator[tuple[str, partial[None]]]:
+        component, release = self._parts(pick)
+        access = in_a_hurry(self._mirror.access())
+        urls = [
+            self._fill(url, pick.version) for name, it in component.files.items() for url in it.downloads(name).values()
+        ]
+        urls += [it.url.format(version=pick.version, file=it.files[0]) for it in component.manifests.values()]
+        for url in map(self._mirror.of, urls):
+            yield url, partial(first_byte, url, access)
+        for name, spec in component.images.items():
+            place_ = reference(
+                spec.from_, spec.tag.format(version=pick.version), self._mirror.url, release.digest(name)
+            )
+            yield (
+                f"{place_.registry}/{place_.repository}:{place_.tag}",
+                partial(probe, place_, self._architecture, self._mirror),
+            )
 
     def _manifest(
         self, spec: ManifestSpec, name: str, pick: PinnedComponent, context: BuildContext
@@ -97,9 +126,9 @@ class Releases:
     def _manifest_file(
         self, spec: ManifestSpec, file: str, sha256: str, pick: PinnedComponent, context: BuildContext
     ) -> bytes:
-        url = mirrored(spec.url.format(version=pick.version, file=file), self._mirror_url)
+        url = self._mirror.of(spec.url.format(version=pick.version, file=file))
         context.progress(f"{pick.component} {pick.version}: downloading {url}")
-        return download(url, context.store.root / "downloads" / sha256, sha256, context.progress).read_bytes()
+        return self._bring(url, sha256, context).read_bytes()
 
     def _parts(self, pick: PinnedComponent) -> tuple[Component, Release]:
         component = self._catalogue.components[pick.component]
@@ -124,9 +153,13 @@ class Releases:
         sha256 = release.sha256[key].get(self._architecture)
         if sha256 is None:
             raise PaiError(f"no checksum of {pick.component} {pick.version} for {self._architecture} is pinned")
-        url = mirrored(self._fill(template, pick.version), self._mirror_url)
+        url = self._mirror.of(self._fill(template, pick.version))
         context.progress(f"{key} {pick.version}: downloading {url}")
-        return download(url, context.store.root / "downloads" / sha256, sha256, context.progress)
+        return self._bring(url, sha256, context)
+
+    def _bring(self, url: str, sha256: str, context: BuildContext) -> Path:
+        target = context.store.root / "downloads" / sha256
+        return download(url, target, sha256, context.progress, access=self._mirror.access())
 
     def _fill(self, template: str, version: str) -> str:
         return template.format(version=version, arch=self._architecture)

@@ -22,6 +22,7 @@ from pai_install.parts.job_recorder import JobRecorder
 from pai_install.parts.kubernetes_node import KubernetesNode
 from pai_install.parts.machine_reset import MachineResetVariables
 from pai_install.parts.node_labels import NodeLabels
+from pai_install.parts.nvidia_driver import NvidiaDriver
 from pai_install.parts.part import Part, Port, RoleVariables, Space
 from pai_install.parts.pod_forwarding import PodForwarding
 from pai_install.parts.registry_client import RegistryClient
@@ -54,6 +55,7 @@ ADDONS: tuple[AddonPart, ...] = addon_parts(content_dir() / "addons")
 
 PARTS: tuple[Part, ...] = (
     Base(),
+    NvidiaDriver(),
     TimeSync(),
     StorageServer(),
     StorageClient(),

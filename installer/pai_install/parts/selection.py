@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pai_install.components.access import Mirror
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.choose import choose
 from pai_install.components.model import Selection
@@ -21,9 +22,21 @@ def choose_components(site: Site, installed: Mapping[str, str] | None = None) ->
         load_catalogue(),
         settings.component_source,
         settings.kubernetes_version,
-        mirror_url=settings.component_mirror_url or "",
+        mirror=mirror_of(site),
         bundle=settings.component_bundle,
         needed=needed_components(site),
         images=settings.component_images,
         installed=installed,
+    )
+
+
+def mirror_of(site: Site) -> Mirror:
+    """The mirror of a site, with its login and authorities; without a url where it has none."""
+    settings = site.settings
+    password = settings.component_mirror_password
+    return Mirror(
+        settings.component_mirror_url or "",
+        settings.component_mirror_username or "",
+        password.get_secret_value() if password else "",
+        settings.component_mirror_ca_file or "",
     )

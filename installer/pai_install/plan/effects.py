@@ -48,6 +48,7 @@ def impact(
         *_on_containers(found, variables, seen),
         *_on_packages(roles, variables, seen),
         *_on_gpu_pods(roles, variables, seen),
+        *_on_driver(roles, variables, seen),
         *_on_networks(roles, seen),
         *_on_pulls(roles, seen),
         *_on_cache(roles, variables, seen),
@@ -87,6 +88,23 @@ def _on_gpu_pods(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Obs
     if variables.get(_BY_ENVIRONMENT) is False and _BY_ENVIRONMENT not in record.settings:
         yield "pods with GPUs keep them until a container of theirs starts again: recreate them when this run has ended"
         yield "pods that start before the add-ons are applied get no GPUs"
+
+
+def _on_driver(roles: tuple[str, ...], variables: Mapping[str, Any], seen: Observed) -> Iterator[str]:
+    """A driver is exchanged by a restart of the machine, which is the admin's to do."""
+    branch = variables.get("nvidia_driver_branch")
+    if "nvidia_driver" not in roles or not branch:
+        return
+    loaded = seen.nvidia.driver
+    if seen.nvidia.nouveau:
+        yield f"nouveau drives the NVIDIA devices until the machine restarts; from then on the driver {branch} does"
+    elif loaded and loaded.partition(".")[0] != str(branch):
+        yield f"the NVIDIA driver {loaded} stays loaded until the machine restarts; from then on it is {branch}"
+        yield "until then programs that start meet libraries of another version than the driver, and get no GPU"
+    elif loaded:
+        yield f"the NVIDIA driver {loaded} stays loaded; a newer version of {branch} is when the machine restarts"
+    else:
+        yield f"the NVIDIA driver {branch} is loaded without a restart"
 
 
 def _on_networks(roles: tuple[str, ...], seen: Observed) -> Iterator[str]:

@@ -144,6 +144,15 @@ class InUse(BaseModel):
     cni_files: tuple[Text, ...] = ()
 
 
+class NvidiaFacts(BaseModel):
+    """driver: version of the loaded one, empty without. nouveau: drives the devices instead. switches: NVSwitches."""
+
+    model_config = ConfigDict(frozen=True)
+    driver: Text = ""
+    nouveau: bool = False
+    switches: Count = 0
+
+
 class Observed(BaseModel):
     """One machine, as module pai_facts saw it. Plans read it here, roles and filters as `ansible_facts.pai`.
 
@@ -160,6 +169,7 @@ class Observed(BaseModel):
     machine_id: Text = ""
     os: Distribution = Distribution()
     kernel: Text = ""
+    architecture: Text = ""
     virtualization: Virtualization = Virtualization()
     cgroup_version: Count = 2
     cgroup_driver: Text = "systemd"
@@ -173,6 +183,7 @@ class Observed(BaseModel):
     services: tuple[Text, ...] = ()
     docker: DockerFacts = DockerFacts()
     in_use: InUse = InUse()
+    nvidia: NvidiaFacts = NvidiaFacts()
     roles: Mapping[Text, RoleRecord] = Field(default_factory=dict)
     programs: Mapping[Text, Text] = Field(default_factory=dict)
     images: Mapping[Text, Text] = Field(default_factory=dict)

@@ -57,6 +57,9 @@ class Hardware(_Part):
     pci: tuple[PciDevice, ...] = ()
     nvidia_driver: str = ""
     nouveau: bool = False
+    secure_boot: bool = False
+    dkms_key_enrolled: bool = False
+    headers: str = "installed"
 
 
 class FileSystem(_Part):
@@ -127,9 +130,13 @@ class Docker(_Part):
 
 
 class DeviceUse(_Part):
-    """gpu_containers: how many containers, pods apart, have an NVIDIA device open; None where only root may see."""
+    """How many containers, pods apart, have an NVIDIA device open, and how many processes of any kind.
+
+    None where only root may see.
+    """
 
     gpu_containers: int | None = None
+    gpu_processes: int | None = None
 
 
 class Containerd(_Part):

@@ -5,24 +5,25 @@ from __future__ import annotations
 import os
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from pai_install.checks.check import Check
 from pai_install.checks.finding import Finding
 from pai_install.checks.result import failed, passed
-from pai_install.components.catalogue import Catalogue, load_catalogue
+from pai_install.components.catalogue import load_catalogue
 from pai_install.components.fetch import cached
 from pai_install.components.golang import proxies
 from pai_install.components.model import PinnedComponent
 from pai_install.components.requirements import check_disk, missing
 from pai_install.components.source import Source
 from pai_install.components.store import default_cache
-from pai_install.components.upstream import mirrored
+from pai_install.components.upstream import Releases
 from pai_install.errors import PaiError
-from pai_install.parts.selection import choose_components
+from pai_install.parts.selection import choose_components, mirror_of
 from pai_install.preflight.model import BOX
 from pai_install.site import Site
 
@@ -31,12 +32,14 @@ COMPONENT_SOURCE = Check(
     title="The dev box has every component in its cache or can fetch it",
     judge=None,
     about="box",
-    reads="the component cache, and a request to each server of a missing component",
-    rule="FAIL when a server does not answer, or packages or disk space for making components are missing",
+    reads="the component cache, and the first byte of one real file or image from each server of a missing component",
+    rule="FAIL when a server does not give it, a component is not there for the machines' architecture, or packages or "
+    "disk space for making components are missing",
     remedy="check network and proxy of the dev box, or choose another component_source (mirror, bundle) in config.yaml",
 )
 _TIMEOUT_S = 5.0
 Probe = Callable[[str], str]
+Ask = Callable[[Releases, Sequence[PinnedComponent]], Mapping[str, str]]
 
 
 def answer_problem(url: str) -> str:
@@ -51,10 +54,26 @@ def answer_problem(url: str) -> str:
         return str(getattr(error, "reason", error))
 
 
-def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answer_problem) -> Finding:
+def first_bytes(releases: Releases, wanted: Sequence[PinnedComponent]) -> Mapping[str, str]:
+    """A real file or image of each server -> why its first byte does not come; empty when it does."""
+    probes = releases.probes(wanted)
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        return dict(zip(probes, pool.map(_trouble, probes.values()), strict=True))
+
+
+def _trouble(ask: Callable[[], None]) -> str:
+    try:
+        ask()
+    except PaiError as error:
+        return error.message
+    return ""
+
+
+def source_finding(
+    site: Site, *, cache: Path | None = None, probe: Probe = answer_problem, ask: Ask = first_bytes
+) -> Finding:
     """One finding about the dev box: every component is in the cache, or could be fetched."""
     settings = site.settings
-    catalogue = load_catalogue()
     try:
         selection, source = choose_components(site)
         wanted = [pick for pick, entry in cached(selection, source, cache).items() if entry is None]
@@ -68,7 +87,7 @@ def source_finding(site: Site, *, cache: Path | None = None, probe: Probe = answ
         return COMPONENT_SOURCE.finding(
             BOX, passed(f"{len(selection.picks)} components", message="every component is in the cache")
         )
-    return _reachable(site, catalogue, wanted, probe)
+    return _reachable(site, wanted, _asker(site, probe, ask))
 
 
 def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Path | None) -> None:
@@ -82,35 +101,38 @@ def _require_means(wanted: Sequence[PinnedComponent], source: Source, cache: Pat
     check_disk(cache or default_cache(), max(source.disk_mb(pick) for pick in wanted))
 
 
-def _reachable(site: Site, catalogue: Catalogue, wanted: Sequence[PinnedComponent], probe: Probe) -> Finding:
+def _asker(site: Site, probe: Probe, ask: Ask) -> Callable[[Sequence[PinnedComponent]], Mapping[str, str]]:
+    """Components to fetch -> what is asked for them, and why it does not answer."""
+    match site.settings.component_source:
+        case "bundle":
+            return lambda _wanted: {}
+        case "modules":
+            proxy = [_server(url) for url in proxies(os.environ)[:1] if url.startswith("http")]
+            return lambda _wanted: {url: probe(url) for url in proxy}
+        case _:
+            return partial(ask, Releases(load_catalogue(), mirror_of(site)))
+
+
+def _reachable(
+    site: Site,
+    wanted: Sequence[PinnedComponent],
+    ask: Callable[[Sequence[PinnedComponent]], Mapping[str, str]],
+) -> Finding:
     fetched = [pick for pick in wanted if pick.component not in site.settings.component_images]
-    servers = sorted(set(_servers(site, catalogue, fetched))) if fetched else []
-    with ThreadPoolExecutor(max_workers=8) as pool:
-        problems = {server: why for server, why in zip(servers, pool.map(probe, servers), strict=True) if why}
+    answers = ask(fetched) if fetched else {}
+    servers = sorted({_host(url) for url in answers})
     missing_words = f"{len(fetched)} components to fetch from {', '.join(servers)}" if servers else "from files"
+    problems = {url: why for url, why in answers.items() if why}
     if not problems:
         return COMPONENT_SOURCE.finding(BOX, passed(missing_words, message="the component source answers"))
-    value = "; ".join(f"{server}: {why}" for server, why in problems.items())
+    value = "; ".join(why if _host(url) in why else f"{url}: {why}" for url, why in problems.items())
     return COMPONENT_SOURCE.finding(BOX, failed("the component source does not answer", value, missing_words))
 
 
-def _servers(site: Site, catalogue: Catalogue, wanted: Iterable[PinnedComponent]) -> Iterable[str]:
-    """The servers that the missing components come from, as SCHEME://HOST/."""
-    settings = site.settings
-    if settings.component_source == "bundle":
-        return
-    if settings.component_source == "modules":
-        yield from (_server(url) for url in proxies(os.environ)[:1] if url.startswith("http"))
-        return
-    mirror = settings.component_mirror_url if settings.component_source == "mirror" else None
-    for pick in wanted:
-        component = catalogue.components[pick.component]
-        urls = [url for name, spec in component.files.items() for url in spec.downloads(name).values()]
-        urls += [f"https://{image.from_}" for image in component.images.values()]
-        yield from (_server(mirrored(url, mirror or "")) for url in urls if url.startswith("http"))
+def _host(url: str) -> str:
+    return urlsplit(url).netloc
 
 
 def _server(url: str) -> str:
     parts = urlsplit(url)
-    host = parts.netloc.rpartition("@")[2].replace("docker.io", "registry-1.docker.io")
-    return f"{parts.scheme}://{host}/"
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/"

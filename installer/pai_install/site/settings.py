@@ -9,8 +9,10 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, WithJsonSchema
 
 from pai_install.site import fields as f
+from pai_install.site.certificate import CertificateFile
 from pai_install.site.declared import NotYet, WithoutEffect, changes, fixed, live, restarts, without_effect
 from pai_install.site.document import Document
+from pai_install.site.nvidia_driver import Driver
 from pai_install.site.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.secret import Secret, site_path
 
@@ -95,6 +97,7 @@ Runtime = Annotated[Literal["runc", "nvidia"], _choice("runc", "nvidia")]
 # what a change of a setting does
 _DOCKER = restarts("docker.service")
 _RUNTIMES = restarts("containerd.service", "docker.service")
+_DRIVER = live("another version is loaded when the machine restarts")
 _GPUS = live("containers that start from then on")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
 _REGISTRIES = live("Docker is reloaded; containerd reads them with the next pull")
@@ -186,14 +189,24 @@ class Settings(f.FileModel):
     # where third-party programs come from (ours)
     component_source: Annotated[ComponentSource, live()] = "upstream"
     """Where third-party programs come from: upstream, mirror, bundle or modules."""
-    component_mirror_url: Annotated[f.Url | None, live()] = None
+    component_mirror_url: Annotated[f.PlainUrl | None, live()] = None
     """With component_source: mirror, the address that stands for the upstream ones."""
+    component_mirror_username: Annotated[f.Word | None, live()] = None
+    """Account by which the dev box asks the mirror, for files and images alike."""
+    component_mirror_password: Annotated[Secret | None, live()] = None
+    """Password, or token, of that account."""
+    component_mirror_ca_file: Annotated[CertificateFile | None, live()] = None
+    """File (PEM) on the dev box with the authorities that signed the mirror's certificate; beside the system's."""
     component_bundle: Annotated[SiteFile | None, live()] = None
     """With component_source: bundle, the offline file."""
     component_images: Annotated[dict[f.Word, SiteFile], live()] = Field(default_factory=dict)
     """Files, as docker save writes them, that stand for images of the catalogue, e.g. {hivedscheduler: hived.tar}."""
     component_store_port: Annotated[f.Port, _STORE_PORT] = 5080
     """Port of the file server on the first control plane."""
+
+    # NVIDIA's driver (ours)
+    nvidia_driver: Annotated[Driver, _DRIVER] = "existing"
+    """The NVIDIA driver: existing leaves it to you; {branch: 580, modules: open} installs the newest of that branch."""
 
     # Docker and containerd
     docker_packages: Annotated[DockerPackages, _DOCKER] = "distribution"

@@ -78,11 +78,12 @@ def _conflicts(settings: Settings) -> Iterator[Conflict]:
     if settings.component_store_port in USED_PORTS or settings.component_store_port < 1024:
         message = f"{settings.component_store_port} is another program's on the control plane"
         yield Conflict(("component_store_port",), "port", message, "choose a free one from 1024, e.g. 5080")
-    login = ("docker_registry_username", "docker_registry_password")
-    missing = [key for key in login if getattr(settings, key) is None]
-    if len(missing) == 1:
-        given = login[1 - login.index(missing[0])]
-        yield Conflict((given, missing[0]), "missing", f"needs {missing[0]}", "give both or neither")
+    for account in ("docker_registry", "component_mirror"):
+        login = (f"{account}_username", f"{account}_password")
+        missing = [key for key in login if getattr(settings, key) is None]
+        if len(missing) == 1:
+            given = login[1 - login.index(missing[0])]
+            yield Conflict((given, missing[0]), "missing", f"needs {missing[0]}", "give both or neither")
     yield from _cache_conflicts(settings)
 
 

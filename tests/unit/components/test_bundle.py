@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pai_install.components.access import Mirror
 from pai_install.components.bundle import Bundle, write_bundle
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.choose import choose
@@ -175,7 +176,7 @@ def test_a_site_takes_from_a_bundle_what_it_needs(bundle: Path) -> None:
 
 
 def test_a_site_chooses_another_source() -> None:
-    selection, source = choose(load_catalogue(), "mirror", "1.36", mirror_url="https://m.example")
+    selection, source = choose(load_catalogue(), "mirror", "1.36", mirror=Mirror("https://m.example"))
     assert (selection.source, source.name, selection.kubernetes_version) == ("mirror", "mirror", "1.36.4")
 
 

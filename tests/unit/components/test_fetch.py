@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.components.access import Mirror
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.fetch import cached, fetch, open_source, requirements
 from pai_install.components.model import PinnedComponent, Selection, SourceName
@@ -140,11 +141,11 @@ def test_a_mirror_needs_an_address() -> None:
     with pytest.raises(PaiError, match="without an address") as refused:
         open_source(load_catalogue(), "mirror")
     assert refused.value.exit_code == ExitCode.SITE_INVALID
-    assert open_source(load_catalogue(), "mirror", "https://m.example").name == "mirror"
+    assert open_source(load_catalogue(), "mirror", Mirror("https://m.example")).name == "mirror"
 
 
 def test_upstream_ignores_an_address_meant_for_a_mirror() -> None:
-    assert open_source(load_catalogue(), "upstream", "https://m.example").name == "upstream"
+    assert open_source(load_catalogue(), "upstream", Mirror("https://m.example")).name == "upstream"
 
 
 def test_a_recipe_key_depends_on_content_not_on_order() -> None:

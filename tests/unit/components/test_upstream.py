@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pai_install.components.access import UPSTREAM, Mirror
 from pai_install.components.catalogue import Catalogue
 from pai_install.components.fetch import fetch
 from pai_install.components.model import ComponentSet, PinnedComponent, Selection
 from pai_install.components.store import Contents, StagedFile, Store
-from pai_install.components.upstream import Releases, mirrored, take_member
+from pai_install.components.upstream import Releases, take_member
 from pai_install.errors import PaiError
 
 from .registry import serve_image
@@ -216,7 +217,7 @@ def test_an_architecture_without_a_sum_is_refused(web: WebServer, tmp_path: Path
     ],
 )
 def test_a_mirror_has_the_same_paths_below_the_host(url: str, mirror: str, expected: str) -> None:
-    assert mirrored(url, mirror) == expected
+    assert Mirror(mirror).of(url) == expected
 
 
 def test_a_mirror_serves_files_and_images(web: WebServer, tmp_path: Path) -> None:
@@ -227,7 +228,7 @@ def test_a_mirror_serves_files_and_images(web: WebServer, tmp_path: Path) -> Non
     }
     web.pages["/pai/dl.k8s.io/v1.2.3/kubeadm"] = PROGRAM
     expected = serve_image(web, "pai/registry.k8s.io/pause", "v1.2.3")
-    source = Releases(catalogue("kubernetes", component), f"{web.url}/pai", "amd64")
+    source = Releases(catalogue("kubernetes", component), Mirror(f"{web.url}/pai"), "amd64")
     assert source.name == "mirror"
     result = bring(source, "kubernetes", tmp_path)
     assert result.file("kubeadm").path.read_bytes() == PROGRAM
@@ -238,7 +239,10 @@ def test_a_mirror_serves_files_and_images(web: WebServer, tmp_path: Path) -> Non
 def test_what_a_mirror_brought_serves_upstream_too(web: WebServer) -> None:
     description = catalogue("runc", file_component(web, {"kind": "binary"}, runc=PROGRAM))
     pick = PinnedComponent("runc", "1.2.3")
-    plain, mirror = Releases(description, "", "amd64"), Releases(description, "https://m.example", "amd64")
+    plain, mirror = (
+        Releases(description, UPSTREAM, "amd64"),
+        Releases(description, Mirror("https://m.example"), "amd64"),
+    )
     assert plain.key(pick) == mirror.key(pick)
     assert (plain.name, mirror.name) == ("upstream", "mirror")
 
@@ -246,7 +250,7 @@ def test_what_a_mirror_brought_serves_upstream_too(web: WebServer) -> None:
 def test_another_sum_is_another_result(web: WebServer) -> None:
     pick = PinnedComponent("runc", "1.2.3")
     keys = {
-        Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=body)), "", "amd64").key(pick)
+        Releases(catalogue("runc", file_component(web, {"kind": "binary"}, runc=body)), UPSTREAM, "amd64").key(pick)
         for body in (PROGRAM, b"other")
     }
     assert len(keys) == 2

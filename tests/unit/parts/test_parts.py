@@ -366,3 +366,16 @@ def test_machines_know_the_cache_by_name_where_there_is_one(
     )
     without = make_context(make_site(), components, Path("/s"))
     assert hosts(without, without.site.machine("worker1"))["10.0.0.1"] == ("master", "registry.pai.internal")
+
+
+def test_a_driver_is_installed_where_the_site_asks_for_it_and_the_sku_has_devices(
+    inventory: Inventory, make_site: Callable[..., Site], components: ComponentSet
+) -> None:
+    assert value(inventory, "worker1", "nvidia_driver_branch") is None, "the driver is the admin's"
+    site = make_site(config=CONFIG + "nvidia_driver: {branch: 580, packages: nvidia}\n")
+    asked = build_inventory(make_context(site, components, Path("/s")), {})
+    found = [asked.variables_of("worker1")[f"nvidia_driver_{name}"] for name in ("branch", "modules", "packages")]
+    assert found == [580, "open", "nvidia"]
+    assert "nvidia_driver_branch" not in asked.variables_of("worker2"), "no NVIDIA devices"
+    assert "nvidia_driver" in asked.settings_of("worker1")
+    assert "nvidia_driver" not in asked.settings_of("worker2")

@@ -9,7 +9,7 @@ import pytest
 from pai_install.parts.container_runtime import ContainerRuntimeVariables
 from pai_install.plan.effects import effects, impact
 from pai_install.plan.model import HostStep, Inventory
-from pai_install.plan.observed import DockerFacts, Observed, RoleRecord
+from pai_install.plan.observed import DockerFacts, NvidiaFacts, Observed, RoleRecord
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
 from pai_install.site.declared import ChangeClass, changes
@@ -208,3 +208,36 @@ def test_a_cache_that_begins_empty_is_told_beforehand(note: str, azure: dict[str
         assert "registry rotate --backend" in found[-1]
     assert impact(("base",), (), variables, seen) == ()
     assert impact(("docker_cache",), (), {**variables, "docker_cache_move": {"source": {}}}, seen) == ()
+
+
+@pytest.mark.parametrize(
+    ("nvidia", "words"),
+    [
+        (NvidiaFacts(), ("the NVIDIA driver 580 is loaded without a restart",)),
+        (
+            NvidiaFacts(nouveau=True),
+            ("nouveau drives the NVIDIA devices until the machine restarts; from then on the driver 580 does",),
+        ),
+        (
+            NvidiaFacts(driver="535.247.01"),
+            (
+                "the NVIDIA driver 535.247.01 stays loaded until the machine restarts; from then on it is 580",
+                "until then programs that start meet libraries of another version than the driver, and get no GPU",
+            ),
+        ),
+        (
+            NvidiaFacts(driver="580.95.05"),
+            ("the NVIDIA driver 580.95.05 stays loaded; a newer version of 580 is when the machine restarts",),
+        ),
+    ],
+)
+def test_a_restart_that_a_driver_waits_for_is_said_before(nvidia: NvidiaFacts, words: tuple[str, ...]) -> None:
+    seen = Observed(hostname="one", nvidia=nvidia)
+    assert impact(("base", "nvidia_driver"), (), {"nvidia_driver_branch": 580}, seen) == words
+    assert impact(("base", "nvidia_driver"), (), {}, seen) == ()
+    assert impact(("base",), (), {"nvidia_driver_branch": 580}, seen) == ()
+
+
+def test_daemons_of_a_driver_that_run_restart_with_its_packages() -> None:
+    seen = Observed(hostname="one", services=("nvidia-persistenced.service",))
+    assert effects(("nvidia_driver",), {}, seen) == ("restarts nvidia-persistenced.service",)

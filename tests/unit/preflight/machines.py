@@ -22,6 +22,7 @@ machine-list:
   - {hostname: worker2, hostip: 10.0.0.3, machine-type: cpu, pai-worker: "true"}
 """
 CONFIG = "user: pai\nssh_key_file_path: key\ndocker_data_root: /var/lib/docker\n"
+DRIVER = "nvidia_driver: {branch: 580}\n"
 NAMES = ("master", "worker1", "worker2")
 GIB = 1 << 30
 
@@ -126,6 +127,9 @@ def good(name: str) -> dict[str, Any]:
             "pci": gpus if name == "worker1" else [],
             "nvidia_driver": "NVRM version: NVIDIA UNIX 580.65" if name == "worker1" else "",
             "nouveau": False,
+            "secure_boot": False,
+            "dkms_key_enrolled": False,
+            "headers": "installed",
         },
         "mounts": [mount(path) for path in paths],
         "swap": {"active": [], "fstab": [], "units": [], "zram": []},
@@ -134,7 +138,7 @@ def good(name: str) -> dict[str, Any]:
         "cgroups": {"version": 2, "controllers": ["cpuset", "cpu", "io", "memory", "pids"]},
         "packages": {},
         "docker": {"running": False, "snap": False, "program": "", "package": "", "daemon_json": "", "data_root": ""},
-        "devices": {"gpu_containers": 0},
+        "devices": {"gpu_containers": 0, "gpu_processes": 0},
         "containerd": {"running": False, "config": "", "tasks": {}},
         "kubernetes": {
             "marker": {},

@@ -15,7 +15,18 @@ from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from pai_install.preflight.judge import judge
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
-from tests.unit.preflight.machines import LAYOUT, NAMES, STORAGES, STORING, fleet, installed, read_site, without
+from tests.unit.preflight.machines import (
+    CONFIG,
+    DRIVER,
+    LAYOUT,
+    NAMES,
+    STORAGES,
+    STORING,
+    fleet,
+    installed,
+    read_site,
+    without,
+)
 
 GOOD = {Verdict.PASS, Verdict.SKIP}
 
@@ -32,7 +43,7 @@ def test_an_installed_cluster_passes(site: Site) -> None:
 
 
 def test_every_check_speaks_once_per_machine_at_most(tmp_path: Path) -> None:
-    site = read_site(tmp_path, STORING, services=STORAGES)
+    site = read_site(tmp_path, STORING, CONFIG + DRIVER, services=STORAGES)
     found = [(finding.subject, finding.id) for finding in judge(site, fleet(), {})]
     assert len(found) == len(set(found))
     assert {check.id for check in CHECKS} <= {name for _, name in found}

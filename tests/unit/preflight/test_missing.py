@@ -16,7 +16,7 @@ from pai_install.preflight.evidence import PreflightEvidence, parse_evidence
 from pai_install.preflight.model import Case, MachineJudge, PreflightFleet, case_of
 from pai_install.preflight.rules import CHECKS
 from pai_install.site import Site
-from tests.unit.preflight.machines import NAMES, STORAGES, STORING, good, installed, read_site, timed
+from tests.unit.preflight.machines import CONFIG, DRIVER, NAMES, STORAGES, STORING, good, installed, read_site, timed
 
 Raw = dict[str, Any]
 # set by the dev box, not by the machine
@@ -25,7 +25,7 @@ OURS = {"sudo_problem", "clock.asked", "clock.answered"}
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return read_site(Path(tmp_path_factory.mktemp("missing")) / "cluster", STORING, services=STORAGES)
+    return read_site(Path(tmp_path_factory.mktemp("missing")) / "cluster", STORING, CONFIG + DRIVER, services=STORAGES)
 
 
 def seen(base: Callable[[str], Raw], name: str, raw: Raw) -> dict[str, PreflightEvidence]:

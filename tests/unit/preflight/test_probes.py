@@ -328,10 +328,41 @@ def test_docker_that_does_not_run_is_found_by_its_program(machine: Any, monkeypa
 
 def test_devices_of_containers_are_for_root_to_see(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "gpu_containers", lambda: 3)
+    monkeypatch.setattr(machine, "gpu_processes", lambda: 5)
     monkeypatch.setattr(machine.os, "geteuid", lambda: 1000)
-    assert machine.devices() == {"gpu_containers": None}
+    assert machine.devices() == {"gpu_containers": None, "gpu_processes": None}
     monkeypatch.setattr(machine.os, "geteuid", lambda: 0)
-    assert machine.devices() == {"gpu_containers": 3}
+    assert machine.devices() == {"gpu_containers": 3, "gpu_processes": 5}
+
+
+@pytest.mark.parametrize(
+    ("value", "on"), [(b"\x06\0\0\0\x01", True), (b"\x06\0\0\0\0", False), (b"", False), (None, False)]
+)
+def test_secure_boot_is_a_variable_of_the_firmware(machine: Any, tmp_path: Path, value: bytes | None, on: bool) -> None:
+    folder = tmp_path / "firmware/efi/efivars"
+    folder.mkdir(parents=True)
+    if value is not None:
+        (folder / "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c").write_bytes(value)
+    assert machine.secure_boot(str(tmp_path)) is on
+
+
+@pytest.mark.parametrize(
+    ("policy", "found"), [("  Candidate: 6.1.1-1\n", "available"), ("  Candidate: (none)\n", ""), ("", "")]
+)
+def test_headers_of_the_running_kernel(machine: Any, monkeypatch: pytest.MonkeyPatch, policy: str, found: str) -> None:
+    monkeypatch.setattr(machine, "command", lambda _argv: (0, policy))
+    monkeypatch.setattr(machine.platform, "release", lambda: "0.0-of-nobody")
+    assert machine.headers() == found
+    monkeypatch.setattr(machine.os.path, "isdir", lambda path: path == "/lib/modules/0.0-of-nobody/build")
+    assert machine.headers() == "installed"
+
+
+def test_dkms_key_that_the_firmware_knows(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine.os.path, "exists", lambda path: path == "/var/lib/dkms/mok.pub")
+    monkeypatch.setattr(machine, "command", lambda _argv: (1, "/var/lib/dkms/mok.pub is already enrolled\n"))
+    assert machine.dkms_key_enrolled()
+    monkeypatch.setattr(machine, "command", lambda _argv: (0, "/var/lib/dkms/mok.pub is not enrolled\n"))
+    assert not machine.dkms_key_enrolled()
 
 
 def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import http.server
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from pai_install.checks.verdict import Verdict
+from pai_install.components.model import PinnedComponent
+from pai_install.components.upstream import Releases
 from pai_install.preflight import source
 from pai_install.preflight.source import answer_problem, source_finding
 from tests.unit.preflight.machines import CONFIG, read_site
 
-MIRROR = "component_source: mirror\ncomponent_mirror_url: http://me:word@mirror.internal:8080/files\n"
+MIRROR = (
+    "component_source: mirror\ncomponent_mirror_url: http://mirror.internal:8080/files\n"
+    "component_mirror_username: me\ncomponent_mirror_password: word\n"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -24,25 +29,30 @@ def _able_box(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "check_disk", lambda _folder, _needed: None)
 
 
-def test_upstream_servers_are_asked(tmp_path: Path) -> None:
+def test_a_real_file_or_image_of_each_upstream_server_is_asked_for(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def fine(url: str) -> str:
-        asked.append(url)
-        return ""
+    def fine(releases: Releases, wanted: Sequence[PinnedComponent]) -> dict[str, str]:
+        asked.extend(releases.probes(wanted))
+        return dict.fromkeys(asked, "")
 
     site = read_site(tmp_path / "s", config=CONFIG + "component_source: upstream\n")
-    found = source_finding(site, cache=tmp_path / "cache", probe=fine)
+    found = source_finding(site, cache=tmp_path / "cache", ask=fine)
     assert (found.verdict, found.subject) == (Verdict.PASS, "dev box")
-    assert {"https://dl.k8s.io/", "https://github.com/", "https://registry-1.docker.io/"} <= set(asked)
-    assert len(asked) == len(set(asked))
+    hosts = [url.split("/")[2] for url in asked]
+    assert {"dl.k8s.io", "github.com", "registry.k8s.io", "ghcr.io"} <= set(hosts)
+    assert len(hosts) == len(set(hosts))
+    assert all(url.split("/", 3)[3] for url in asked)
 
 
 def test_a_mirror_stands_for_all_without_its_login(tmp_path: Path) -> None:
     site = read_site(tmp_path / "s", config=CONFIG + MIRROR)
-    found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "timed out")
+    found = source_finding(
+        site, cache=tmp_path / "cache", ask=lambda it, picks: dict.fromkeys(it.probes(picks), "timed out")
+    )
     assert found.verdict is Verdict.FAIL
-    assert found.value == "http://mirror.internal:8080/: timed out"
+    assert found.value.count("http://mirror.internal:8080/files/") == 2, "one file and one image"
+    assert "word" not in found.value
     assert "component_source" in found.remedy
 
 

@@ -30,6 +30,7 @@ def test_defaults_are_openpais_where_it_had_some() -> None:
     assert settings.model_dump(exclude_none=True) == {
         "user": "admin",
         "kubernetes_version": "1.36",
+        "nvidia_driver": "existing",
         "pod_cidr": "10.200.0.0/13",
         "service_cidr": "10.192.0.0/13",
         "pod_cidr_node_prefix": 25,

@@ -8,6 +8,7 @@ from pai_install.preflight.rules import (
     clock,
     containers,
     disks,
+    driver,
     hardware,
     identity,
     kernel,
@@ -21,7 +22,7 @@ from pai_install.preflight.rules import (
 from pai_install.site import Machine
 
 CHECKS: tuple[Check[MachineJudge], ...] = declared(
-    login, identity, hardware, kernel, disks, clock, containers, leftovers, ports, network, names, storage
+    login, identity, hardware, driver, kernel, disks, clock, containers, leftovers, ports, network, names, storage
 )
 # what a machine must have to be a node of the cluster, and one beside it need not
 _OF_NODES = frozenset({"node-ports", "network-overlap", *(item.id for item in declared(kernel, containers, leftovers))})

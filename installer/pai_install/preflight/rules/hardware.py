@@ -8,6 +8,7 @@ from pai_install.checks.evidence import require
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.preflight.evidence import PciDevice
 from pai_install.preflight.model import Case, machine_check, size_text
+from pai_install.site.nvidia_driver import DriverWish
 
 _VENDORS = {"nvidia.com": "10de", "amd.com": "1002", "enflame.com": "1e36", "gpu.intel.com": "8086"}
 _OFF_THE_BUS = "ff"
@@ -118,15 +119,18 @@ def _counted(case: Case, found: Sequence[PciDevice], wanted: int, *, sliced: boo
     reads="hardware: the PCI bus, /proc/driver/nvidia/version, the module nouveau",
     rule="WARN when the driver is not loaded, or nouveau is",
     source="NVIDIA",
-    remedy="install the NVIDIA driver and reboot; before or after the cluster is installed",
+    remedy="install the NVIDIA driver and reboot, before or after the cluster is installed; or write nvidia_driver in "
+    "config.yaml",
 )
 def nvidia_driver(case: Case) -> Result | None:
-    """The NVIDIA driver runs; pai-install brings the container runtime, not the driver."""
+    """The NVIDIA driver runs, or the site has it installed."""
     hardware = case.evidence.hardware
     if not any(pci.vendor == _VENDORS["nvidia.com"] for pci in hardware.pci):
         return None
     if hardware.nvidia_driver:
         return passed(hardware.nvidia_driver, message="the NVIDIA driver is loaded")
+    if isinstance(case.site.settings.nvidia_driver, DriverWish):
+        return passed("none", message="apply installs the NVIDIA driver")
     if hardware.nouveau:
         return warned(
             "nouveau drives the NVIDIA devices: containers cannot use them",

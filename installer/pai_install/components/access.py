@@ -1,0 +1,127 @@
+"""How a server is asked: login, trust, a token that ends, and a server that asks for patience."""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import ssl
+import time
+import urllib.error
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pai_install.errors import PaiError
+
+_DOCKER_HUB = ("registry-1.docker.io", "auth.docker.io", "docker.io")
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What goes with every request to one server.
+
+    headers: the login among them, kept from other servers that it redirects to. trust: None means the system's
+    authorities. renew: called with a 401; puts a new login into `headers`, or raises PaiError. timeout_s: silence that
+    it may keep. patience_s: how long it is waited for altogether when it asks to come back later.
+    """
+
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    trust: ssl.SSLContext | None = None
+    renew: Callable[[urllib.error.HTTPError], None] | None = None
+    timeout_s: float = 60.0
+    patience_s: float = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """A server that stands for the upstream ones; without a url there is none.
+
+    username, password: the login that it wants, "" for none. authorities: certificates (PEM) beside the system's.
+    """
+
+    url: str = ""
+    username: str = ""
+    password: str = field(default="", repr=False)
+    authorities: str = ""
+
+    def of(self, url: str) -> str:
+        """The same file below the mirror: MIRROR/HOST/PATH; the url itself when there is no mirror."""
+        return f"{self.url.rstrip('/')}/{url.partition('://')[2]}" if self.url else url
+
+    def login(self) -> dict[str, str]:
+        """The header of the login; empty without one."""
+        if not self.username:
+            return {}
+        words = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return {"Authorization": f"Basic {words}"}
+
+    def access(self) -> Access:
+        """How its files are asked for."""
+        return Access(self.login(), self._trust())
+
+    def _trust(self) -> ssl.SSLContext | None:
+        """The system's authorities and its own; None where it has none of its own."""
+        if not self.authorities:
+            return None
+        context = ssl.create_default_context()
+        context.load_verify_locations(cadata=self.authorities)
+        return context
+
+
+UPSTREAM = Mirror()
+ANYBODY = Access()
+
+
+def in_a_hurry(access: Access) -> Access:
+    """The same for a question whose answer somebody waits for."""
+    return replace(access, timeout_s=10.0, patience_s=0.0)
+
+
+def answered(access: Access, send: Callable[[], _Answer]) -> _Answer:
+    """What `send` gives. After a 401, which a token's end is too, it logs in and sends once more."""
+    try:
+        return send()
+    except urllib.error.HTTPError as error:
+        if access.renew is None or error.code != 401:
+            raise
+        access.renew(error)
+    return send()
+
+
+def asked_pause_s(error: urllib.error.HTTPError) -> float | None:
+    """Seconds after which the server wants to be asked again; None when it does not say so."""
+    words = error.headers.get("Retry-After", "") if error.code in (429, 503) else ""
+    if words.isdecimal():
+        return float(words)
+    moment = email.utils.mktime_tz(parsed) if (parsed := email.utils.parsedate_tz(words)) else None
+    return None if moment is None else max(0.0, moment - time.time())
+
+
+def refused(url: str, error: urllib.error.HTTPError) -> PaiError:
+    """What the admin reads when a server answers with an error."""
+    said = f"{url}: the server answered {error.code} {error.reason}"
+    host = urllib.parse.urlsplit(url).hostname or url
+    if error.code == 429:
+        return PaiError(_too_many(said, host, asked_pause_s(error)), remedy=_LESS)
+    if error.code == 401:
+        return PaiError(
+            f"{said}: it wants another login",
+            remedy="check component_mirror_username and component_mirror_password, or choose another component source",
+        )
+    return PaiError(said, remedy="check the component source of the site and that the dev box may reach it")
+
+
+_LESS = (
+    "run the same command again later, what came is kept; or take a component_source that counts less: a mirror with "
+    "a login of its own, or a bundle"
+)
+
+
+def _too_many(said: str, host: str, pause_s: float | None) -> str:
+    """Names the limit, and when it ends as far as the server says so."""
+    when = "" if pause_s is None else f"; it asks to come back in {pause_s:.0f} s"
+    if host in _DOCKER_HUB:
+        return f"{said}: Docker Hub limits anonymous pulls per address, and all behind one NAT are one address{when}"
+    return f"{said}: {host} limits how much one address may fetch{when}"
