@@ -1,0 +1,16 @@
+# what `nvidia-ctk runtime configure --set-as-default` writes beside containerd's configuration
+mkdir -p /etc/containerd/conf.d
+cat > /etc/containerd/conf.d/99-nvidia.toml <<'END'
+version = 3
+
+[plugins]
+  [plugins."io.containerd.cri.v1.runtime"]
+    [plugins."io.containerd.cri.v1.runtime".containerd]
+      default_runtime_name = "nvidia"
+      [plugins."io.containerd.cri.v1.runtime".containerd.runtimes]
+        [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia]
+          runtime_type = "io.containerd.runc.v2"
+          [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.nvidia.options]
+            BinaryName = "/usr/bin/nvidia-container-runtime"
+            SystemdCgroup = false
+END
