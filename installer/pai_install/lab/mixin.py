@@ -19,7 +19,7 @@ BEHIND_BASTION = "behind-bastion"
 _TIMEOUT_S = 600
 # what every script may use; the words before it say on which machine it runs
 PRELUDE = """set -eu
-export DEBIAN_FRONTEND=noninteractive
+export DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes
 packages() {
     [ -e /run/pai-lab-updated ] || apt-get -q -y update >/dev/null
     touch /run/pai-lab-updated
