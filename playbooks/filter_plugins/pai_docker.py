@@ -34,6 +34,8 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     if settings["nvidia_path"]:
         patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
         patch["default-runtime"] = settings["default_runtime"]
+        # off by default in Docker 25 to 28; others pass over the word
+        patch["features"] = {"cdi": True}
     return patch
 
 

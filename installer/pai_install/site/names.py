@@ -136,8 +136,8 @@ def read_absolute_path(value: object) -> str:
 
 
 def read_data_root(value: object) -> str:
-    """A folder that Docker may own: it changes the mode of the folder."""
-    return _own_folder(value, "give Docker a folder of its own, e.g. /mnt/docker")
+    """A folder that Docker or containerd may own: it changes the mode of the folder."""
+    return _own_folder(value, "give it a folder of its own, e.g. /mnt/docker")
 
 
 def read_cache_folder(value: object) -> str:

@@ -1,5 +1,9 @@
 # what `nvidia-ctk runtime configure --set-as-default` writes beside containerd's configuration
 mkdir -p /etc/containerd/conf.d
+grep -qs '^imports' /etc/containerd/config.toml || {
+    [ -e /etc/containerd/config.toml ] || echo 'version = 2' > /etc/containerd/config.toml
+    sed -i '1i imports = ["/etc/containerd/conf.d/*.toml"]' /etc/containerd/config.toml
+}
 cat > /etc/containerd/conf.d/99-nvidia.toml <<'END'
 version = 3
 
