@@ -136,8 +136,15 @@ def read_absolute_path(value: object) -> str:
 
 
 def read_data_root(value: object) -> str:
-    """A folder that Docker or containerd may own: it changes the mode of the folder."""
-    return _own_folder(value, "give it a folder of its own, e.g. /mnt/docker")
+    """A folder that Docker may own: it changes the mode of the folder."""
+    return _own_folder(value, "give Docker a folder of its own, e.g. /mnt/docker")
+
+
+def read_containerd_root(value: object) -> str:
+    """A folder that containerd may own: its usual one, or one that is nobody else's."""
+    if read_absolute_path(value) == "/var/lib/containerd":
+        return "/var/lib/containerd"
+    return _own_folder(value, "give containerd a folder of its own, e.g. /mnt/containerd")
 
 
 def read_cache_folder(value: object) -> str:

@@ -192,7 +192,7 @@ class Settings(f.FileModel):
     """Run metrics-server: `kubectl top`, and autoscaling by CPU and memory; false where you run your own."""
     docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"
     """Where Docker keeps images and containers; those of pods are containerd's (containerd_data_root)."""
-    containerd_data_root: Annotated[f.DataRoot | None, _CONTAINERD_ROOT] = None
+    containerd_data_root: Annotated[f.ContainerdRoot | None, _CONTAINERD_ROOT] = None
     """Where containerd keeps images and containers of pods; without it /var/lib/containerd, or what its file says."""
     docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"
     """Size of a container's log file before a new one is begun."""
