@@ -45,7 +45,7 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
                 "cni": {"conf_dir": CNI_CONFIGURATION, "conf_template": "", "max_conf_num": 1},
                 "containerd": {"default_runtime_name": settings["default_runtime"], "runtimes": runtimes},
             },
-        }
+        },
     }
 
 

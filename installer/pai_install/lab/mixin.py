@@ -17,21 +17,6 @@ FOLDER = Path(__file__).parent / "mixins"
 # ssh from the box ends at this one: the lab cannot wait for such a machine
 BEHIND_BASTION = "behind-bastion"
 _TIMEOUT_S = 600
-# what every script may use; the words before it say on which machine it runs
-PRELUDE = """set -eu
-export DEBIAN_FRONTEND=noninteractive DEBCONF_NOWARNINGS=yes
-packages() {
-    [ -e /run/pai-lab-updated ] || apt-get -q -y update >/dev/null
-    touch /run/pai-lab-updated
-    apt-get -q -y --no-install-recommends install "$@" >/dev/null
-}
-docker_packages() {
-    command -v docker >/dev/null && return
-    packages docker.io
-    # a package of its own since Debian 13
-    command -v docker >/dev/null || packages docker-cli
-}
-"""
 
 
 @cache
@@ -71,7 +56,7 @@ def script(spec: LabSpec, machine: LabMachine, name: str) -> str:
         "NAME": machine.name,
     }
     said = "".join(f"{key}={shlex.quote(value)}\n" for key, value in words.items())
-    return said + PRELUDE + (FOLDER / f"{name}.sh").read_text()
+    return said + (FOLDER / "prelude").read_text() + (FOLDER / f"{name}.sh").read_text()
 
 
 def mix_in(spec: LabSpec, machine: LabMachine, name: str) -> None:

@@ -79,7 +79,9 @@ def _conflicts(settings: Settings) -> Iterator[Conflict]:
         message = f"{settings.component_store_port} is another program's on the control plane"
         yield Conflict(("component_store_port",), "port", message, "choose a free one from 1024, e.g. 5080")
     if settings.containerd_data_root and _touch(settings.containerd_data_root, settings.docker_data_root):
-        message = f"{settings.containerd_data_root} and docker_data_root, {settings.docker_data_root}, lie in each other"
+        message = (
+            f"{settings.containerd_data_root} and docker_data_root, {settings.docker_data_root}, lie in each other"
+        )
         remedy = "give each a folder of its own, e.g. /mnt/containerd and /mnt/docker"
         yield Conflict(("containerd_data_root", "docker_data_root"), "same-place", message, remedy)
     login = ("docker_registry_username", "docker_registry_password")

@@ -47,9 +47,7 @@ def test_a_packed_system_is_named_by_its_file(spec: LabSpec, tmp_path: Path) -> 
         ([], ["three=forward-drop"], "no machine 'three'"),
     ],
 )
-def test_what_does_not_exist_is_a_usage_error(
-    spec: LabSpec, suites: list[str], mixins: list[str], said: str
-) -> None:
+def test_what_does_not_exist_is_a_usage_error(spec: LabSpec, suites: list[str], mixins: list[str], said: str) -> None:
     with pytest.raises(PaiError, match=said) as caught:
         chosen(spec, suites, mixins)
     assert caught.value.exit_code is ExitCode.USAGE

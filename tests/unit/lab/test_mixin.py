@@ -49,9 +49,7 @@ def test_it_runs_as_root_through_the_labs_key(spec: LabSpec, stand_in: Callable[
     assert "of the admin" in ran.inputs[0]
 
 
-def test_a_mix_in_that_cannot_be_had_says_why_in_its_own_words(
-    spec: LabSpec, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mix_in_that_cannot_be_had_says_why_in_its_own_words(spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "first this\nthe kernel has no such thing\n"
     monkeypatch.setattr(mixin, "run", lambda *_words, **_options: Completed((), 1, "", said))
     with pytest.raises(PaiError, match="one cannot have the mix-in unified-cgroups: the kernel has no such") as caught:
