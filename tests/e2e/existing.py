@@ -1,4 +1,4 @@
-"""A machine that already runs something before pai-install sees it: which mix-ins made it, and what must be left of them."""
+"""A machine that runs something before pai-install sees it: which mix-ins made it, and what must be left of them."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _say(line: str) -> None:
     "suites",
     multiple=True,
     metavar="[MACHINE=]SUITE",
-    help=f"System of machines that are made now: {', '.join(SUITES)}, or the tar file of a root file system; repeatable.",
+    help=f"System of machines that are made now: {', '.join(SUITES)}, or a root file system's tar file; repeatable.",
 )
 @click.option(
     "--with",

@@ -1,4 +1,4 @@
-"""Mix-ins: what somebody did to a machine before pai-install saw it, each a shell script in `mixins/`."""
+"""Mix-ins: what an admin did to a machine before pai-install saw it, each a shell script in `mixins/`."""
 
 from __future__ import annotations
 

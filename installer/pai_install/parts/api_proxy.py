@@ -46,5 +46,5 @@ class ApiProxy(Part):
 
 
 def seconds_between_checks(machines: int) -> int:
-    """2 up to 100 machines, then more: each check is a TLS handshake, and an API server shall have 50 a second at most."""
+    """2 up to 100 machines, then more: a check is a TLS handshake, and an API server gets 50 a second at most."""
     return max(2, -(-machines // 50))

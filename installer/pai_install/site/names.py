@@ -141,7 +141,7 @@ def read_data_root(value: object) -> str:
 
 
 def read_containerd_root(value: object) -> str:
-    """A folder that containerd may own: its usual one, or one that is nobody else's."""
+    """A folder that containerd may own: its usual one, or one that it has alone."""
     if read_absolute_path(value) == "/var/lib/containerd":
         return "/var/lib/containerd"
     return _own_folder(value, "give containerd a folder of its own, e.g. /mnt/containerd")

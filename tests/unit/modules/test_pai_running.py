@@ -89,11 +89,13 @@ def test_machine_without_docker_has_no_version(running: Any, tmp_path: Path, mon
 
 # as Docker's instructions wrote it over the years, and as a mirror of one's own may be called
 HISTORIC = {
-    "docker.list": "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] https://download.docker.com/linux/ubuntu jammy stable",
+    "docker.list": "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] "
+    "https://download.docker.com/linux/ubuntu jammy stable",
     "asc.list": "deb [signed-by=/etc/apt/keyrings/docker.asc] https://download.docker.com/linux/debian bookworm stable",
     "shared.list": "deb [arch=amd64 signed-by=/usr/share/keyrings/docker-archive-keyring.gpg] "
     "https://download.docker.com/linux/debian bookworm stable",
-    "archive_uri-https_download_docker_com.list": "deb [arch=amd64] https://download.docker.com/linux/ubuntu focal stable",
+    "archive_uri-https_download_docker_com.list": "deb [arch=amd64] "
+    "https://download.docker.com/linux/ubuntu focal stable",
     "docker.sources": "Types: deb\nURIs: https://download.docker.com/linux/debian\nSuites: trixie\nComponents: stable\n"
     "Signed-By: /etc/apt/keyrings/docker.asc",
 }

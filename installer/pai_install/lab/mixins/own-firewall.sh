@@ -1,4 +1,4 @@
-# a rule of an admin's in nftables and one in iptables, that nobody else would write
+# a rule of an admin's in nftables and one in iptables, to be recognised again
 packages nftables iptables
 nft -f - <<'END'
 table inet admin {

@@ -86,8 +86,8 @@ def service_route(case: Case) -> Result | None:
         f"no route leads to the addresses of Services: {who} webhook and no other Service",
         value="no default route",
         expected=f"a default route, or one that covers {services}",
-        remedy=f"sudo ip route add default dev {name} metric 4096 (and in the network configuration), be it that it leads "
-        "nowhere",
+        remedy=f"sudo ip route add default dev {name} metric 4096 (and in the network configuration), be it that it "
+        "leads nowhere",
     )
 
 
