@@ -11,13 +11,15 @@ CRI_IMAGES = "io.containerd.cri.v1.images"
 CRI_RUNTIME = "io.containerd.cri.v1.runtime"
 CNI_PROGRAMS = "/opt/cni/bin"
 CNI_CONFIGURATION = "/etc/pai-install/cni"
+# what containerd reads last, where its configuration is made of several files
+LAST = "/etc/pai-install/containerd.toml"
 TOOLKIT_CONFIGURATION = "/etc/nvidia-container-runtime/config.toml"
 
 
 def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """What containerd's configuration (version 3 or newer) must contain.
 
-    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime.
+    settings: sandbox_image, nvidia_path (empty: no NVIDIA runtime), default_runtime, containerd_root (empty: as it is).
     facts: `ansible_facts.pai` of the machine.
     """
     systemd = facts["cgroup_driver"] == "systemd"
@@ -27,7 +29,9 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
     if settings["nvidia_path"]:
         options = {"BinaryName": settings["nvidia_path"], "SystemdCgroup": systemd}
         runtimes["nvidia"] = {"runtime_type": "io.containerd.runc.v2", "options": options}
+    root = {"root": settings["containerd_root"]} if settings["containerd_root"] else {}
     return {
+        **root,
         "plugins": {
             CRI_IMAGES: {
                 "pinned_images": {"sandbox": settings["sandbox_image"]},
@@ -41,7 +45,7 @@ def containerd_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> d
                 "cni": {"conf_dir": CNI_CONFIGURATION, "conf_template": "", "max_conf_num": 1},
                 "containerd": {"default_runtime_name": settings["default_runtime"], "runtimes": runtimes},
             },
-        }
+        },
     }
 
 
@@ -60,7 +64,21 @@ def containerd_config(current: Mapping[str, Any], patch: Mapping[str, Any]) -> s
             document["disabled_plugins"] = kept
     _merge_table(document, patch)
     _find_cni_programs(document["plugins"][CRI_RUNTIME]["cni"])
+    imports = [name for name in document.get("imports", ()) if name != LAST]
+    if imports and document["imports"] != [*imports, LAST]:
+        document["imports"] = [*imports, LAST]
     return tomlkit.dumps(document)
+
+
+def containerd_last(configuration: str, patch: Mapping[str, Any]) -> str:
+    """What containerd must read after the files that its configuration names in `imports`; empty where it names none.
+
+    Such files win over the configuration itself: `nvidia-ctk runtime configure` writes one.
+    """
+    document = tomlkit.parse(configuration)
+    if not document.get("imports"):
+        return ""
+    return tomlkit.dumps({"version": document["version"], **patch})
 
 
 def _find_cni_programs(cni: Any) -> None:
@@ -108,6 +126,7 @@ class FilterModule:
         """Filter name -> function."""
         return {
             "containerd_config": containerd_config,
+            "containerd_last": containerd_last,
             "containerd_patch": containerd_patch,
             "toolkit_config": toolkit_config,
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -34,12 +34,9 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     if settings["nvidia_path"]:
         patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
         patch["default-runtime"] = settings["default_runtime"]
+        # off by default in Docker 25 to 28; others pass over the word
+        patch["features"] = {"cdi": True}
     return patch
-
-
-def files_of_role(paths: Iterable[str]) -> list[dict[str, Any]]:
-    """Expectations on files that a module of Ansible's own made for a role: they go when the role's work is undone."""
-    return [{"kind": "present", "path": path, "ours": True} for path in paths if path]
 
 
 class FilterModule:
@@ -47,4 +44,4 @@ class FilterModule:
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
-        return {"docker_patch": docker_patch, "files_of_role": files_of_role}
+        return {"docker_patch": docker_patch}

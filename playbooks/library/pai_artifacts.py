@@ -8,7 +8,8 @@ module: pai_artifacts
 short_description: Download, verify and install programs
 description:
   - Downloads what is missing, checks its sha256, installs a binary or members of an archive in one step each.
-  - Remembers which artifact each installed file came from; installs a changed file again.
+  - Remembers which artifact each installed file came from; installs a changed file again, and removes one that an
+    archive no longer has.
 options:
   artifacts:
     description: What to install.
@@ -192,6 +193,14 @@ def put(source: IO[bytes], path: str) -> None:
     os.replace(temporary, path)
 
 
+def remove(before: dict[str, Any], ledger: dict[str, Any]) -> None:
+    """Removes what an earlier version of an artifact had and none has now, unless somebody changed it."""
+    wanted = {path for entry in ledger.values() for path in entry["files"]}
+    for path, seen in before.items():
+        if path not in wanted and os.path.exists(path) and unchanged(path, seen):
+            os.remove(path)
+
+
 def ledger_entry(artifact: dict[str, Any], paths: list[str]) -> dict[str, Any]:
     """What was installed, for the next look."""
     files = {path: {"sha256": file_sha256(path), "size": os.stat(path).st_size} for path in paths}
@@ -234,7 +243,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(dir=STATE_DIR) as folder:
             downloads = Downloads(module, folder)
             for entry in missing:
+                before = ledger.get(key(entry), {"files": {}})["files"]
                 ledger[key(entry)] = ledger_entry(entry, install(entry, downloads.fetch(entry)))
+                remove(before, ledger)
                 save_ledger(ledger)  # at once: an interrupted run goes on where it stopped
     module.exit_json(
         changed=bool(missing),

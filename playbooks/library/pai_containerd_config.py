@@ -29,6 +29,7 @@ text: {description: TOML in the current version; empty without a file., type: st
 version: {description: Version of the configuration format., type: int, returned: always}
 toolkit: {description: TOML of the toolkit; empty without a file., type: str, returned: always}
 migrated: {description: Whether the file was of an older version., type: bool, returned: always}
+root: {description: Where containerd keeps images and containers by this configuration., type: str, returned: always}
 """
 
 import os
@@ -41,6 +42,13 @@ def format_version(text: str) -> int:
     """The `version = N` of a configuration; 1 when it says none, as containerd takes it."""
     found = re.search(r"^version\s*=\s*(\d+)", text, re.MULTILINE)
     return int(found.group(1)) if found else 1
+
+
+def root_of(text: str) -> str:
+    """The `root` at the top of a configuration; containerd's own default when it says none."""
+    top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
+    found = re.search(r"""^root\s*=\s*["']([^"']+)["']""", top, re.MULTILINE)
+    return found.group(1) if found else "/var/lib/containerd"
 
 
 def read(path: str) -> str:
@@ -63,15 +71,16 @@ def main() -> None:
     )
     path, containerd = module.params["path"], module.params["containerd"]
     text, toolkit = read(path), read(module.params["toolkit"])
+    root = root_of(text)
     if not os.path.exists(containerd) and module.check_mode:
         # A plan for a machine that has no containerd yet: show the change as far as it can be known.
         known = max(format_version(text), 3)
-        module.exit_json(changed=False, text=text, version=known, toolkit=toolkit, migrated=False)
+        module.exit_json(changed=False, text=text, version=known, toolkit=toolkit, migrated=False, root=root)
     version = format_version(module.run_command([containerd, "config", "default"], check_rc=True)[1])
     migrated = bool(text.strip()) and format_version(text) < version
     if migrated:
         text = module.run_command([containerd, "--config", path, "config", "migrate"], check_rc=True)[1]
-    module.exit_json(changed=False, text=text, version=version, toolkit=toolkit, migrated=migrated)
+    module.exit_json(changed=False, text=text, version=version, toolkit=toolkit, migrated=migrated, root=root)
 
 
 if __name__ == "__main__":

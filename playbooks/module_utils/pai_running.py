@@ -7,11 +7,13 @@ import json
 import re
 from typing import Any
 
-from ansible.module_utils.pai_machine import command
+from ansible.module_utils.pai_machine import command, read
 from ansible.module_utils.pai_managed import unit_states
 
 DAEMON_JSON = "/etc/docker/daemon.json"
 DOCKER_NAMESPACE = "moby"
+DOCKER_HOST = "://download.docker.com/"
+OURS = "# Managed by pai-install"
 # where the inventory does not say: what our roles restart, and the time services that one of them stops
 WATCHED = (
     *("containerd.service", "docker.service", "kubelet.service", "chrony.service"),
@@ -28,14 +30,31 @@ def services(names: list[str]) -> list[str]:
 
 
 def docker() -> dict[str, Any]:
-    """version: of dockerd, empty without one; containers: how many run; data_root, log_driver: as daemon.json says."""
+    """version: of dockerd, empty without one; containers: how many run; data_root, log_driver: as daemon.json says.
+
+    repository: the file of apt's sources that names Docker's own repository; empty where none does.
+    """
     settings = daemon_settings()
     return {
         "version": docker_version(),
         "containers": containers(),
         "data_root": str(settings.get("data-root") or "/var/lib/docker"),
         "log_driver": str(settings.get("log-driver") or "json-file"),
+        "repository": docker_repository(),
     }
+
+
+def docker_repository(apt: str = "/etc/apt") -> str:
+    """The file that names Docker's own package repository and is not ours: a second one may have another key.
+
+    apt then refuses to read any source ("Conflicting values set for option Signed-By").
+    """
+    for path in [apt + "/sources.list", *sorted(glob.glob(apt + "/sources.list.d/*"))]:
+        text = read(path) if path.endswith((".list", ".sources")) else ""
+        active = [line for line in text.splitlines() if DOCKER_HOST in line and not line.lstrip().startswith("#")]
+        if active and not text.startswith(OURS):
+            return path
+    return ""
 
 
 def docker_version() -> str:

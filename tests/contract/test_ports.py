@@ -23,6 +23,7 @@ STANDS_IN = {
         "roles/control_plane/tasks/kubeconfig.yml",
     },
     ports.API_PROXY_PORT: {
+        "addons/flannel/objects/flannel.yaml.j2",
         "inventories/example/group_vars/all/derived.yml",
         "roles/api_proxy/defaults/main.yml",
         "roles/job_recorder/defaults/main.yml",

@@ -237,10 +237,9 @@ def equip(site: Path) -> None:
 def found(site: Path) -> Founding:
     """Machines, one of them in use already; an installation that loses a machine; the run that completes it."""
     equip(site)
-    up = pai_install("lab", "up", "--site", str(site), "--yes")
+    up = pai_install("lab", "up", "--site", str(site), "--yes", *existing.options(EXISTING, LOST))
     assert up.returncode == 0, up.stderr
     early = Cluster(site, up)
-    early.on(EXISTING, existing.SCRIPT)
     before = existing.container(early.on(EXISTING, "docker inspect at-work"))
     preflight = early.run("preflight", "--format", "json")
     plan = early.run("plan", "--no-diff", "--format", "json", *FORCED)

@@ -1,4 +1,4 @@
-"""A machine that ran Docker, a container and settings of its admin's became a worker: nothing of that was lost."""
+"""A Debian 12 machine that ran Docker, a container and settings of its admin's became a worker: nothing was lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_plan_named_what_is_in_use_on_the_machine(founding: Founding) -> Non
         "1 container has an NVIDIA device open: systemd reloads its units, which may take the device away",
         "started again by docker run --gpus, it gets no GPU unless gpu_visible_to_all_containers is true",
         "the firewall drops what the machine forwards (iptables FORWARD): packets of pods are accepted there",
-        f"containerd no longer reads /etc/cni/net.d ({existing.CNI_FILE.rpartition('/')[2]})",
+        f"containerd no longer reads /etc/cni/net.d ({existing.CNI_FILE.rpartition('/')[2]}, {existing.CNI_PODMAN})",
     }
 
 
@@ -66,6 +66,15 @@ def test_the_runtimes_really_were_replaced_under_it(cluster: Cluster) -> None:
     information = json.loads(cluster.on(EXISTING, "docker info --format '{{json .}}'"))
     assert information["LiveRestoreEnabled"]
     assert "nvidia" in information["Runtimes"]
+
+
+def test_it_is_a_machine_of_debian_12_with_what_that_brings(cluster: Cluster) -> None:
+    """A Docker without flags of later ones, systemd 252, Python 3.11; the others are of Debian 13."""
+    nodes = json.loads(cluster.kubectl("get", "nodes", "-o", "json"))["items"]
+    systems = {node["metadata"]["name"]: node["status"]["nodeInfo"]["osImage"] for node in nodes}
+    assert "(bookworm)" in systems[EXISTING]
+    assert "(trixie)" in systems[LOST]
+    assert cluster.on(EXISTING, "docker --version").startswith("Docker version 20.10.")
 
 
 def test_docker_can_still_handle_it(cluster: Cluster) -> None:
@@ -111,9 +120,51 @@ def test_firewall_rules_are_still_there(cluster: Cluster) -> None:
     cluster.on(EXISTING, f"iptables -C {existing.IPTABLES_RULE}")
 
 
+def test_containerds_runtimes_are_ours_although_a_file_beside_says_otherwise(cluster: Cluster) -> None:
+    """What `nvidia-ctk runtime configure` wrote would be read last; the rest of that file still counts."""
+    used = cluster.on(EXISTING, "/usr/local/bin/containerd config dump")
+    assert "default_runtime_name = 'runc'" in used
+    assert "BinaryName = '/usr/local/bin/nvidia-container-runtime'" in used
+    assert "ignore_rdt_not_enabled_errors = true" in used
+    cluster.on(EXISTING, "test -e /etc/containerd/conf.d/99-nvidia.toml")
+
+
+def test_the_machines_own_hook_of_nvidia_is_still_found(cluster: Cluster) -> None:
+    """Docker finds it by its name on PATH: one of ours would need another libnvidia-container."""
+    assert cluster.on(EXISTING, "command -v nvidia-container-runtime-hook").strip().startswith("/usr/bin/")
+
+
+def test_nvidias_devices_are_looked_after(cluster: Cluster) -> None:
+    """The unit runs, finds the stand-in for a driver, and says that it cannot be described."""
+    cluster.on(EXISTING, "systemctl is-active pai-nvidia.service")
+    assert "could not be described" in cluster.on(EXISTING, "journalctl -u pai-nvidia.service --no-pager")
+
+
+def test_pods_packets_are_as_large_as_the_network_between_the_machines_takes(cluster: Cluster) -> None:
+    """The default route leaves by another interface, of 1400 bytes."""
+    assert "dev mgmt0" in cluster.on(EXISTING, "ip route show default")
+    assert "mtu 1450 " in cluster.on(EXISTING, "ip link show dev cni0")
+    assert "mtu 1450 " in cluster.on(EXISTING, "ip link show dev flannel.1")
+
+
+def test_root_never_entered_the_login_users_home(cluster: Cluster) -> None:
+    """On NFS it could not; all that Ansible brought went by another folder."""
+    cluster.on(EXISTING, "! ls /home/pai 2>/dev/null")
+    assert ".ansible" not in cluster.on(EXISTING, "ls -A /srv/homes/pai")
+
+
+def test_names_outlive_a_hosts_file_that_is_written_anew_at_every_start(cluster: Cluster) -> None:
+    """The machine lost its power after the names were written, and started: cloud-init's template has them, too."""
+    assert "pai-install" in cluster.on(LOST, "cat /etc/cloud/templates/hosts.debian.tmpl")
+    assert "inactive" in cluster.on(LOST, "systemctl is-active rewrite-hosts.service || true"), "it has run, and ended"
+    assert "kubernetes.pai.internal" in cluster.on(LOST, "cat /etc/hosts")
+
+
 def test_old_files_lie_beside_the_new_ones(cluster: Cluster) -> None:
-    for line in cluster.on(EXISTING, "cat /root/as-the-admin-left-them").splitlines():
-        digest, path = line.split()
+    lines = [line.split() for line in cluster.on(EXISTING, "cat /root/as-the-admin-left-them").splitlines()]
+    last = {path: digest for digest, path in lines}  # two mix-ins may have written into one file
+    assert len(last) == 3
+    for path, digest in last.items():
         kept = cluster.on(EXISTING, f"sha256sum {path}.*.pai-backup")
         assert digest in kept, path
 

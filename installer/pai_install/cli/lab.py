@@ -11,14 +11,17 @@ import click
 from pai_install.cli.options import format_option, site_option, yes_option
 from pai_install.errors import ExitCode
 from pai_install.lab import (
+    SUITES,
     Fault,
     GpuState,
     LabSpec,
     LabStatus,
+    chosen,
     down_site,
     heal,
     inject,
     labs_of,
+    mixins,
     show,
     spec_of,
     ssh_command,
@@ -49,15 +52,32 @@ def _say(line: str) -> None:
 
 @command.command(name="up")
 @site_option
+@click.option(
+    "--suite",
+    "suites",
+    multiple=True,
+    metavar="[MACHINE=]SUITE",
+    help=f"System of machines that are made now: {', '.join(SUITES)}, or a root file system's tar file; repeatable.",
+)
+@click.option(
+    "--with",
+    "mixed_in",
+    multiple=True,
+    metavar="[MACHINE=]MIXIN",
+    help="What the machines were used for before, by its name in `lab mixins`; repeatable.",
+)
 @yes_option
 @format_option
-def up_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
+def up_command(
+    *, site_dir: Path, suites: tuple[str, ...], mixed_in: tuple[str, ...], yes: bool, output_format: str
+) -> int:
     """Bring every machine of the site to running; machines that run are left alone.
 
     Debian packages that are missing on the dev box are named and installed only after a yes.
     """
     spec = _spec(site_dir)
-    report = up(spec, confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
+    choice = chosen(spec, suites, mixed_in)
+    report = up(spec, choice, confirm=lambda question: yes or click.confirm(question, err=True), progress=_say)
     if output_format == "json":
         document = {**status(spec).document(), "changed": list(report.changed), "duration_s": report.duration_s}
         click.echo(json.dumps(document, indent=2))
@@ -65,6 +85,20 @@ def up_command(*, site_dir: Path, yes: bool, output_format: str) -> int:
         click.echo(f"{len(spec.machines)} machines run after {report.duration_s:.0f} s")
     else:
         click.echo("nothing to do: all machines run")
+    return ExitCode.OK
+
+
+@command.command(name="mixins")
+@format_option
+def mixins_command(*, output_format: str) -> int:
+    """List what `lab up --with` can make of a machine before pai-install sees it."""
+    if output_format == "json":
+        rows = [{"name": name, "leaves": sentence} for name, sentence in mixins().items()]
+        click.echo(json.dumps({"schema_version": 1, "mixins": rows}, indent=2))
+        return ExitCode.OK
+    width = max(len(name) for name in mixins())
+    for name, sentence in mixins().items():
+        click.echo(f"{name.ljust(width)}  {sentence}")
     return ExitCode.OK
 
 
@@ -104,12 +138,13 @@ def status_command(*, site_dir: Path, output_format: str) -> int:
 
 
 def _table(found: LabStatus) -> str:
-    rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "FAULTS")]
+    rows = [("MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "SYSTEM", "MIX-INS", "FAULTS")]
     for machine in found.machines:
         memory = "-" if machine.memory_bytes is None else f"{machine.memory_bytes >> 20} MiB"
         uptime = "-" if machine.uptime_s is None else f"{machine.uptime_s // 60} min {machine.uptime_s % 60} s"
         faults = " ".join(machine.faults) or "-"
-        rows.append((machine.name, machine.state, machine.address, memory, uptime, faults))
+        made = (machine.suite or "-", " ".join(machine.mixins) or "-")
+        rows.append((machine.name, machine.state, machine.address, memory, uptime, *made, faults))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)

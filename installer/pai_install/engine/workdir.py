@@ -23,7 +23,7 @@ from pai_install.system.ssh import host_key_options, sharing_options
 # The variables of the user that a run may see. Nothing named ANSIBLE_* is among them: the user's own
 # Ansible settings must not change what an installation does.
 _PASSED_ON = (
-    "HOME", "USER", "LOGNAME", "PATH", "TZ", "TMPDIR", "SSH_AUTH_SOCK",
+    "HOME", "USER", "LOGNAME", "PATH", "TZ", "TMPDIR", "SSH_AUTH_SOCK", "KRB5CCNAME",
     "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY",
 )  # fmt: skip
 _LONGEST_TASK_S = 1800

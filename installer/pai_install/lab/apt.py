@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pai_install.system.proc import run
 
-SUITE = "trixie"
+SUITE = "trixie"  # of machines for which nothing else is said
 DEFAULT_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 DEFAULT_URIS = ("http://deb.debian.org/debian", "http://deb.debian.org/debian-security")
 _KEPT_OPTIONS = re.compile(
@@ -50,32 +50,34 @@ class AptAccess:
 
     options: lines for apt.conf; files: absolute path -> content for keyrings and credentials;
     certificates: file name -> PEM of an authority that the box trusts on top of the usual ones.
+    suite: the release that the sources are of.
     """
 
     sources: tuple[AptSource, ...]
     options: str
     files: Mapping[str, bytes]
     certificates: Mapping[str, bytes]
+    suite: str = SUITE
 
     @property
     def bootstrap(self) -> AptSource:
         """The archive that holds the release itself."""
-        return next(source for source in self.sources if source.suites[0] == SUITE)
+        return next(source for source in self.sources if source.suites[0] == self.suite)
 
     def sources_file(self) -> str:
         """Content of /etc/apt/sources.list.d/debian.sources."""
         return "\n".join(source.stanza() for source in self.sources)
 
 
-def default_sources() -> tuple[AptSource, ...]:
+def default_sources(suite: str = SUITE) -> tuple[AptSource, ...]:
     """Debian's own archives: for a box without usable sources."""
     return (
-        AptSource(DEFAULT_URIS[0], (SUITE, f"{SUITE}-updates")),
-        AptSource(DEFAULT_URIS[1], (f"{SUITE}-security",)),
+        AptSource(DEFAULT_URIS[0], (suite, f"{suite}-updates")),
+        AptSource(DEFAULT_URIS[1], (f"{suite}-security",)),
     )
 
 
-def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str) -> tuple[AptSource, ...]:
+def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str, suite: str = SUITE) -> tuple[AptSource, ...]:
     """The box's sources, given as (file name, content), with suites replaced; the defaults when none is usable.
 
     Only Debian's own archives count: suites named after the box's release, component main.
@@ -83,9 +85,9 @@ def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str) -> tuple[
     found: list[AptSource] = []
     for name, text in texts:
         entries = _deb822(text) if name.endswith(".sources") else _one_line(text)
-        found += [source for entry in entries if (source := _rewritten(entry, codename)) is not None]
-    has_release = any(source.suites[0] == SUITE for source in found)
-    return tuple(dict.fromkeys(found)) if has_release else default_sources()
+        found += [source for entry in entries if (source := _rewritten(entry, codename, suite)) is not None]
+    has_release = any(source.suites[0] == suite for source in found)
+    return tuple(dict.fromkeys(found)) if has_release else default_sources(suite)
 
 
 def kept_options(dump: str) -> str:
@@ -94,12 +96,12 @@ def kept_options(dump: str) -> str:
     return "".join(f"{line}\n" for line in kept)
 
 
-def read_box(root: Path = Path("/")) -> AptAccess:
-    """Reads the apt configuration of the box whose files lie under `root`."""
+def read_box(root: Path = Path("/"), suite: str = SUITE) -> AptAccess:
+    """Reads the apt configuration of the box whose files lie under `root`, for machines of that suite."""
     etc = root / "etc/apt"
     paths = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
     texts = [(path.name, path.read_text()) for path in paths if path.suffix in (".list", ".sources") and path.is_file()]
-    sources = rewritten_sources(texts, _codename(root))
+    sources = rewritten_sources(texts, _codename(root), suite)
     wanted = [Path(source.signed_by) for source in sources if source.signed_by != DEFAULT_KEYRING]
     wanted += [Path("/") / path.relative_to(root) for path in sorted((etc / "auth.conf.d").glob("*.conf"))]
     wanted.append(Path("/etc/apt/auth.conf"))
@@ -110,6 +112,7 @@ def read_box(root: Path = Path("/")) -> AptAccess:
         options=kept_options(run(["apt-config", "dump"]).stdout),
         files={name: path.read_bytes() for name, path in files.items() if path.is_file()},
         certificates={path.name: path.read_bytes() for path in authorities},
+        suite=suite,
     )
 
 
@@ -153,7 +156,7 @@ def _one_line(text: str) -> list[dict[str, str]]:
     return entries
 
 
-def _rewritten(entry: Mapping[str, str], codename: str) -> AptSource | None:
+def _rewritten(entry: Mapping[str, str], codename: str, suite: str) -> AptSource | None:
     pockets = [pocket for pocket in _POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
     is_debian = re.search(r"debian", entry["uri"].rstrip("/").rsplit("/", 1)[-1]) is not None
     official = is_debian or "debian-archive" in entry.get("signed-by", "")
@@ -164,4 +167,4 @@ def _rewritten(entry: Mapping[str, str], codename: str) -> AptSource | None:
     if "PGP PUBLIC KEY" in signed_by:
         signed_by = DEFAULT_KEYRING  # a key inside the stanza is that of the box's release
     options = tuple((key.title(), entry[key]) for key in ("trusted", "check-valid-until", "check-date") if key in entry)
-    return AptSource(entry["uri"], tuple(f"{SUITE}{pocket}" for pocket in pockets), signed_by, options)
+    return AptSource(entry["uri"], tuple(f"{suite}{pocket}" for pocket in pockets), signed_by, options)

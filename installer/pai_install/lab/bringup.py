@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import cgroups, faults, keys, machine, network, rootfs
-from pai_install.lab.apt import read_box
+from pai_install.lab.apt import SUITE
 from pai_install.lab.box import box_hierarchies, lab_lock, raise_settings
-from pai_install.lab.image import ensure_image
+from pai_install.lab.choice import Choice
+from pai_install.lab.mixin import BEHIND_BASTION, as_resource, mix_in, mixins_of
 from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.plan import open_ledger
 from pai_install.lab.ready import wait_ready
 from pai_install.lab.record import Kind, Ledger, Resource
 from pai_install.lab.requirements import ensure_requirements
 from pai_install.lab.spec import LabMachine, LabSpec, checked
+from pai_install.lab.suite import ensure_base, is_of
 from pai_install.system.files import private_folder
 
 _AT_ONCE = 8
@@ -31,21 +34,26 @@ class UpReport:
     duration_s: float
 
 
-def up(spec: LabSpec, *, confirm: Callable[[str], bool], progress: Callable[[str], None]) -> UpReport:
+def up(
+    spec: LabSpec, choice: Choice | None = None, *, confirm: Callable[[str], bool], progress: Callable[[str], None]
+) -> UpReport:
     """Brings every machine of the lab to running; what runs stays as it is.
 
+    choice: suites of machines that are made now, and mix-ins; each mix-in runs once in a machine's life.
     confirm is asked before packages are installed on the dev box; progress gets one line per step.
-    Raises PaiError when the box lacks something, the subnet is taken or a machine does not come up.
+    Raises PaiError when the box lacks something, the subnet is taken, a machine does not come up or is of another
+    suite already.
     """
     began = time.monotonic()
+    choice = choice or Choice()
     checked(spec)
     changed = [f"installed {package}" for package in ensure_requirements(spec, confirm=confirm, progress=progress)]
-    image = ensure_image(read_box(), progress)
+    images = base_images(spec, spec.machines, choice.suites, progress)
     with lab_lock():
         ledger = open_ledger(spec)
         lines = _make_shared(spec, ledger)
         with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-            started = pool.map(lambda one: ensure_machine(spec, one, image, ledger), spec.machines)
+            started = pool.map(lambda one: ensure_machine(spec, one, images[one.name], ledger), spec.machines)
             lines += [f"started {one.name}" for one, new in zip(spec.machines, started, strict=True) if new]
         for one in spec.machines:
             rootfs.authorize(spec, one)
@@ -53,8 +61,49 @@ def up(spec: LabSpec, *, confirm: Callable[[str], bool], progress: Callable[[str
     for line in lines:
         progress(line)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
-        list(pool.map(lambda one: wait_ready(spec, one), spec.machines))
+        mixed = pool.map(lambda one: _finish(spec, one, choice, ledger, progress), spec.machines)
+        lines += [line for of_machine in mixed for line in of_machine]
     return UpReport((*changed, *lines), time.monotonic() - began)
+
+
+def _finish(
+    spec: LabSpec, one: LabMachine, choice: Choice, ledger: Ledger, progress: Callable[[str], None]
+) -> list[str]:
+    """Waits for a machine and runs those of its mix-ins that it does not have; one line per mix-in that ran."""
+    has = mixins_of(ledger.record, one)
+    if BEHIND_BASTION in has:
+        return []
+    wait_ready(spec, one)
+    lines = []
+    for name in choice.mixins.get(one.name, ()):
+        if name not in has:
+            mix_in(spec, one, name)
+            ledger.add([as_resource(one, name)])
+            lines.append(f"mixed {name} into {one.name}")
+            progress(lines[-1])
+    return lines
+
+
+def base_images(
+    spec: LabSpec, machines: Iterable[LabMachine], suites: Mapping[str, str], say: Callable[[str], None]
+) -> dict[str, Path]:
+    """Machine -> the base image that it stands on, or will. Raises PaiError for one that stands on another suite's."""
+    found: dict[str, Path] = {}
+    made: dict[str, Path] = {}
+    for one in machines:
+        link, wanted = machine_names(spec, one).base, suites.get(one.name)
+        if not link.exists():
+            suite = wanted or SUITE
+            made[suite] = found[one.name] = made.get(suite) or ensure_base(suite, say)
+            continue
+        found[one.name] = link.resolve()
+        if wanted and not is_of(wanted, found[one.name]):
+            raise PaiError(
+                f"{one.name} is there already, and not of {wanted}",
+                remedy="lab down, then lab up with the suites that you want",
+                exit_code=ExitCode.USAGE,
+            )
+    return found
 
 
 def _make_shared(spec: LabSpec, ledger: Ledger) -> list[str]:
@@ -98,10 +147,10 @@ def ensure_machine(spec: LabSpec, one: LabMachine, image: Path, ledger: Ledger) 
 
 def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
     """Clears every fault of a machine, starts it if it is off, waits for it; returns what was cleared."""
-    image = ensure_image(read_box(), lambda _line: None)
+    images = base_images(spec, [one], {}, lambda _line: None)
     with lab_lock():
         healed = faults.clear(spec, one)
-        if ensure_machine(spec, one, image, open_ledger(spec)):
+        if ensure_machine(spec, one, images[one.name], open_ledger(spec)):
             healed = (*healed, faults.Fault.POWER_OFF.value)
     wait_ready(spec, one)
     return healed

@@ -1,4 +1,4 @@
-"""The base image of the machines: Debian 13 by mmdebstrap, kept as a folder named after its recipe."""
+"""The base images of the machines: Debian by mmdebstrap, each kept as a folder named after its recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pai_install.lab.apt import SUITE, AptAccess
+from pai_install.lab.apt import AptAccess
 from pai_install.lab.names import LABS_DIR
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
@@ -26,6 +26,8 @@ INCLUDED = (
 )
 # Downloaded once into the image, not installed: installing them in a machine is quick.
 PREFETCHED = ("docker.io", "docker-cli", "containerd", "runc", "chrony", "haproxy", "xz-utils")
+# packages that a suite does not know: there the others hold what is in them
+UNKNOWN = {"bookworm": frozenset({"docker-cli"})}
 
 
 def cache_dir() -> Path:
@@ -34,12 +36,17 @@ def cache_dir() -> Path:
     return Path(home) / "pai-install" / "lab"
 
 
+def prefetched(suite: str) -> tuple[str, ...]:
+    """Packages that are downloaded into the image of a suite."""
+    return tuple(name for name in PREFETCHED if name not in UNKNOWN.get(suite, ()))
+
+
 def recipe_hash(access: AptAccess) -> str:
     """12 hex digits that change with anything that shapes the image."""
     recipe = {
         "version": RECIPE_VERSION,
-        "suite": SUITE,
-        "packages": [INCLUDED, PREFETCHED],
+        "suite": access.suite,
+        "packages": [INCLUDED, prefetched(access.suite)],
         "sources": access.sources_file(),
         "options": LAB_OPTIONS + access.options,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in access.files.items()},
@@ -50,28 +57,34 @@ def recipe_hash(access: AptAccess) -> str:
 
 def image_path(access: AptAccess) -> Path:
     """Where the image for `access` is, or will be."""
-    return cache_dir() / f"base-{SUITE}-{recipe_hash(access)}"
+    return cache_dir() / f"base-{access.suite}-{recipe_hash(access)}"
 
 
 def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
     """Folder of the image, built when missing (40 s to 2 min). Raises PaiError when that fails."""
-    image = image_path(access)
+    what = f"the Debian {access.suite} base image (once; about a minute)"
+    return kept_image(image_path(access), lambda image: _build(access, image), lambda: say(f"building {what}"))
+
+
+def kept_image(image: Path, build: Callable[[Path], None], announce: Callable[[], None]) -> Path:
+    """`image` itself, built when it is missing; those of the same suite that no machine stands on go then."""
     if image.is_dir():
         return image
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    with FileLock(cache_dir() / ".lock"):
+    image.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(image.parent / ".lock"):
         if not image.is_dir():
-            say(f"building the Debian {SUITE} base image (once; about a minute)")
-            _build(access, image)
-            for old in unused_images(image, cache_dir(), _links_in_use()):
+            announce()
+            build(image)
+            for old in unused_images(image, image.parent, _links_in_use()):
                 shutil.rmtree(old)
     return image
 
 
 def unused_images(current: Path, folder: Path, in_use: Iterable[Path]) -> tuple[Path, ...]:
-    """Images and half-built ones in `folder` that no machine stands on and that are not the current one."""
+    """Images of its suite, and half-built ones, that no machine stands on and that are not the current one."""
     kept = {current, *in_use}
-    return tuple(path for path in sorted(folder.glob("base-*")) if path not in kept)
+    suite = current.name.rpartition("-")[0]
+    return tuple(path for path in sorted(folder.glob(f"{suite}-*")) if path not in kept)
 
 
 def _links_in_use() -> list[Path]:
@@ -100,7 +113,7 @@ def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[
     `settings` is a folder tree that is copied over the image before packages are prefetched.
     """
     source = access.bootstrap
-    prefetch = f"apt-get -q -y --no-install-recommends --download-only install {' '.join(PREFETCHED)}"
+    prefetch = f"apt-get -q -y --no-install-recommends --download-only install {' '.join(prefetched(access.suite))}"
     hooks = [
         f'cp -a {settings}/tree/. "$1"/',
         'chroot "$1" update-ca-certificates',
@@ -121,7 +134,7 @@ def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[
         f"--keyring={source.signed_by}",
         "--skip=cleanup/apt,check/empty",
         *(f"--customize-hook={hook}" for hook in hooks),
-        SUITE,
+        access.suite,
         str(target),
         source.line(),
     ]

@@ -14,8 +14,9 @@ from pai_install.lab.box import box_hierarchies
 from pai_install.lab.faults import present_faults
 from pai_install.lab.gpu_stand_in import GpuState, shown
 from pai_install.lab.machine import start_time
-from pai_install.lab.names import lab_names
-from pai_install.lab.record import read_record
+from pai_install.lab.mixin import mixins_of
+from pai_install.lab.names import lab_names, machine_names
+from pai_install.lab.record import LabRecord, read_record
 from pai_install.lab.spec import LabMachine, LabSpec
 
 SCHEMA_VERSION = 1
@@ -25,7 +26,8 @@ SCHEMA_VERSION = 1
 class MachineStatus:
     """One machine. state: running, stopped (its disk is kept) or absent.
 
-    faults: made by `lab fault` or shown by `lab gpu`, not healed.
+    faults: made by `lab fault` or shown by `lab gpu`, not healed. suite: of its base image, "file" for an unpacked one.
+    mixins: those that ran on it.
     """
 
     name: str
@@ -34,6 +36,8 @@ class MachineStatus:
     memory_bytes: int | None = None
     uptime_s: int | None = None
     faults: tuple[str, ...] = ()
+    suite: str = ""
+    mixins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +61,29 @@ class LabStatus:
 def status(spec: LabSpec) -> LabStatus:
     """The state of every machine of `spec`. Raises PaiError when the lab's record cannot be read."""
     names = lab_names(spec)
-    recorded = read_record(names.record) is not None
+    record = read_record(names.record)
     trees = box_hierarchies()
-    return LabStatus(names.lab, tuple(_machine_status(spec, one, trees, recorded=recorded) for one in spec.machines))
+    return LabStatus(names.lab, tuple(_machine_status(spec, one, trees, record) for one in spec.machines))
 
 
 def _machine_status(
-    spec: LabSpec, one: LabMachine, trees: tuple[cgroups.Hierarchy, ...], *, recorded: bool
+    spec: LabSpec, one: LabMachine, trees: tuple[cgroups.Hierarchy, ...], record: LabRecord | None
 ) -> MachineStatus:
+    if record is None:
+        return MachineStatus(one.name, str(one.address), "absent")
+    suite, mixins = _suite(spec, one), mixins_of(record, one)
     folders = cgroups.machine_cgroups(trees, lab_names(spec).lab, one.name).own
     started = [ticks for pid in cgroups.members(folders[0]) if (ticks := start_time(pid)) is not None]
-    if not recorded or not started:
-        return MachineStatus(one.name, str(one.address), "stopped" if recorded else "absent")
+    if not started:
+        return MachineStatus(one.name, str(one.address), "stopped", suite=suite, mixins=mixins)
     uptime = time.clock_gettime(time.CLOCK_BOOTTIME) - min(started) / os.sysconf("SC_CLK_TCK")
-    return MachineStatus(one.name, str(one.address), "running", _memory(folders), int(uptime), faults_of(spec, one))
+    memory, faults = _memory(folders), faults_of(spec, one)
+    return MachineStatus(one.name, str(one.address), "running", memory, int(uptime), faults, suite, mixins)
+
+
+def _suite(spec: LabSpec, one: LabMachine) -> str:
+    base = machine_names(spec, one).base
+    return base.readlink().name.split("-")[1] if base.is_symlink() else ""
 
 
 def faults_of(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     CGROUP = "cgroup"
     KNOWN_HOSTS = "known-hosts"
     KEY_PAIR = "key-pair"
+    MIXIN = "mix-in"
     FOLDER = "folder"
 
 

@@ -188,5 +188,6 @@ REMOVERS: Mapping[Kind, Callable[[Resource], bool]] = {
     Kind.CGROUP: _remove_cgroup,
     Kind.KNOWN_HOSTS: _forget_hosts,
     Kind.KEY_PAIR: _remove_key_pair,
+    Kind.MIXIN: lambda _resource: False,  # it goes with its machine's disk
     Kind.FOLDER: _remove_folder,
 }

@@ -11,6 +11,7 @@ from pai_install.parts.context import Artifact, Context
 from pai_install.parts.part import Part, RoleVariables, Space, by_kind, restarts
 from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
+from pai_install.site.settings import CONTAINERD_ROOT
 
 VXLAN_OVERHEAD = 50
 _CONTAINERD = restarts("containerd.service")
@@ -27,6 +28,8 @@ class ContainerRuntimeVariables(RoleVariables):
     artifacts: tuple[Artifact, ...]
     docker: Literal["distribution", "docker-ce", "none"]
     docker_data_root: Annotated[str, _DOCKER]
+    # empty: where it is
+    containerd_data_root: Annotated[str, _CONTAINERD]
     log_max_size: Annotated[str, _DOCKER]
     log_max_file: Annotated[int, _DOCKER]
     live_restore: Annotated[bool, _DOCKER]
@@ -61,6 +64,7 @@ class ContainerRuntime(Part):
             artifacts=context.artifacts(_NVIDIA_PROGRAMS if nvidia else _PROGRAMS),
             docker=settings.docker_packages,
             docker_data_root=str(settings.docker_data_root),
+            containerd_data_root=settings.containerd_data_root or "",
             log_max_size=settings.docker_log_max_size,
             log_max_file=settings.docker_log_max_file,
             live_restore=settings.docker_live_restore,
@@ -92,7 +96,9 @@ class ContainerRuntime(Part):
     def space(self, site: Site, machine: Machine) -> Mapping[str, Space]:
         """Images and containers of both."""
         del machine
-        return {"/var/lib/containerd": Space(5, 40), str(site.settings.docker_data_root): Space(2, 20)}
+        settings = site.settings
+        images = settings.containerd_data_root or CONTAINERD_ROOT
+        return {images: Space(5, 40), str(settings.docker_data_root): Space(2, 20)}
 
 
 def proxy_of(site: Site) -> dict[str, str]:

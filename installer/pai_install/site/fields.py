@@ -55,6 +55,9 @@ AbsolutePath = Annotated[
 CacheFolder = Annotated[
     str, BeforeValidator(names.read_cache_folder), WithJsonSchema({"type": "string", "pattern": "^/"})
 ]
+ContainerdRoot = Annotated[
+    str, BeforeValidator(names.read_containerd_root), WithJsonSchema({"type": "string", "pattern": "^/"})
+]
 DataRoot = Annotated[str, BeforeValidator(names.read_data_root), WithJsonSchema({"type": "string", "pattern": "^/"})]
 NoProxy = Annotated[str, BeforeValidator(names.read_no_proxy), WithJsonSchema({"type": "string"})]
 FlagValue = Annotated[str, BeforeValidator(names.read_flag_value), WithJsonSchema({"type": ["string", "number"]})]

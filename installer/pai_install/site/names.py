@@ -140,6 +140,13 @@ def read_data_root(value: object) -> str:
     return _own_folder(value, "give Docker a folder of its own, e.g. /mnt/docker")
 
 
+def read_containerd_root(value: object) -> str:
+    """A folder that containerd may own: its usual one, or one that it has alone."""
+    if read_absolute_path(value) == "/var/lib/containerd":
+        return "/var/lib/containerd"
+    return _own_folder(value, "give containerd a folder of its own, e.g. /mnt/containerd")
+
+
 def read_cache_folder(value: object) -> str:
     """A folder that the registry cache may own: it deletes in it what has become old."""
     return _own_folder(value, "give the cache a folder of its own, e.g. /mnt/docker-cache")

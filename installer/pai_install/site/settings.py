@@ -94,6 +94,9 @@ ComponentSource = Annotated[
 DockerPackages = Annotated[Literal["distribution", "docker-ce"], _choice("distribution", "docker-ce")]
 Runtime = Annotated[Literal["runc", "nvidia"], _choice("runc", "nvidia")]
 
+# where containerd keeps images and containers unless it is told otherwise
+CONTAINERD_ROOT = "/var/lib/containerd"
+
 # what a change of a setting does
 _DOCKER = restarts("docker.service")
 _RUNTIMES = restarts("containerd.service", "docker.service")
@@ -102,6 +105,7 @@ _GPUS = live("containers that start from then on")
 _LOGS = restarts("docker.service", note="containers that are made from then on")
 _REGISTRIES = live("Docker is reloaded; containerd reads them with the next pull")
 _DATA_ROOT = restarts("docker.service", note="refused while containers run; what is in the old folder stays there")
+_CONTAINERD_ROOT = restarts("containerd.service", note="refused on nodes and while containers run")
 _CACHE_ON = live("machines are pointed at it, or away from it, without a restart of Docker or containerd")
 _CACHE = live("the cache alone restarts")
 _CACHE_FOLDER = live("the cache alone restarts; what is in the old folder stays there")
@@ -222,7 +226,9 @@ class Settings(f.FileModel):
     metrics_server: Annotated[f.Boolean, live()] = True
     """Run metrics-server: `kubectl top`, and autoscaling by CPU and memory; false where you run your own."""
     docker_data_root: Annotated[f.DataRoot, _DATA_ROOT] = "/mnt/docker"
-    """Where Docker keeps images and containers."""
+    """Where Docker keeps images and containers; those of pods are containerd's (containerd_data_root)."""
+    containerd_data_root: Annotated[f.ContainerdRoot | None, _CONTAINERD_ROOT] = None
+    """Where containerd keeps images and containers of pods; without it /var/lib/containerd, or what its file says."""
     docker_log_max_size: Annotated[LogSize, _LOGS] = "100m"
     """Size of a container's log file before a new one is begun."""
     docker_log_max_file: Annotated[f.Count, _LOGS] = 5

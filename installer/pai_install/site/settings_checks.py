@@ -78,6 +78,12 @@ def _conflicts(settings: Settings) -> Iterator[Conflict]:
     if settings.component_store_port in USED_PORTS or settings.component_store_port < 1024:
         message = f"{settings.component_store_port} is another program's on the control plane"
         yield Conflict(("component_store_port",), "port", message, "choose a free one from 1024, e.g. 5080")
+    if settings.containerd_data_root and _touch(settings.containerd_data_root, settings.docker_data_root):
+        message = (
+            f"{settings.containerd_data_root} and docker_data_root, {settings.docker_data_root}, lie in each other"
+        )
+        remedy = "give each a folder of its own, e.g. /mnt/containerd and /mnt/docker"
+        yield Conflict(("containerd_data_root", "docker_data_root"), "same-place", message, remedy)
     for account in ("docker_registry", "component_mirror"):
         login = (f"{account}_username", f"{account}_password")
         missing = [key for key in login if getattr(settings, key) is None]
@@ -85,6 +91,11 @@ def _conflicts(settings: Settings) -> Iterator[Conflict]:
             given = login[1 - login.index(missing[0])]
             yield Conflict((given, missing[0]), "missing", f"needs {missing[0]}", "give both or neither")
     yield from _cache_conflicts(settings)
+
+
+def _touch(first: str, second: str) -> bool:
+    """Whether one is the other or lies below it."""
+    return f"{first}/".startswith(f"{second}/") or f"{second}/".startswith(f"{first}/")
 
 
 def _cache_conflicts(settings: Settings) -> Iterator[Conflict]:

@@ -13,7 +13,7 @@ from pai_install.site.model import Machine, Site
 from pai_install.site.problem import printable
 from pai_install.site.quantity import format_bytes
 from pai_install.site.services.registries import DOCKER_HUB, RegistrySection
-from pai_install.site.settings import Settings
+from pai_install.site.settings import CONTAINERD_ROOT, Settings
 from pai_install.system.words import plural
 
 _HIDDEN = "********"
@@ -133,6 +133,7 @@ def meanings(site: Site) -> Iterator[Meaning]:
     yield says("services", settings.service_cidr, "service_cidr")
     docker = f"{settings.docker_packages} packages, data in {settings.docker_data_root}"
     yield says("Docker", docker, "docker_packages", "docker_data_root")
+    yield says("images of pods", settings.containerd_data_root or CONTAINERD_ROOT, "containerd_data_root")
     logs = f"{settings.docker_log_max_file} files of {settings.docker_log_max_size} per container"
     yield says("container logs", logs, "docker_log_max_size", "docker_log_max_file")
     runtime = settings.container_default_runtime or "decided per machine"

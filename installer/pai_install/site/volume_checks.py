@@ -28,6 +28,8 @@ def _storages(services: Services) -> Iterator[tuple[str, str]]:
 
 def _settings(settings: Settings) -> Iterator[tuple[str, str]]:
     yield "docker_data_root", settings.docker_data_root
+    if settings.containerd_data_root is not None:
+        yield "containerd_data_root", settings.containerd_data_root
     if settings.enable_docker_cache and settings.docker_cache_storage_backend == "filesystem":
         yield "docker_cache_fs_mount_path", settings.docker_cache_fs_mount_path
 

@@ -13,7 +13,7 @@ import pytest
 from pai_install.cli import lab as verb
 from pai_install.cli.main import run
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab import Fault, GpuState, LabSpec, LabStatus, MachineStatus, UpReport
+from pai_install.lab import Choice, Fault, GpuState, LabSpec, LabStatus, MachineStatus, UpReport, mixins
 from pai_install.lab.record import LabRecord
 
 LAYOUT = """
@@ -26,8 +26,8 @@ machine-list:
 RUNNING = LabStatus(
     "172-30-79-0",
     (
-        MachineStatus("a", "172.30.79.11", "running", 50 << 20, 125),
-        MachineStatus("b", "172.30.79.12", "running", 60 << 20, 5),
+        MachineStatus("a", "172.30.79.11", "running", 50 << 20, 125, (), "trixie"),
+        MachineStatus("b", "172.30.79.12", "running", 60 << 20, 5, (), "bookworm", ("own-chrony",)),
     ),
 )
 BROKEN = LabStatus(
@@ -47,11 +47,18 @@ def site(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def ups(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def choices() -> list[Choice]:
+    """What `up` was asked for beyond the site."""
+    return []
+
+
+@pytest.fixture
+def ups(monkeypatch: pytest.MonkeyPatch, choices: list[Choice]) -> list[bool]:
     """Answers to the lab's question, one per `up`."""
     answers: list[bool] = []
 
-    def up(_spec: LabSpec, *, confirm: Any, progress: Any) -> UpReport:
+    def up(_spec: LabSpec, choice: Choice, *, confirm: Any, progress: Any) -> UpReport:
+        choices.append(choice)
         answers.append(confirm("packages: x. Install them?"))
         progress("started a")
         return UpReport(("started a",), 12.3)
@@ -84,7 +91,7 @@ def test_up_json(site: str, ups: list[bool], capsys: Any) -> None:
 
 
 def test_up_with_nothing_to_do(site: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(verb, "up", lambda _spec, **_options: UpReport((), 1.0))
+    monkeypatch.setattr(verb, "up", lambda _spec, _choice, **_options: UpReport((), 1.0))
     assert run(["lab", "up", "--site", site]) == ExitCode.OK
     assert capsys.readouterr().out == "nothing to do: all machines run\n"
 
@@ -93,8 +100,9 @@ def test_status_table_and_exit_code(site: str, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(verb, "status", lambda _spec: RUNNING)
     assert run(["lab", "status", "--site", site]) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].split() == ["MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "FAULTS"]
-    assert lines[1].split() == ["a", "running", "172.30.79.11", "50", "MiB", "2", "min", "5", "s", "-"]
+    assert lines[0].split() == ["MACHINE", "STATE", "ADDRESS", "MEMORY", "UPTIME", "SYSTEM", "MIX-INS", "FAULTS"]
+    assert lines[1].split() == ["a", "running", "172.30.79.11", "50", "MiB", "2", "min", "5", "s", "trixie", "-", "-"]
+    assert lines[2].split()[-3:] == ["bookworm", "own-chrony", "-"]
 
 
 def test_status_of_a_lab_that_is_not_whole(site: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -211,3 +219,24 @@ def test_every_state_of_gpus_reaches_its_machine(
 def test_gpus_of_a_machine_without_any_is_a_usage_error(site: str, capsys: Any) -> None:
     assert run(["lab", "gpu", "--site", site, "a", "gpu-lost"]) == ExitCode.USAGE
     assert "a has no NVIDIA GPUs" in capsys.readouterr().err
+
+
+def test_suites_and_mix_ins_reach_the_lab(site: str, ups: list[bool], choices: list[Choice]) -> None:
+    words = ["--suite", "bookworm", "--suite", "a=trixie", "--with", "b=own-chrony"]
+    assert run(["lab", "up", "--site", site, "--yes", *words]) == ExitCode.OK
+    assert choices == [Choice({"a": "trixie", "b": "bookworm"}, {"b": ("own-chrony",)})]
+
+
+def test_a_mix_in_that_does_not_exist_is_refused_with_those_that_do(site: str, ups: list[bool], capsys: Any) -> None:
+    assert run(["lab", "up", "--site", site, "--yes", "--with", "podman"]) == ExitCode.USAGE
+    assert "own-chrony" in capsys.readouterr().err
+    assert ups == []
+
+
+def test_mix_ins_are_listed_with_a_sentence_each(capsys: Any) -> None:
+    assert run(["lab", "mixins"]) == ExitCode.OK
+    text = capsys.readouterr().out
+    assert len(text.splitlines()) == len(mixins())
+    assert run(["lab", "mixins", "--format", "json"]) == ExitCode.OK
+    document = json.loads(capsys.readouterr().out)
+    assert {row["name"]: row["leaves"] for row in document["mixins"]} == dict(mixins())

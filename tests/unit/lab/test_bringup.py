@@ -12,6 +12,7 @@ from pai_install.errors import PaiError
 from pai_install.lab import box, bringup, cgroups, faults, keys, machine, names, network, plan, rootfs
 from pai_install.lab.bringup import heal, up
 from pai_install.lab.cgroups import Hierarchy
+from pai_install.lab.choice import Choice
 from pai_install.lab.names import lab_names
 from pai_install.lab.record import Kind, read_record
 from pai_install.lab.spec import LabMachine, LabSpec
@@ -38,6 +39,21 @@ def steps(tmp_path: Path, spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> Ste
         done.append(f"start {own.folder.name}")
         return machine.Process(4242, 1)
 
+    def image(suite: str, _say: Any) -> Path:
+        done.append("image" if suite == "trixie" else f"image {suite}")
+        return tmp_path / f"base-{suite}-123"
+
+    def mixed(_spec: LabSpec, one: LabMachine, name: str) -> None:
+        done.append(f"mix {name} {one.name}")
+
+    def root(_spec: LabSpec, one: LabMachine, base: Path) -> None:
+        done.append(f"root {one.name}")
+        link = names.machine_names(_spec, one).base
+        link.parent.mkdir(parents=True, exist_ok=True)
+        base.mkdir(exist_ok=True)
+        if not link.is_symlink():
+            link.symlink_to(base)
+
     def is_running(groups: cgroups.MachineCgroups) -> bool:
         return f"start {groups.own[0].name}" in done
 
@@ -48,15 +64,15 @@ def steps(tmp_path: Path, spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> Ste
     for module in (plan, bringup):
         monkeypatch.setattr(module, "box_hierarchies", lambda: trees)
     monkeypatch.setattr(bringup, "ensure_requirements", step("requirements", ()))
-    monkeypatch.setattr(bringup, "read_box", lambda: None)
-    monkeypatch.setattr(bringup, "ensure_image", step("image", tmp_path))
+    monkeypatch.setattr(bringup, "ensure_base", image)
+    monkeypatch.setattr(bringup, "mix_in", mixed)
     monkeypatch.setattr(bringup, "raise_settings", step("settings", ("ip_forward",)))
     monkeypatch.setattr(bringup, "wait_ready", step("wait"))
     monkeypatch.setattr(network, "ensure_bridge", step("bridge"))
     monkeypatch.setattr(network, "ensure_nat", step("nat"))
     monkeypatch.setattr(network, "ensure_link", step("link"))
     monkeypatch.setattr(network, "drops_forwarded", lambda: False)
-    monkeypatch.setattr(rootfs, "ensure_root", step("root"))
+    monkeypatch.setattr(rootfs, "ensure_root", root)
     monkeypatch.setattr(rootfs, "authorize", step("authorize"))
     monkeypatch.setattr(keys, "ensure_host_key", lambda _folder, name: f"ssh-ed25519 {name}")
     monkeypatch.setattr(machine, "start", start)
@@ -64,8 +80,8 @@ def steps(tmp_path: Path, spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> Ste
     return done
 
 
-def bring_up(spec: LabSpec) -> bringup.UpReport:
-    return up(spec, confirm=lambda _question: True, progress=lambda _line: None)
+def bring_up(spec: LabSpec, choice: Choice | None = None) -> bringup.UpReport:
+    return up(spec, choice, confirm=lambda _question: True, progress=lambda _line: None)
 
 
 def test_a_machine_is_plugged_in_and_filled_before_it_starts(spec: LabSpec, steps: Steps) -> None:
@@ -178,3 +194,57 @@ def test_healing_takes_faults_back_and_starts_what_is_off(
     steps.remove("start one")
     assert heal(spec, spec.machines[0]) == ("net-cut", "power-off")
     assert steps.count("start one") == 1
+
+
+def base_of(spec: LabSpec, name: str) -> str:
+    return names.machine_names(spec, spec.machine(name)).base.readlink().name
+
+
+def test_each_machine_gets_the_suite_that_was_named_for_it(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec, Choice({"two": "bookworm"}))
+    assert (base_of(spec, "one"), base_of(spec, "two")) == ("base-trixie-123", "base-bookworm-123")
+    assert steps.count("image") == steps.count("image bookworm") == 1
+
+
+def test_a_machine_that_is_there_keeps_its_suite_and_needs_no_image(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec, Choice({"one": "bookworm", "two": "bookworm"}))
+    assert "image" not in steps
+    for again in (Choice(), Choice({"one": "bookworm"})):
+        bring_up(spec, again)
+    heal(spec, spec.machines[0])
+    assert (steps.count("image bookworm"), "image" in steps) == (1, False)
+
+
+def test_another_suite_for_a_machine_that_is_there_is_refused_before_anything(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec)
+    before = [step for step in steps if step != "requirements"]
+    with pytest.raises(PaiError, match="one is there already, and not of bookworm"):
+        bring_up(spec, Choice({"one": "bookworm"}))
+    assert [step for step in steps if step != "requirements"] == before
+
+
+def test_mix_ins_run_once_in_their_order_on_a_machine_that_is_up(spec: LabSpec, steps: Steps) -> None:
+    choice = Choice(mixins={"two": ("b", "a")})
+    report = bring_up(spec, choice)
+    assert [step for step in steps if step.startswith("mix")] == ["mix b two", "mix a two"]
+    assert steps.index("wait two") < steps.index("mix b two")
+    assert "mixed a into two" in report.changed
+    again = bring_up(spec, Choice(mixins={"two": ("b", "a", "c")}))
+    assert [line for line in again.changed if line.startswith("mixed")] == ["mixed c into two"]
+
+
+def test_a_mix_in_that_failed_runs_again(spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_spec: LabSpec, one: LabMachine, name: str) -> None:
+        raise PaiError(f"{one.name} cannot have {name}")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(bringup, "mix_in", fails)
+        with pytest.raises(PaiError, match="two cannot have b"):
+            bring_up(spec, Choice(mixins={"two": ("b",)}))
+    assert "mixed b into two" in bring_up(spec, Choice(mixins={"two": ("b",)})).changed
+
+
+def test_nobody_waits_for_a_machine_behind_a_bastion(spec: LabSpec, steps: Steps) -> None:
+    bring_up(spec, Choice(mixins={"two": ("behind-bastion",)}))
+    bring_up(spec)
+    assert (steps.count("wait one"), steps.count("wait two")) == (2, 1)

@@ -95,4 +95,6 @@ def test_document(lab: LabSpec) -> None:
         "memory_bytes": None,
         "uptime_s": None,
         "faults": (),
+        "suite": "",
+        "mixins": (),
     }

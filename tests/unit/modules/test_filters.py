@@ -11,7 +11,12 @@ import yaml
 
 from tests.ansible_path import module_util
 
-RUNTIME = {"sandbox_image": "r/pause:1", "nvidia_path": "/opt/nvidia-container-runtime", "default_runtime": "nvidia"}
+RUNTIME = {
+    "sandbox_image": "r/pause:1",
+    "nvidia_path": "/opt/nvidia-container-runtime",
+    "default_runtime": "nvidia",
+    "containerd_root": "",
+}
 DOCKER = {
     "data_root": "/mnt/docker",
     "log_max_size": "100m",
@@ -124,6 +129,35 @@ def test_docker_has_the_nvidia_runtime_where_there_are_devices(filters: Any, fac
     patch = filters.docker_patch(settings, facts)
     assert patch["runtimes"] == {"nvidia": {"path": "/opt/n", "args": []}}
     assert patch["default-runtime"] == "nvidia"
+    assert patch["features"] == {"cdi": True}, "docker run --device nvidia.com/gpu=all"
+
+
+@pytest.mark.parametrize(("wanted", "root"), [("", "/fast/containerd"), ("/mnt/containerd", "/mnt/containerd")])
+def test_containerd_keeps_images_where_the_site_says_or_where_they_are(
+    filters: Any, facts: dict[str, Any], wanted: str, root: str
+) -> None:
+    patch = filters.containerd_patch({**RUNTIME, "containerd_root": wanted}, facts)
+    merged = filters.containerd_config({"text": 'version = 4\nroot = "/fast/containerd"\n', "version": 4}, patch)
+    assert tomllib.loads(merged)["root"] == root
+
+
+def test_files_that_the_configuration_imports_do_not_win_over_ours(filters: Any, facts: dict[str, Any]) -> None:
+    """`nvidia-ctk runtime configure` names such a file, and the runtimes that are in it."""
+    text = 'version = 4\nimports = ["/etc/containerd/conf.d/*.toml"]\n'
+    patch = filters.containerd_patch(RUNTIME, facts)
+    merged = filters.containerd_config({"text": text, "version": 4}, patch)
+    imports = tomllib.loads(merged)["imports"]
+    assert imports == ["/etc/containerd/conf.d/*.toml", "/etc/pai-install/containerd.toml"]
+    last = tomllib.loads(filters.containerd_last(merged, patch))
+    assert last == {"version": 4, **patch}
+    assert filters.containerd_config({"text": merged, "version": 4}, patch) == merged
+
+
+def test_a_configuration_of_one_file_stays_one(filters: Any, facts: dict[str, Any]) -> None:
+    patch = filters.containerd_patch(RUNTIME, facts)
+    merged = filters.containerd_config({"text": "version = 4\n", "version": 4}, patch)
+    assert "imports" not in tomllib.loads(merged)
+    assert filters.containerd_last(merged, patch) == ""
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,19 @@ def test_containerd_format_version(library: Library, text: str, version: int) ->
     assert library("pai_containerd_config").format_version(text) == version
 
 
+@pytest.mark.parametrize(
+    ("text", "root"),
+    [
+        ("", "/var/lib/containerd"),
+        ("version = 2\nroot = '/fast/containerd'\n", "/fast/containerd"),
+        ('root="/fast"\n[metrics]\nroot = "/other"\n', "/fast"),
+        ("version = 3\n[plugins.x]\n  root = '/other'\n", "/var/lib/containerd"),
+    ],
+)
+def test_where_containerd_keeps_its_data(library: Any, text: str, root: str) -> None:
+    assert library("pai_containerd_config").root_of(text) == root
+
+
 def test_programs_are_bounded_in_time_and_speak_english(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = module_util("pai_machine").command
     monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")

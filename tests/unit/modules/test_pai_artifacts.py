@@ -109,6 +109,25 @@ def test_archive_is_unpacked_and_every_file_watched(artifacts: Run, tmp_path: Pa
     assert (tmp_path / "opt" / "bridge").read_bytes() == b"b"
 
 
+def test_what_a_new_version_no_longer_has_is_removed(artifacts: Run, tmp_path: Path) -> None:
+    """A program that stays behind on PATH takes the place of the machine's own."""
+    artifacts(archive(tmp_path, {"runtime": b"1", "hook": b"1", "edited": b"1"}))
+    (tmp_path / "opt/edited").write_bytes(b"by the admin")
+    (tmp_path / "opt/other").write_bytes(b"of somebody else")
+    artifacts(archive(tmp_path, {"runtime": b"2"}))
+    left = {path.name for path in (tmp_path / "opt").iterdir()}
+    assert left == {"runtime", "edited", "other"}
+
+
+def test_what_another_artifact_has_stays(artifacts: Run, tmp_path: Path) -> None:
+    first = archive(tmp_path, {"shared": b"1", "own": b"1"})
+    artifacts(first)
+    other = {**archive(tmp_path, {"shared": b"1"}), "name": "other"}
+    artifacts(other)
+    artifacts(archive(tmp_path, {"own": b"2"}))
+    assert (tmp_path / "opt/shared").exists()
+
+
 def test_archive_cannot_write_outside_its_folder(artifacts: Run, tmp_path: Path) -> None:
     artifacts(archive(tmp_path, {"../escaped": b"x", "inside": b"y"}))
     assert not (tmp_path / "escaped").exists()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +85,62 @@ def test_machine_without_docker_has_no_version(running: Any, tmp_path: Path, mon
     monkeypatch.setattr(module_util("pai_machine"), "SYSTEM_PATH", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     assert running.docker_version() == ""
+
+
+# as Docker's instructions wrote it over the years, and as a mirror of one's own may be called
+HISTORIC = {
+    "docker.list": "deb [arch=amd64 signed-by=/etc/apt/keyrings/docker.gpg] "
+    "https://download.docker.com/linux/ubuntu jammy stable",
+    "asc.list": "deb [signed-by=/etc/apt/keyrings/docker.asc] https://download.docker.com/linux/debian bookworm stable",
+    "shared.list": "deb [arch=amd64 signed-by=/usr/share/keyrings/docker-archive-keyring.gpg] "
+    "https://download.docker.com/linux/debian bookworm stable",
+    "archive_uri-https_download_docker_com.list": "deb [arch=amd64] "
+    "https://download.docker.com/linux/ubuntu focal stable",
+    "docker.sources": "Types: deb\nURIs: https://download.docker.com/linux/debian\nSuites: trixie\nComponents: stable\n"
+    "Signed-By: /etc/apt/keyrings/docker.asc",
+}
+
+
+@pytest.mark.parametrize("name", HISTORIC)
+def test_dockers_repository_is_known_in_every_form_it_had(running: Any, tmp_path: Path, name: str) -> None:
+    """Ours beside it would have another key: apt would read no source at all any more."""
+    folder = tmp_path / "sources.list.d"
+    folder.mkdir()
+    (folder / name).write_text(HISTORIC[name] + "\n")
+    assert running.docker_repository(str(tmp_path)) == str(folder / name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# deb https://download.docker.com/linux/ubuntu jammy stable\n",
+        "deb https://docker-mirror.corp.example/linux/ubuntu jammy stable\n",
+        "# Managed by pai-install: changes are overwritten.\nURIs: https://download.docker.com/linux/debian\n",
+    ],
+)
+def test_what_is_off_elsewhere_or_ours_is_none(running: Any, tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "sources.list.d"
+    folder.mkdir()
+    (folder / "docker.sources").write_text(text)
+    (folder / "docker.list.save").write_text(HISTORIC["docker.list"])
+    assert running.docker_repository(str(tmp_path)) == ""
+
+
+@pytest.mark.skipif(shutil.which("apt-get") is None, reason="no apt here")
+def test_apt_really_refuses_two_keys_for_one_repository(tmp_path: Path) -> None:
+    """Why the repository is left alone where it is: the same source with another key ends every command of apt."""
+    for folder in ("etc/sources.list.d", "state/lists/partial", "cache/archives/partial"):
+        (tmp_path / folder).mkdir(parents=True)
+    first, second = (tmp_path / "etc/sources.list.d" / name for name in ("docker.list", "ours.sources"))
+    first.write_text(HISTORIC["asc.list"] + "\n")
+    places = {"Dir::Etc": tmp_path / "etc", "Dir::State": tmp_path / "state", "Dir::Cache": tmp_path / "cache"}
+    words = [f"-o{key}={value}/" for key, value in places.items()]
+
+    def targets() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["apt-get", *words, "indextargets"], capture_output=True, text=True, check=False)
+
+    assert targets().returncode == 0
+    second.write_text(HISTORIC["docker.sources"].replace("trixie", "bookworm").replace("docker.asc", "docker-2.asc"))
+    refused = targets()
+    assert refused.returncode != 0
+    assert "Conflicting values set for option Signed-By" in refused.stderr

@@ -89,6 +89,7 @@ class Machine:
         shutil.copy(shutil.which("sleep") or "", program)
         self.plugin = subprocess.Popen([str(program), "300"])
         script = SCRIPT.read_text().replace("/host/", f"{folder}/host/").replace("/sys/module", f"{folder}/module")
+        script = script.replace("/proc/driver", f"{folder}/driver")
         script = script.replace("sleep 15", "sleep 0.2").replace("nvidia-device-p", self.name)
         self.watcher = subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True)
         time.sleep(0.5)
@@ -126,3 +127,10 @@ def test_the_plugin_is_left_alone_while_nothing_changes(machine: Machine) -> Non
     (machine.root / "host/dev/null0").touch()
     with pytest.raises(subprocess.TimeoutExpired):
         machine.plugin.wait(timeout=1.5)
+
+
+def test_the_plugin_is_ended_when_slices_of_gpus_change(machine: Machine) -> None:
+    """A reconfiguration of MIG changes neither the driver nor a GPU's device file."""
+    slices = machine.root / "driver/nvidia/capabilities/gpu0/mig"
+    (slices / "gi1/ci0").mkdir(parents=True)
+    assert machine.plugin.wait(timeout=20) == -15

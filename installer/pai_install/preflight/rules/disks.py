@@ -10,6 +10,7 @@ from pai_install.preflight import needs
 from pai_install.preflight.evidence import FileSystem
 from pai_install.preflight.model import Case, machine_check, size_text
 from pai_install.site.quantity import QuantityError, parse_bytes
+from pai_install.site.settings import CONTAINERD_ROOT
 
 # what the kubelet evicts pods for when nothing else is said
 _EVICTION = {
@@ -18,7 +19,6 @@ _EVICTION = {
     "nodefs.inodesFree": "5%",
     "imagefs.inodesFree": "5%",
 }
-_IMAGES = "/var/lib/containerd"
 _NO_DOCKER_ROOT = ("overlay", "nfs", "nfs4", "cifs", "tmpfs", "fuse", "9p")
 
 
@@ -44,7 +44,7 @@ class _Disk:
     reads="mounts: free space below each path that the cluster uses",
     rule="FAIL below the need of an installation or the kubelet's eviction threshold; WARN below the need of images",
     source="own; kubelet (evictionHard)",
-    remedy="free space there, or move docker_data_root (or a mount of /var/lib) to a larger disk",
+    remedy="free space there, or name folders on a larger disk: containerd_data_root, docker_data_root",
 )
 def space(case: Case) -> Result | None:
     """Free space for an installation and for images, more than what makes the kubelet evict pods."""
@@ -63,7 +63,7 @@ def space(case: Case) -> Result | None:
 
 def _too_full(case: Case, disk: _Disk) -> str:
     least = 0 if case.evidence.ours else disk.least  # an installed machine has used it
-    evicts = max(_limit(case, signal, disk.mount.total_bytes) for signal in _signals(disk.paths, "available"))
+    evicts = max(_limit(case, signal, disk.mount.total_bytes) for signal in _signals(case, disk.paths, "available"))
     needed = max(least, evicts)
     if disk.mount.free_bytes >= needed:
         return ""
@@ -84,7 +84,7 @@ def inodes(case: Case) -> Result | None:
     few = []
     for disk in _disks(case):
         total, free = disk.mount.inodes, disk.mount.inodes_free
-        limit = max(_limit(case, signal, total) for signal in _signals(disk.paths, "inodesFree"))
+        limit = max(_limit(case, signal, total) for signal in _signals(case, disk.paths, "inodesFree"))
         if total and free <= limit:
             few.append(f"{disk.name}: {free} of {total} free, more than {limit} needed")
     if not few:
@@ -103,13 +103,13 @@ def inodes(case: Case) -> Result | None:
 def filesystems(case: Case) -> Result | None:
     """File systems that can be written to, run programs and hold containers."""
     problems = []
-    docker = str(case.site.settings.docker_data_root)
+    roots = (str(case.site.settings.docker_data_root), _images(case))
     for mount in case.evidence.mounts:
         if mount.read_only:
             problems.append(f"{mount.mount_point} is mounted read-only")
         if mount.noexec and mount.path not in ("/var/lib/etcd", case.site.services.file_server.localpath):
             problems.append(f"{mount.mount_point} is mounted noexec")
-        if mount.path in (docker, _IMAGES) and mount.filesystem.startswith(_NO_DOCKER_ROOT):
+        if mount.path in roots and mount.filesystem.startswith(_NO_DOCKER_ROOT):
             problems.append(f"{mount.path} is on {mount.filesystem}, which cannot hold container layers")
     if not problems:
         return passed(message="the file systems can hold containers")
@@ -163,8 +163,14 @@ def _disks(case: Case) -> list[_Disk]:
     ]
 
 
-def _signals(paths: Iterable[str], what: str) -> list[str]:
-    kinds = {"imagefs" if path == _IMAGES else "nodefs" for path in paths if path in (_IMAGES, "/var/lib/kubelet")}
+def _images(case: Case) -> str:
+    """The folder of containerd's images, which the kubelet watches."""
+    return case.site.settings.containerd_data_root or CONTAINERD_ROOT
+
+
+def _signals(case: Case, paths: Iterable[str], what: str) -> list[str]:
+    images = _images(case)
+    kinds = {"imagefs" if path == images else "nodefs" for path in paths if path in (images, "/var/lib/kubelet")}
     return [f"{kind}.{what}" for kind in kinds] or ["none"]
 
 

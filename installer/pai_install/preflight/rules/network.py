@@ -63,6 +63,34 @@ def overlap(case: Case) -> Result | None:
     return _clashing(case, clashes) if clashes else _summarised(around)
 
 
+@machine_check(
+    id="service-route",
+    title="The machine's own programs find a way to the cluster's Services",
+    reads="routes; service_cidr in config.yaml",
+    rule="FAIL on a control plane without a default route, or another that covers service_cidr; WARN on a worker",
+    source="kubernetes/kubernetes issue 123120",
+    remedy="add a default route, be it one that leads nowhere",
+)
+def service_route(case: Case) -> Result | None:
+    """The kernel looks for a route before a Service's address becomes that of a pod: without one nothing is sent.
+
+    Pods do not notice, their packets come in at a bridge. The API server does: it asks webhooks and metrics-server.
+    """
+    services = IPv4Network(case.site.settings.service_cidr)
+    if any(services.subnet_of(IPv4Network(route.network)) for route in case.evidence.routes):
+        return passed(message="a route covers the addresses of Services")
+    own = own_interfaces(case.machine, case.evidence)
+    name = own[0].name if own else "INTERFACE"
+    say, who = (failed, "the API server reaches no") if case.machine.control_plane else (warned, "programs reach no")
+    return say(
+        f"no route leads to the addresses of Services: {who} webhook and no other Service",
+        value="no default route",
+        expected=f"a default route, or one that covers {services}",
+        remedy=f"sudo ip route add default dev {name} metric 4096 (and in the network configuration), be it that it "
+        "leads nowhere",
+    )
+
+
 def _summarised(around: list[str]) -> Result:
     """A route around a whole network of the cluster loses against the cluster's own routes, which are longer."""
     if not around:

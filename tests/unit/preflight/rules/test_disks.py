@@ -62,6 +62,16 @@ def test_disks_are_judged_one_by_one(site: Site) -> None:
     assert "; " not in found.value
 
 
+def test_images_are_looked_for_where_the_site_says(tmp_path: Path) -> None:
+    """The kubelet's threshold for images counts on that disk."""
+    site = read_site(tmp_path / "s", config=CONFIG + "containerd_data_root: /mnt/containerd\n")
+    mounts = [mount(path) for path in PATHS if path != "/var/lib/containerd"]
+    full = mount("/mnt/containerd", mount_point="/mnt", device="2", total_bytes=40 * GIB, free_bytes=5 * GIB)
+    found = findings_of(site, "disk-space", {"worker2": {"mounts": [*mounts, full]}})["worker2"]
+    assert found.verdict is Verdict.FAIL
+    assert "/mnt (with /mnt/containerd): 5 GiB free, 6 GiB needed (below this the kubelet evicts pods)" in found.value
+
+
 def test_an_installed_machine_has_used_its_space(site: Site) -> None:
     mounts = [mount(path, total_bytes=40 * GIB, free_bytes=7 * GIB) for path in PATHS]
     assert findings_of(site, "disk-space", {"worker2": {"mounts": mounts}}, installed)["worker2"].verdict == "PASS"

@@ -40,6 +40,22 @@ def test_overlap(site: Site, network: str, name: str, verdict: str) -> None:
     assert findings_of(site, "network-overlap", routes)["worker1"].verdict == verdict
 
 
+@pytest.mark.parametrize("network", ["0.0.0.0/0", "10.0.0.0/8"])
+def test_a_route_that_covers_services_is_enough(site: Site, network: str) -> None:
+    routes = [{"network": network, "interface": "eth0"}]
+    found = findings_of(site, "service-route", {"master": {"routes": routes}, "worker1": {"routes": routes}})
+    assert {found[name].verdict for name in ("master", "worker1")} == {Verdict.PASS}
+
+
+def test_without_a_default_route_a_control_plane_is_refused_and_a_worker_warned_of(site: Site) -> None:
+    """The API server asks webhooks at Services' addresses; on a worker only users' own programs could."""
+    routes = [{"network": "10.0.0.0/24", "interface": "eth0"}]
+    found = findings_of(site, "service-route", {"master": {"routes": routes}, "worker1": {"routes": routes}})
+    assert [found[name].verdict for name in ("master", "worker1", "worker2")] == ["FAIL", "WARN", "PASS"]
+    assert "ip route add default dev eth0" in found["master"].remedy
+    assert str(site.settings.service_cidr) in found["worker1"].expected
+
+
 @pytest.mark.parametrize("network", ["10.0.0.0/8", "10.128.0.0/9"])
 def test_summary_route_of_a_company_is_a_warning(site: Site, network: str) -> None:
     """Pods' own routes are more specific and win; what the company has at pods' addresses is not reached."""

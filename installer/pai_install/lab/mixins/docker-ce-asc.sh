@@ -1,0 +1,2 @@
+# Docker of docker-ce (stand-ins) with a docker.list as Docker's instructions wrote it: a key in /etc/apt/keyrings/docker.asc
+docker_ce '/etc/apt/keyrings/docker.asc'
