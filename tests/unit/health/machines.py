@@ -64,6 +64,7 @@ _COMMON = {
     "gpu_power_readings/instant_power_draw": "70.00 W",
     "gpu_power_readings/current_power_limit": "700.00 W",
     "gpu_power_readings/default_power_limit": "700.00 W",
+    "utilization/gpu_util": "0 %",
     "clocks/sm_clock": "345 MHz",
     "max_clocks/sm_clock": "1980 MHz",
     "fabric/state": "Completed",

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.finding import Finding
+from pai_install.checks.runner import ODD
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_tracking
@@ -73,7 +74,7 @@ def facts_of(machine: MachineView) -> MachineFacts:
 def _attempt(read: Callable[[], T]) -> T | None:
     try:
         return read()
-    except NotObservedError:
+    except (NotObservedError, *ODD):  # what a check says of it stands in its own finding
         return None
 
 
@@ -103,12 +104,13 @@ def snapshot_of(machine: MachineView, findings: Iterable[Finding]) -> Snapshot:
         gpus=cards,
         incidents=tuple(
             PastIncident(
-                incident.cause.number,
+                number,
                 card_of(in_slot.get(incident.bus_id.partition(".")[0], "")) or incident.bus_id,
                 machine.boot_id,
                 incident.last_time or machine.collected_at,
             )
             for incident in incidents
+            for number in sorted(incident.fatal) or (incident.cause.number,)
         ),
         failed=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.FAIL})),
         warned=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.WARN})),

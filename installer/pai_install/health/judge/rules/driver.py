@@ -12,6 +12,7 @@ from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.evidence.products import products
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
+from pai_install.system.plain import one_line
 
 # nvidia-smi's exit status -> what it means, what to do.
 STATUS = {
@@ -69,7 +70,7 @@ def responds(machine: MachineView) -> Result:
     id="driver-status",
     title="nvidia-smi ends well",
     reads="exit status and messages of nvidia-smi -q -x",
-    rule="FAIL for any status but 0",
+    rule="FAIL for any status but 0, and for an answer without a GPU that can be read where the site has some",
     source="NHC, GPU Operator",
     remedy="see the message",
     action=Action.REBOOT,
@@ -92,6 +93,10 @@ def exit_status(machine: MachineView) -> Result:
         meaning, action = STATUS.get(result.rc, ("nvidia-smi failed", Action.REBOOT))
         detail = next((line for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()), "")
         return failed(f"{meaning}: {detail[:160]}", f"status {result.rc}", "0", action=action)
+    if "</nvidia_smi_log>" not in result.stdout and machine.expected.nvidia and not machine.gpus:
+        return failed(
+            "nvidia-smi ended well but showed no GPU that can be read", one_line(result.stdout)[:80], "an answer"
+        )
     if "</nvidia_smi_log>" not in result.stdout:
         return unknown("nvidia-smi ended well but its answer is not complete")
     return passed(0, 0)

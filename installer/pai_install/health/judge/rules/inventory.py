@@ -12,6 +12,7 @@ from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_meminfo
 from pai_install.health.evidence.parse.links import nvidia_gpus
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+from pai_install.health.evidence.reading import State
 from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.product import same_model
@@ -151,11 +152,12 @@ def model(gpu: GpuView, machine: MachineView) -> Result:
 )
 def mixed(machine: MachineView) -> Result:
     assert machine.smi  # noqa: S101 - reading records it and raises
-    names = [gpu.peek(fields.PRODUCT).text for gpu in machine.gpus]
-    if not names or not all(names):
+    readings = [gpu.peek(fields.PRODUCT) for gpu in machine.gpus]
+    names = sorted({reading.text for reading in readings if reading.state is State.VALUE})
+    if len(names) > 1:
+        return warned("different GPU models in one machine", ", ".join(names), "one model")
+    if not names or any(reading.state is not State.VALUE for reading in readings):
         return unknown("not every GPU has a name")
-    if len(set(names)) > 1:
-        return warned("different GPU models in one machine", ", ".join(sorted(set(names))), "one model")
     return passed(names[0])
 
 

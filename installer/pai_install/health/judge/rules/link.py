@@ -17,6 +17,7 @@ from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
+_NARROWS_AT_IDLE = 6  # the PCIe generation since which a link may switch lanes off
 _AER_KINDS = ("fatal", "nonfatal", "correctable")
 _AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
 _BUS_ID = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
@@ -38,7 +39,8 @@ def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
     id="gpu-pcie-width",
     title="The PCIe link is as wide as it should be",
     reads="pci/pci_gpu_link_info/link_widths, the port above it, baseline",
-    rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width",
+    rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width; with "
+    "PCIe 6 in P0 only",
     source="own; GCM keeps such a manifest",
     remedy="reseat card and riser; check the slot's settings in the BIOS",
     action=Action.DRAIN,
@@ -55,6 +57,8 @@ def link_width(gpu: GpuView, machine: MachineView) -> Result:
         return passed(f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
     if width >= most:
         return passed(f"x{width:.0f}", f"x{most:.0f}")
+    if (gpu.peek(fields.GEN_MAX).number or 0) >= _NARROWS_AT_IDLE and gpu.peek(fields.PSTATE).text != "P0":
+        return skipped("the link is judged in P0 only: an idle link of PCIe 6 gives lanes up")
     port = _sysfs_width(gpu, machine, "upstream/max_link_width")
     if port is not None and width < min(most, port):
         return failed("the PCIe link is narrower than card and slot allow", f"x{width:.0f}", f"x{min(most, port):.0f}")
