@@ -136,6 +136,11 @@ REMAP_FAILED = _field(
 )
 BANKS_LOW = _field("banks with low remap availability", f"{_HISTOGRAM}_low {_BANKS}/low", Need.REMAPPING, 460)
 BANKS_NONE = _field("banks with no remap availability", f"{_HISTOGRAM}_none {_BANKS}/none", Need.REMAPPING, 460)
+# since Rubin, beside the rows
+BANK_REMAP_PENDING = _field("bank remap pending", "remapped_banks/bank_remapper_pending")
+BANK_GROUPS_NONE = _field(
+    "groups with no bank left", "remapped_banks/bank_remapper_histogram/bank_remapper_histogram_none"
+)
 _RETIRED = "retired_pages"
 RETIRED_SINGLE = _field(
     "pages retired for single bit errors",

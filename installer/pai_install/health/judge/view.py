@@ -127,12 +127,19 @@ class MachineView:
             raise NotObservedError(missing, f"{command} was not collected")
         if result.missing:
             raise NotObservedError(missing, f"{command}: the program is not installed")
+        if result.refused:
+            raise NotObservedError(Verdict.UNKNOWN, f"{command}: it cannot be started: {result.refused}")
         if result.timed_out or result.not_started:
             raise NotObservedError(Verdict.UNKNOWN, f"{command}: no answer in time")
         if result.rc not in set(allowed):
             detail = (result.stderr or result.stdout).strip()[:160]
             raise NotObservedError(Verdict.UNKNOWN, f"{command} ended with status {result.rc}: {detail}")
         return result.stdout
+
+    @property
+    def exhausted(self) -> str:
+        """The kernel's words where the machine could start no further process; '' where it could."""
+        return self._evidence.exhausted
 
     def available(self, command: str) -> bool:
         """Whether a program is there and ended well; does not count as read."""
@@ -198,6 +205,8 @@ class MachineView:
         result = self._evidence.commands.get("nvidia_smi_xml")
         if result is None or result.missing:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi is not installed")
+        if result.refused:
+            return NotObservedError(Verdict.UNKNOWN, f"nvidia-smi cannot be started: {result.refused}")
         if result.timed_out:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi did not answer: the driver hangs")
         for command, parse in (

@@ -52,6 +52,12 @@ def responds(machine: MachineView) -> Result:
     if result.missing:
         remedy = "install the NVIDIA driver, or correct the layout: it says that this machine has NVIDIA GPUs"
         return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG, remedy=remedy)
+    if result.refused and not result.exhausted:
+        remedy = "reinstall the driver's packages for this machine's architecture and distribution"
+        message = f"nvidia-smi cannot be started: {result.refused}"
+        return failed(message, result.refused, "an answer", action=Action.CONFIG, remedy=remedy)
+    if result.refused:
+        return unknown(f"nvidia-smi could not be started: {result.refused}")
     if result.timed_out:
         stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
         after = " and could not be killed" if result.unkillable else ""
@@ -128,9 +134,22 @@ def one_version(machine: MachineView) -> Result:
         return failed("two driver installations are mixed", shown, "one version")
     if len(stated) > 1:
         return failed("the driver's parts have different versions", shown, "one version")
+    if isinstance(kernel, dict) and kernel.get("runfile") and _driver_packages(machine):
+        both = "packages of the driver, and NVIDIA's own installer was run as well: the next upgrade mixes them"
+        return warned(both, "nvidia-uninstall and packages", "one of them", action=Action.CONFIG)
     if len(stated) < 1 or not all(versions.values()):
         return unknown("not every part of the driver states its version", shown)
     return passed(stated.pop(), "one version")
+
+
+def _packages_of_driver(listed: str) -> list[str]:
+    """The installed packages of the driver in the answer of dpkg-query."""
+    packages = [line.split()[0] for line in listed.splitlines() if line.rstrip().endswith((" ii", " hi"))]
+    return [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
+
+
+def _driver_packages(machine: MachineView) -> bool:
+    return machine.available("dpkg_nvidia") and bool(_packages_of_driver(machine.output("dpkg_nvidia")))
 
 
 @machine_check(
@@ -158,18 +177,20 @@ def supported_branch(machine: MachineView) -> Result:
             return failed(f"branch {branch} does not support {generation.name} yet", version, f">= {first}")
     if len(known) < len(names) or not names:
         return unknown("the generation of a GPU is not known", version)
-    judged = _maintained(branch, version, oldest_ends=any(generation.last_branch for generation in known))
+    # a card whose support ended may stay on the last branch that has it, no other on that branch
+    ended = branch in products().ended_branches and any(generation.last_branch == branch for generation in known)
+    judged = _maintained(branch, version, last_of_its_card=ended)
     until = products().maintained_until
     if judged.verdict is Verdict.PASS and machine.collected_at > until.timestamp():
         return unknown(f"which branches are maintained is known until {until:%Y-%m-%d} only", version)
     return judged
 
 
-def _maintained(branch: int, version: str, *, oldest_ends: bool) -> Result:
+def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
     maintained = products().maintained_branches
     if branch > max(maintained):
         return unknown(f"branch {branch} is newer than what this program knows of", version)
-    if branch not in maintained and not (oldest_ends and branch in products().ended_branches):
+    if branch not in maintained and not last_of_its_card:
         newest = ", ".join(str(number) for number in maintained)
         return warned(f"branch {branch} no longer gets fixes", version, f"one of {newest}", action=Action.CONFIG)
     return passed(version)
@@ -255,9 +276,8 @@ def packages_held(machine: MachineView) -> Result:
     if not units:
         return unknown("systemctl names no unit")
     running = [unit.name for unit in units.values() if unit.loaded and unit.active == "active"]
-    listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1)).splitlines()
-    packages = [line.split()[0] for line in listed if line.rstrip().endswith((" ii", " hi"))]
-    drivers = [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
+    listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1))
+    drivers = _packages_of_driver(listed)
     if not drivers:
         return skipped("the driver is not a package here")
     if not running:

@@ -182,7 +182,7 @@ def remap_failed(gpu: GpuView, _machine: MachineView) -> Result:
 @gpu_check(
     id="gpu-remap-banks",
     title="Every memory bank has spare rows",
-    reads="remapped_rows/row_remapper_histogram",
+    reads="remapped_rows/row_remapper_histogram, remapped_banks/bank_remapper_histogram",
     rule="FAIL when a bank has none; WARN when a bank has few",
     source="MEM, own",
     remedy="plan the replacement of the card",
@@ -190,6 +190,8 @@ def remap_failed(gpu: GpuView, _machine: MachineView) -> Result:
 )
 def banks(gpu: GpuView, _machine: MachineView) -> Result:
     none, low = gpu.number(fields.BANKS_NONE), gpu.number(fields.BANKS_LOW)
+    if gpu.peek(fields.BANK_GROUPS_NONE).text and (groups := gpu.number(fields.BANK_GROUPS_NONE)):
+        return failed(f"{groups:.0f} groups of memory banks have no spare bank left", f"{groups:.0f}", 0)
     if none:
         return failed(f"{none:.0f} memory banks have no spare rows left", f"{none:.0f}", 0)
     if low:
@@ -199,15 +201,17 @@ def banks(gpu: GpuView, _machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-repair-pending",
-    title="No channel or TPC repair is waiting",
-    reads="ecc_errors/channel_repair_pending, tpc_repair_pending",
+    title="No channel, TPC or bank repair is waiting",
+    reads="ecc_errors/channel_repair_pending, tpc_repair_pending, remapped_banks/bank_remapper_pending",
     rule="WARN when Yes",
     source="MEM",
     remedy="reset the GPU at its next idle moment",
     action=Action.RESET_GPU,
 )
 def repair(gpu: GpuView, _machine: MachineView) -> Result:
-    words = {field.name: gpu.word(field, *YES_NO) for field in (fields.CHANNEL_REPAIR, fields.TPC_REPAIR)}
+    asked = [fields.CHANNEL_REPAIR, fields.TPC_REPAIR]
+    asked += [fields.BANK_REMAP_PENDING] if gpu.peek(fields.BANK_REMAP_PENDING).text else []
+    words = {field.name: gpu.word(field, *YES_NO) for field in asked}
     pending = [name for name, word in words.items() if word == "yes"]
     if pending:
         return warned(f"{' and '.join(pending)}: reset the GPU", "yes", "no", action=Action.RESET_GPU)
