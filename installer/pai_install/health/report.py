@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,13 @@ class HealthReport:
             yield unreached(machine, why)
         for report in self.machines:
             yield from report.findings
+
+    @property
+    def machine_counts(self) -> dict[str, int]:
+        """Verdict -> machines whose gravest it is, the gravest first; all five are always there."""
+        found = Counter(machine.verdict for machine in self.machines)
+        found[Verdict.FAIL] += len(self.missed)
+        return {verdict.value: found[verdict] for verdict in GRAVITY}
 
     def of(self, *verdicts: Verdict) -> list[Finding]:
         """The findings with these verdicts."""
@@ -149,9 +157,11 @@ def metrics(report: HealthReport) -> str:
 def text(report: HealthReport) -> str:
     """The plain table: one line per machine, then what is wrong, the gravest first, alike things once."""
     findings = list(report.findings)
-    total = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number)
+    total = ", ".join(f"{number} {verdict}" for verdict, number in report.machine_counts.items() if number)
     machines = plural(len(report.machines) + len(report.missed), "machine")
-    return "\n".join([*_machine_lines(report), *finding_lines(findings), "", f"{machines}: {total}"]) + "\n"
+    bad = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number and verdict in OPEN)
+    last = f"{machines}: {total or 'none checked'} (findings: {bad or 'nothing to do'})"
+    return "\n".join([*_machine_lines(report), *finding_lines(findings), "", last]) + "\n"
 
 
 def _machine_lines(report: HealthReport) -> Iterator[str]:

@@ -109,7 +109,7 @@ blocked for more than;soft lockup |
 EXT4-fs error;emounting |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
 I/O error |
-lost carrier;ink down;ink Down;ink is down;ink is Down |
+ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down |
 limited by |
 module verification;Key was rejected |
 fallen off the bus |
@@ -417,7 +417,7 @@ def read_pci() -> "dict[str, str]":
         found.update((f"{device}/{name}", read_text(device / name)) for name in PCI_NAMES.split())
         port = device.resolve().parent
         found[f"{device}/upstream/max_link_width"] = read_text(port / "max_link_width")
-        found[f"{device}/upstream/acs"] = "\n".join(read_acs(device.resolve()))
+        found[f"{device}/upstream/acs"] = "\n".join(read_acs(device.resolve())) or "none"
     return {path: text for path, text in found.items() if text}
 
 

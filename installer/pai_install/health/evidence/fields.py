@@ -156,7 +156,7 @@ RETIRED_PENDING = _field(
     "page retirement pending", f"{_RETIRED}/pending_retirement {_RETIRED}/pending_page_blacklist", Need.RETIREMENT
 )
 # the XML of drivers up to 430; later ones print both
-RETIRED_PENDING_OLD = _field("page blacklist pending", f"{_RETIRED}/pending_blacklist")
+RETIRED_PENDING_OLD = _field("page blacklist pending", f"{_RETIRED}/pending_blacklist", Need.RETIREMENT, until=431)
 
 UTILISATION = _field("GPU utilisation", "utilization/gpu_util utilization/gpu csv/utilization.gpu", Need.ALWAYS)
 
@@ -213,6 +213,18 @@ HW_SLOWDOWN = _reason("hardware slowdown", "hw_slowdown", "hw_slowdown")
 HW_THERMAL = _reason("hardware thermal slowdown", "hw_thermal_slowdown", "hw_slowdown/hw_thermal_slowdown")
 POWER_BRAKE = _reason("power brake", "hw_power_brake_slowdown", "hw_slowdown/hw_power_brake_slowdown")
 SW_THERMAL = _reason("software thermal slowdown", "sw_thermal_slowdown", "sw_thermal_slowdown")
+CLOCK_SETTING = _reason("applications clocks setting", "applications_clocks_setting", "applications_clocks_setting")
+SM_CLOCK = _field("SM clock", "clocks/sm_clock clocks/sm csv/clocks.sm", Need.ALWAYS)
+SM_CLOCK_MAX = _field("highest SM clock", "max_clocks/sm_clock max_clocks/sm csv/clocks.max.sm", Need.ALWAYS)
+APPLICATION_CLOCK = _field(
+    "application clock", "applications_clocks/graphics_clock applications_clocks/graphics csv/clocks.applications.gr"
+)
+APPLICATION_DEFAULT = _field(
+    "default application clock",
+    "default_applications_clocks/graphics_clock default_applications_clocks/graphics "
+    "csv/clocks.default_applications.gr",
+)
+LICENSE = _field("vGPU licence", "vgpu_software_licensed_product/license_status grid_licensed_product/license_status")
 _COUNTERS = "clocks_event_reasons_counters"
 SW_THERMAL_US = _field(
     "software thermal slowdown time",

@@ -55,7 +55,9 @@ def facts_of(machine: MachineView) -> MachineFacts:
         r"\bv?(\d+\.\d+\.\d+\S*)", _attempt(lambda: machine.output("containerd_version")) or ""
     )
     traits["toolkit"] = _search(r"\b(\d+\.\d+\.\d+\S*)", _attempt(lambda: machine.output("toolkit_version")) or "")
-    ports = _attempt(lambda: machine.ports) or ()
+    found_ports = _attempt(lambda: machine.ports)
+    ports = found_ports or ()
+    traits["rdma-ports"] = "" if found_ports is None else str(sum(port.is_up for port in ports))
     traits["rdma-firmware"] = ", ".join(sorted({port.firmware for port in ports if port.firmware}))
     tracking = parse_tracking(_attempt(lambda: machine.output("chrony_tracking")) or "")
     measured = parse_all_reduce(_attempt(lambda: machine.output(ALL_REDUCE)) or "")
@@ -151,6 +153,7 @@ def baseline_of(machine: MachineView) -> Baseline:
     links = {
         entry.uuid: sum(speed is not None for speed in entry.speeds.values()) for entry in parse_nvlink_status(text)
     }
+    ports = _attempt(lambda: machine.ports)
     return Baseline(
         machine.collected_at,
         {
@@ -163,4 +166,5 @@ def baseline_of(machine: MachineView) -> Baseline:
             )
             for gpu in machine.gpus
         },
+        None if ports is None else sum(port.is_up and port.link_layer == "InfiniBand" for port in ports),
     )

@@ -98,10 +98,14 @@ class GpuBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was accepted as normal for one machine. gpus: bus id -> baseline."""
+    """What was accepted as normal for one machine. gpus: bus id -> baseline.
+
+    ib_ports: InfiniBand ports that are up; None where that was not known.
+    """
 
     accepted_at: float
     gpus: Mapping[str, GpuBaseline]
+    ib_ports: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
@@ -111,4 +115,5 @@ class Baseline:
 def parse_baseline(raw: Mapping[str, Any]) -> Baseline:
     """The inverse of `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
     gpus = {str(bus_id): GpuBaseline(**values) for bus_id, values in raw["gpus"].items()}
-    return Baseline(float(raw["accepted_at"]), gpus)
+    ports = raw.get("ib_ports")
+    return Baseline(float(raw["accepted_at"]), gpus, int(ports) if ports is not None else None)

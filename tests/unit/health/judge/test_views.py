@@ -190,6 +190,7 @@ def test_facts_of_a_machine() -> None:
         "vbios": "96.00.00.00.01",
         "inforom": "G520.0000.00.01",
         "gsp": DRIVER,
+        "rdma-ports": "2",
         "gpu-memory": "81500 MiB",
         "kernel": "6.1.0-40-amd64",
         "os": "Debian GNU/Linux 12 (bookworm)",

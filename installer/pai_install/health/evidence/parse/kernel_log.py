@@ -76,7 +76,7 @@ _EVENTS = (
         LogKind.GPU_START,
         re.compile(r"NVRM: .*(?:RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|request_irq\(\) failed"
                    r"|not have the necessary power cables|assigned to your NVIDIA device is invalid"
-                   r"|probe routine (?:was not called|failed)|None of the NVIDIA (?:devices|graphics adapters) were init"
+                   r"|probe routine (?:was not called|failed)|None of the NVIDIA \w[\w ]*were init"
                    r"|No NVIDIA (?:devices|graphics adapter) (?:probed|found)|already bound to|nouveau)"),
     ),
     (
@@ -102,7 +102,7 @@ _EVENTS = (
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
-    (LogKind.CARRIER_LOST, re.compile(r"lost carrier|[Ll]ink is [Dd]own")),
+    (LogKind.CARRIER_LOST, re.compile(r"[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b")),
     (LogKind.MODULE_REJECTED, re.compile(r"nvidia.*(?:Key was rejected|module verification failed)")),
     (LogKind.SXID, re.compile(r"SXid")),
 )  # fmt: skip

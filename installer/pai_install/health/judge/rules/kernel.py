@@ -18,7 +18,8 @@ _LIMITED = re.compile(
     r"\b([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): ([\d.]+ Gb/s) available PCIe bandwidth, limited by "
     r"(.*?) x(\d+) link.*?\(capable of ([\d.]+ Gb/s) with (.*?) x(\d+) link"
 )
-_CARRIER = re.compile(r"([\w.:@-]+?)(?:\(\S+\))?: (?:[Ll]ost carrier|(?:\w+ )*?[Ll]ink (?:is )?[Dd]own)\b")
+_CARRIER = re.compile(r"(.*)(?:[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b)")
+_DEVICE = re.compile(r"(?<![\w.:])([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z][\w.@-]*\d[\w.@-]*)(?=[ :(])")
 
 
 def _events(
@@ -151,7 +152,7 @@ def rdma_device(machine: MachineView) -> Iterator[Result]:
 )
 def carrier(machine: MachineView) -> Iterator[Result]:
     lost = Counter(
-        match.group(1)
+        (_DEVICE.findall(match.group(1)) or ["a link"])[-1]  # "mlx5_core 0000:01:00.0 ib0: Link down": ib0
         for event in machine.events(LogKind.CARRIER_LOST)
         if machine.recent(event.time) and (match := _CARRIER.search(event.text))
     )

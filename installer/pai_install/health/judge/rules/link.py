@@ -18,6 +18,7 @@ from pai_install.health.judge.view import MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
 _NARROWS_AT_IDLE = 6  # the PCIe generation since which a link may switch lanes off
+_ACS_REDIRECTS = 0b1100  # of requests and of completions between peers
 _AER_KINDS = ("fatal", "nonfatal", "correctable")
 _AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
 _BUS_ID = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
@@ -116,6 +117,47 @@ def numa_node(machine: MachineView) -> Result:
         return unknown(f"numa_node cannot be read: {', '.join(strange)}")
     message = "the firmware does not name the memory node of these GPUs"
     return warned(message, ", ".join(strange), "known for all", action=Action.CONFIG)
+
+
+@machine_check(
+    id="pcie-direct",
+    title="Neither IOMMU nor ACS stands between GPUs and network cards",
+    reads="/sys/bus/pci/devices/*/iommu_group/type, ACS control of the switches above the GPUs",
+    rule="WARN when the IOMMU translates for a GPU, or a switch above one sends what GPUs say to each other through the "
+    "processor; SKIP where there is nothing to reach: one GPU and no active port",
+    source="NVIDIA's GPUDirect RDMA guide; NCCL's; GPUD",
+    remedy="boot with iommu=pt (or the IOMMU off) and switch ACS off for the PCIe switches: BIOS, or setpci at boot",
+    action=Action.CONFIG,
+    gpus_only=True,
+)
+def direct(machine: MachineView) -> Iterator[Result]:
+    gpus = sorted(machine.bus_ids)
+    if len(gpus) < 2 and not any(port.is_up for port in machine.ports):
+        yield skipped("one GPU and no active InfiniBand or RoCE port: nothing to reach")
+        return
+    kinds = {gpu: machine.file_of(f"{SYSFS}{gpu}/iommu_group/type", "files_pci") or "" for gpu in gpus}
+    translated = [gpu for gpu, kind in kinds.items() if kind.startswith("DMA")]
+    if translated:
+        message = "the IOMMU translates for GPUs: what they send each other and network cards takes a detour"
+        yield warned(
+            message, f"{kinds[translated[0]]} ({len(translated)} GPUs)", "identity, or off", action=Action.CONFIG
+        )
+    redirected, unread = set(), set()
+    for gpu in gpus:
+        text = machine.file_of(f"{SYSFS}{gpu}/upstream/acs", "files_pci")
+        for line in (text or "?").splitlines():
+            port, _, control = line.rpartition(" ")
+            if control == "?":
+                unread.add(gpu)
+            elif control.startswith("0x") and int(control[:6], 16) & _ACS_REDIRECTS:
+                redirected.add(port)
+    if redirected:
+        message = "PCIe switches above GPUs redirect what they send each other (ACS)"
+        yield warned(message, ", ".join(sorted(redirected)[:4]), "no redirection", action=Action.CONFIG)
+    elif unread:
+        yield unknown(f"ACS of the switches could not be read: {', '.join(sorted(unread)[:4])}")
+    elif not translated:
+        yield passed("no IOMMU translation, no ACS redirection")
 
 
 @gpu_check(

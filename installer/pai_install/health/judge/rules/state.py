@@ -166,6 +166,27 @@ def compute_mode(gpu: GpuView, _machine: MachineView) -> Result:
 
 
 @gpu_check(
+    id="gpu-vgpu-license",
+    title="A vGPU has its licence",
+    reads="vgpu_software_licensed_product/license_status",
+    rule="WARN when unlicensed: the driver slows it down after a while; SKIP for a whole GPU",
+    source="NVIDIA's vGPU licensing guide",
+    remedy="give the machine a licence: /etc/nvidia/gridd.conf, the client token, nvidia-gridd.service",
+)
+def license_status(gpu: GpuView, _machine: MachineView) -> Result:
+    if not gpu.traits.virtual:
+        return skipped("a whole GPU needs no licence")
+    if not gpu.peek(fields.LICENSE).text:
+        return unknown("the driver does not say whether this vGPU has a licence")
+    word = gpu.text(fields.LICENSE)
+    if word.lower().startswith("unlicensed"):
+        return warned("this vGPU has no licence: it gets slower", word, "Licensed", action=Action.CONFIG)
+    if word and not word.lower().startswith("licensed"):
+        return unknown(f"the licence reads {word!r}, which this program does not know", word)
+    return passed(word, "Licensed")
+
+
+@gpu_check(
     id="gpu-gsp",
     title="The GSP firmware is loaded",
     reads="gsp_firmware_version, /proc/driver/nvidia/version",

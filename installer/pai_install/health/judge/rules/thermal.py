@@ -145,6 +145,33 @@ def performance(gpu: GpuView, _machine: MachineView) -> Result:
 
 
 @gpu_check(
+    id="gpu-clock-limit",
+    title="No setting holds the GPU's clocks down",
+    reads="applications_clocks, default_applications_clocks, clocks, max_clocks, clocks_event_reasons",
+    rule="WARN when the application clock is below the card's default, or a locked clock holds a working GPU below it "
+    "(where the card has none, below locked-clock-percent of the highest)",
+    limits=("locked-clock-percent",),
+    source="AZ, GCM; own number",
+    remedy="nvidia-smi -i BUS_ID -rgc, then -rac, unless the clocks were lowered on purpose",
+    action=Action.NONE,
+)
+def clock_limit(gpu: GpuView, machine: MachineView) -> Result:
+    wanted, default = gpu.peek(fields.APPLICATION_CLOCK).number, gpu.peek(fields.APPLICATION_DEFAULT).number
+    if wanted is not None and default is not None and wanted < default:
+        message = "the application clock is set below the card's default"
+        return warned(message, f"{wanted:.0f} MHz", f"{default:.0f} MHz", action=Action.CONFIG)
+    held = gpu.word(fields.CLOCK_SETTING, *ACTIVE)
+    now, most = gpu.number(fields.SM_CLOCK), gpu.number(fields.SM_CLOCK_MAX)
+    idle = gpu.peek(fields.IDLE).text.lower() == "active"  # an idle GPU is slow by itself
+    if held == "active" and not idle and now is not None and most is not None:
+        least = default if default is not None else most * machine.limit("locked-clock-percent") / 100
+        if now < least:
+            message = "a locked clock holds the working GPU down"
+            return warned(message, f"{now:.0f} MHz", f">= {least:.0f} MHz", action=Action.CONFIG)
+    return passed(f"setting {held or '?'}, {now or 0:.0f} of {most or 0:.0f} MHz")
+
+
+@gpu_check(
     id="gpu-power",
     title="The power draw can be read",
     reads="gpu_power_readings (power_readings before 535)",
