@@ -87,7 +87,7 @@ containerd_gpu | 30 | 16 | ctr -n k8s.io run --rm --device nvidia.com/gpu=all {f
 """
 # CSV adds what the XML of some drivers lacks. One unknown field makes nvidia-smi refuse them all, so only
 # those that the node's own --help-query-gpu names are asked for.
-CSV_FIELDS = """pci.bus_id kmd_version gpu_recovery_action pcie.link.gen.gpucurrent pcie.link.gen.hostmax
+CSV_FIELDS = """pci.bus_id kmd_version gpu_recovery_action pcie.link.gen.gpucurrent
 inforom.checksum_validation ecc.errors.uncorrected.aggregate.sram.thresholdExceeded"""
 NODE_COLUMNS = (
     '{range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}{.status.capacity}{"\\t"}'
@@ -102,7 +102,6 @@ NVRM: nouveau;already bound |
 BUG: ;Oops;kernel BUG;general protection fault;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
 Bus Error:;AER: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)
-PCIe Bus Error;AER: |
 mce;Machine check;Hardware Error;EDAC | \bmce\b|Machine check|Hardware Error|EDAC
 Out of memory;oom-kill |
 blocked for more than;soft lockup |

@@ -15,7 +15,6 @@ class LogKind(StrEnum):
 
     AER_FATAL = "aer fatal"
     AER_NONFATAL = "aer non-fatal"
-    AER_CORRECTED = "aer corrected"
     MACHINE_CHECK = "machine check"
     HUNG_TASK = "hung task"
     FILESYSTEM = "file system"
@@ -92,7 +91,6 @@ _EVENTS = (
     ),
     (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal")),
     (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal)")),
-    (LogKind.AER_CORRECTED, re.compile(r"(?:PCIe Bus Error|AER):.*(?:severity=Corrected|Correctable)")),
     (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error", re.IGNORECASE)),
     (LogKind.HUNG_TASK, re.compile(r"blocked for more than \d+ seconds|soft lockup")),
     (
