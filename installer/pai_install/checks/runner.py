@@ -15,7 +15,7 @@ from pai_install.system.plain import one_line
 
 Subject = TypeVar("Subject")
 # what code runs into that takes a value for what it is not
-_ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
+ODD = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 Answer = Result | Iterable[Result] | None
 
 
@@ -35,19 +35,30 @@ def run_checks(
 
 
 def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:  # noqa: ANN401 - the judge's own
-    """What a check's function says, as a tuple; a gap that it ran into is its answer.
+    """What a check's function says, as a tuple; a gap that it ran into is its answer, after what it found before.
 
     So are words of the machine that nothing can be made of: they must not end the judgement of the others.
     """
+    found: list[Result] = []
     try:
         answer = judge(*subjects)
         if answer is None:
             return ()
-        return (answer,) if isinstance(answer, Result) else tuple(answer)
+        if isinstance(answer, Result):
+            return (answer,)
+        for result in answer:
+            found.append(result)  # one by one: what was found before a gap stays found
     except NotObservedError as gap:
-        return (gap.result,)
-    except _ODD as error:
-        return (Result(Verdict.UNKNOWN, "what the machine says cannot be judged", one_line(str(error))[:200]),)
+        found.append(gap.result)
+    except ODD as error:
+        found.append(broken(error))
+    return tuple(found)
+
+
+def broken(error: Exception) -> Result:
+    """The answer of a check that could make nothing of what the machine says."""
+    detail = one_line(f"{type(error).__name__}: {error}")[:200]
+    return Result(Verdict.UNKNOWN, "what the machine says cannot be judged", detail)
 
 
 def require_known(forced: Collection[str], known: Collection[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
 import sys
 import time
 from collections.abc import Iterable
@@ -17,11 +19,13 @@ from click.core import ParameterSource
 
 from pai_install.cli.options import accept_new_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.checkup import Accepted, Checkup, CheckupRequest
+from pai_install.health.checkup import Accepted, Checkup, CheckupRequest, Judgement
+from pai_install.health.memory.acknowledgement import Acknowledgement
 from pai_install.health.report import HealthReport, metrics, text
 from pai_install.report.console import progress
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
+from pai_install.system.plain import one_line
 
 _SHARE = "Share of nodes that may be cordoned; above 0 at least one."
 FORMATS = ("table", "json", "html", "junit", "prometheus")
@@ -304,6 +308,82 @@ def baseline(context: click.Context, /, *, accept: bool, **own: Any) -> int:  # 
     for machine, why in sorted(accepted.missed.items()):
         click.echo(f"not accepted {machine}: {why}", err=True)
     return ExitCode.UNREACHABLE if accepted.missed else ExitCode.OK
+
+
+@command.command()
+@site_option
+@click.argument("machine", required=False)
+@click.argument("check", required=False)
+@click.option("--why", default="", help="The reason, for everybody who reads the report.")
+@click.option("--until", default="", metavar="DAY", help="When it ends: 2026-12-01 (00:00 UTC), or 12h, 7d, 2w.")
+@click.option("--device", default="", help="One bus id, port or disk; without it all that the last run named.")
+@click.option("--who", default="", help="Who says so; without it the one who is logged in.")
+@click.option("--take-back", is_flag=True, help="End it now.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Format of the list.")
+@click.pass_context
+def acknowledge(
+    context: click.Context,
+    /,
+    *,
+    machine: str | None,
+    check: str | None,
+    **own: Any,  # noqa: ANN401 - click's values
+) -> int:
+    """Say that CHECK on MACHINE is known, why, and until when; without arguments list what is.
+
+    An acknowledged verdict is shown with its reason; it neither cordons nor fails the exit code until its end. Another
+    fault of the same check is another verdict.
+    """
+    _refuse(context, "out", "everything", "act", "max_cordoned")
+    checkup = _checkup(_own(context, **own))
+    if machine is None:
+        kept = checkup.acknowledged()
+    elif check is None:
+        raise click.UsageError("give a check, too: acknowledge MACHINE CHECK")
+    elif own["take_back"]:
+        kept = checkup.take_back(machine, check, own["device"])
+    else:
+        kept = checkup.acknowledge(machine, _known_check(check), _judgement(own))
+    _show_acknowledged(kept, as_json="json" in (own["form"], context.obj["form"]))
+    return ExitCode.OK
+
+
+def _known_check(name: str) -> str:
+    """The name. Raises PaiError for what is no check."""
+    from pai_install.checks.explain import find_check  # noqa: PLC0415
+    from pai_install.health.judge.rules import CHECKS  # noqa: PLC0415
+    from pai_install.health.report import UNREACHED  # noqa: PLC0415
+
+    return name if name == UNREACHED else find_check(name, CHECKS, listing="pai-install health explain").id
+
+
+def _judgement(own: dict[str, Any]) -> Judgement:
+    """What the options say. Raises PaiError where reason or end is missing."""
+    from pai_install.health.memory.acknowledgement import end_of  # noqa: PLC0415
+
+    missing = [f"--{name}" for name in ("why", "until") if not own[name].strip()]
+    if missing:
+        raise PaiError(
+            f"acknowledge needs {' and '.join(missing)}",
+            remedy='pai-install health acknowledge MACHINE CHECK --why "the card is ordered" --until 7d',
+            exit_code=ExitCode.USAGE,
+        )
+    who = own["who"] or os.environ.get("SUDO_USER") or getpass.getuser()
+    return Judgement(one_line(who), one_line(own["why"]), end_of(own["until"], time.time()), own["device"])
+
+
+def _show_acknowledged(kept: Iterable[Acknowledgement], *, as_json: bool) -> None:
+    from pai_install.health.report import acknowledgement_json  # noqa: PLC0415
+
+    rows = sorted(kept, key=lambda item: item.key)
+    if as_json:
+        click.echo(json.dumps({"schema_version": 1, "acknowledged": [acknowledgement_json(item) for item in rows]}))
+        return
+    for item in rows:
+        where = f"{item.machine} {item.device}".rstrip()
+        click.echo(f"{where} {item.check}: {item.words} ({item.said})")
+    if not rows:
+        click.echo("nothing is acknowledged")
 
 
 @command.command("alert-rules")

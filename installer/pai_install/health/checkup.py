@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from pai_install.health.evidence import file as evidence_file
 from pai_install.health.evidence.document import parse_evidence
 from pai_install.health.evidence.parse.nccl import COMMAND as BANDWIDTH
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
-from pai_install.health.judge.evaluate import Knowledge, evaluate, machine_view
+from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate, machine_view
 from pai_install.health.judge.expectation import expectations
 from pai_install.health.judge.facts import baseline_of
+from pai_install.health.memory.acknowledgement import Acknowledgement, Key, apply, cause_of, causes
 from pai_install.health.memory.snapshot import Baseline
 from pai_install.health.memory.store import HealthStore
-from pai_install.health.report import HealthReport
+from pai_install.health.report import UNREACHED, HealthReport, unreached
 from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
 
@@ -50,6 +52,16 @@ class CheckupRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a person says of a verdict. device: one of the check's, '' for all. until: seconds since the epoch."""
+
+    who: str
+    why: str
+    until: float
+    device: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Accepted:
     """baselines: what is normal from now on. missed: machine -> why there is nothing to accept."""
 
@@ -66,8 +78,10 @@ class Checkup:
         folder: Path | None = None,
         engine: OpenEngine | None = None,
         cluster: OpenCluster | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._cluster = cluster
+        self._clock = clock
         self._site = site
         self._store = HealthStore(folder) if folder else None
         self._engine = engine
@@ -85,10 +99,78 @@ class Checkup:
         evidence = (parse_evidence(machine, document) for machine, document in documents)
         reports = evaluate(evidence, self._knowledge())
         if self._store and request.source is None:
-            self._store.remember({item.name: item.snapshot for item in reports if item.snapshot})
+            self._store.remember(
+                {item.name: replace(item.snapshot, said=causes(item.findings)) for item in reports if item.snapshot}
+            )
+        return self._report(reports, missed)
+
+    def _report(self, reports: Iterable[MachineReport], missed: Mapping[str, str]) -> HealthReport:
+        """The report, with what people have acknowledged."""
+        kept = self._store.acknowledgements() if self._store else []
+        used: dict[Key, Acknowledgement] = {item.key: item for item in kept if item.check == UNREACHED}
+        used = {key: item for key, item in used.items() if item.until > self._clock() and item.machine in missed}
+        shown = []
+        for report in reports:
+            findings, found = apply(report.findings, kept, self._clock())
+            used |= found
+            shown.append(replace(report, findings=findings))
         if self._site is None:
-            return HealthReport(tuple(reports), missed)
-        return HealthReport(tuple(reports), missed, self._site.directory.name, machines_of(self._site))
+            return HealthReport(tuple(shown), missed, acknowledged=used)
+        return HealthReport(tuple(shown), missed, self._site.directory.name, machines_of(self._site), used)
+
+    def acknowledge(self, machine: str, check: str, word: Judgement) -> list[Acknowledgement]:
+        """Keeps a person's judgement of what the last run found, one for each device; gives what is in force then.
+
+        Raises PaiError for a machine that the site does not have, and where the last run found nothing of that check.
+        """
+        store, now = self._remembering(), self._clock()
+        if self._site is not None and machine not in {item.hostname for item in self._site.present_machines}:
+            raise PaiError(f"the site has no machine {machine}", exit_code=ExitCode.USAGE)
+        new = [
+            Acknowledgement(machine, check, device, said, word.who, word.why, now, word.until)
+            for device, said in self._said(machine, check).items()
+            if word.device in ("", device)
+        ]
+        if not new:
+            where = f"{machine} {word.device}".strip()
+            raise PaiError(
+                f"the last run found nothing to acknowledge: {check} on {where} is neither FAIL, WARN nor UNKNOWN",
+                remedy="run `pai-install health` first; it names machine, device and check of every finding",
+                exit_code=ExitCode.USAGE,
+            )
+        keys = {item.key for item in new}
+        store.keep_acknowledgements([*(item for item in self.acknowledged() if item.key not in keys), *new])
+        return self.acknowledged()
+
+    def take_back(self, machine: str, check: str, device: str = "") -> list[Acknowledgement]:
+        """Forgets a judgement; gives what is left. Raises PaiError where there is none."""
+        kept = self.acknowledged()
+        left = [item for item in kept if item.key[:2] != (machine, check) or device not in ("", item.device)]
+        if len(left) == len(kept):
+            raise PaiError(
+                f"{check} on {machine} is not acknowledged",
+                remedy="`pai-install health acknowledge` lists what is",
+                exit_code=ExitCode.USAGE,
+            )
+        self._remembering().keep_acknowledgements(left)
+        return left
+
+    def acknowledged(self) -> list[Acknowledgement]:
+        """What is in force now."""
+        return [item for item in self._remembering().acknowledgements() if item.until > self._clock()]
+
+    def _said(self, machine: str, check: str) -> dict[str, str]:
+        """Device -> what the last run found of that check."""
+        if check == UNREACHED:
+            return {"": cause_of(unreached(machine, ""))}
+        runs = self._remembering().history(machine)
+        said = runs[-1].said if runs else {}
+        return {name.partition(" ")[2]: cause for name, cause in said.items() if name.partition(" ")[0] == check}
+
+    def _remembering(self) -> HealthStore:
+        if self._store is None:
+            raise PaiError("acknowledgements belong to a site", remedy="give --site DIR", exit_code=ExitCode.USAGE)
+        return self._store
 
     def baselines(self) -> dict[str, Baseline]:
         """What was accepted so far."""

@@ -10,7 +10,7 @@ from pai_install.checks.finding import Finding, counts, worst
 from pai_install.checks.report.html import Link, Page, ReportMachine, parts, render
 from pai_install.checks.verdict import Verdict, gravest
 from pai_install.health.judge.rules import CHECKS
-from pai_install.health.report import UNREACHED, HealthReport, unreached
+from pai_install.health.report import UNREACHED, HealthReport
 from pai_install.system.words import plural
 
 _LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
@@ -37,9 +37,7 @@ def _data(report: HealthReport) -> dict[str, Any]:
     checks = {UNREACHED: "The machine gives evidence", **{name: check.title for name, check in CHECKS.items()}}
     index = {name: number for number, name in enumerate(checks)}
     texts: dict[tuple[str, ...], int] = {}
-    machines = [
-        _machine(name, "", "reboot", [unreached(name, why)], index, texts) for name, why in report.missed.items()
-    ]
+    machines = [_machine(name, "", "reboot", [report.silence(name)], index, texts) for name in report.missed]
     machines += [
         _machine(item.name, item.sku, item.action.value, item.findings, index, texts) for item in report.machines
     ]

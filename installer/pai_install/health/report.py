@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from pai_install.checks.finding import Finding, counts
@@ -14,6 +16,7 @@ from pai_install.checks.report.text import finding_lines
 from pai_install.checks.verdict import GRAVITY, OPEN, Action, Verdict
 from pai_install.errors import ExitCode
 from pai_install.health.judge.evaluate import MachineReport
+from pai_install.health.memory.acknowledgement import Acknowledgement, Key, apply, key_of
 from pai_install.system.words import plural, shortened
 
 SCHEMA_VERSION = 1
@@ -25,30 +28,45 @@ UNREACHED = "machine-reachable"
 class HealthReport:
     """All machines of one run. missed: machine -> why it returned no evidence, a FAIL of its own.
 
-    described: the site's machines with role and address, where there is a site.
+    described: the site's machines with role and address, where there is a site. acknowledged: (machine, check, device)
+    of the findings that a person has judged -> by whom, why and until when.
     """
 
     machines: tuple[MachineReport, ...]
     missed: Mapping[str, str] = field(default_factory=dict)
     site: str = ""
     described: tuple[ReportMachine, ...] = ()
+    acknowledged: Mapping[Key, Acknowledgement] = field(default_factory=dict)
 
     @property
     def findings(self) -> Iterator[Finding]:
         """Every finding, machines that returned no evidence first."""
-        for machine, why in self.missed.items():
-            yield unreached(machine, why)
+        for machine in self.missed:
+            yield self.silence(machine)
         for report in self.machines:
             yield from report.findings
+
+    def silence(self, machine: str) -> Finding:
+        """The finding about a machine that returned no evidence, acknowledged or not."""
+        finding = unreached(machine, self.missed[machine])
+        (shown,), _ = apply([finding], self.acknowledged.values(), float("-inf"))
+        return shown
+
+    @property
+    def machine_counts(self) -> dict[str, int]:
+        """Verdict -> machines whose gravest it is, the gravest first; all five are always there."""
+        found = Counter(machine.verdict for machine in self.machines)
+        found.update(self.silence(name).verdict for name in self.missed)
+        return {verdict.value: found[verdict] for verdict in GRAVITY}
 
     def of(self, *verdicts: Verdict) -> list[Finding]:
         """The findings with these verdicts."""
         return [finding for finding in self.findings if finding.verdict in verdicts]
 
     def exit_code(self, *, strict: bool = False) -> ExitCode:
-        """VERIFICATION_FAILED for any FAIL; with `strict` also for WARN and UNKNOWN."""
+        """VERIFICATION_FAILED for any FAIL; with `strict` also for WARN and UNKNOWN that nobody has acknowledged."""
         bad = {Verdict.FAIL} | ({Verdict.WARN, Verdict.UNKNOWN} if strict else set())
-        found = any(finding.verdict in bad for finding in self.findings)
+        found = any(item.verdict in bad and key_of(item) not in self.acknowledged for item in self.findings)
         return ExitCode.VERIFICATION_FAILED if found else ExitCode.OK
 
     def as_findings(self) -> tuple[Finding, ...]:
@@ -72,6 +90,7 @@ class HealthReport:
             "verdicts": counts(self.findings),
             "unreachable": dict(self.missed),
             "machines": [_machine_json(report, everything=everything) for report in self.machines],
+            "acknowledged": [acknowledgement_json(item) for item in self.acknowledged.values()],
         }
 
 
@@ -118,6 +137,16 @@ def finding_json(finding: Finding) -> dict[str, str]:
     return {_PUBLISHED.get(name, name): text for name, text in texts.items() if text}
 
 
+def acknowledgement_json(item: Acknowledgement) -> dict[str, str]:
+    """The published JSON form of one acknowledgement: about what, by whom, why, from when and until when (UTC)."""
+    texts = {name: getattr(item, name) for name in ("machine", "check", "device", "said", "who", "why")}
+    return {**texts, "at": _iso(item.at), "until": _iso(item.until)}
+
+
+def _iso(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 def _in_run_report(finding: Finding) -> Finding:
     """The form in a report of `apply`: about machine and device, the action said in the remedy."""
     remedy = finding.remedy + (f" (action: {finding.action.value})" if finding.action is not Action.NONE else "")
@@ -139,7 +168,7 @@ def _machine_json(report: MachineReport, *, everything: bool) -> dict[str, Any]:
 
 def metrics(report: HealthReport) -> str:
     """The report for Prometheus: pai_health_verdict, _checks, _collected_timestamp_seconds and _finding."""
-    silent = [Target(name, [unreached(name, why)]) for name, why in report.missed.items()]
+    silent = [Target(name, [report.silence(name)]) for name in report.missed]
     return prometheus.metrics(
         "pai_health",
         [*silent, *(Target(item.name, item.findings, item.sku, item.collected_at) for item in report.machines)],
@@ -149,9 +178,11 @@ def metrics(report: HealthReport) -> str:
 def text(report: HealthReport) -> str:
     """The plain table: one line per machine, then what is wrong, the gravest first, alike things once."""
     findings = list(report.findings)
-    total = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number)
+    total = ", ".join(f"{number} {verdict}" for verdict, number in report.machine_counts.items() if number)
     machines = plural(len(report.machines) + len(report.missed), "machine")
-    return "\n".join([*_machine_lines(report), *finding_lines(findings), "", f"{machines}: {total}"]) + "\n"
+    bad = ", ".join(f"{number} {verdict}" for verdict, number in counts(findings).items() if number and verdict in OPEN)
+    last = f"{machines}: {total or 'none checked'} (findings: {bad or 'nothing to do'})"
+    return "\n".join([*_machine_lines(report), *finding_lines(findings), "", last]) + "\n"
 
 
 def _machine_lines(report: HealthReport) -> Iterator[str]:
@@ -159,7 +190,7 @@ def _machine_lines(report: HealthReport) -> Iterator[str]:
     width = max((len(name) for name in names), default=7)
     yield f"{'MACHINE':<{width}}  {'SKU':<12} VERDICT  " + " ".join(_COLUMNS.values()) + "  ACTION"
     for name in report.missed:
-        yield f"{name:<{width}}  {'':<12} FAIL     no evidence"
+        yield f"{name:<{width}}  {'':<12} {report.silence(name).verdict.value:<8} no evidence"
     for machine in report.machines:
         number = counts(machine.findings)
         yield (

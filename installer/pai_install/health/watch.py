@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import OPEN
+from pai_install.health.memory.acknowledgement import cause_of
 from pai_install.health.report import HealthReport
 
 Key = tuple[str, str, str]
@@ -31,5 +31,5 @@ def changes(before: dict[Key, Finding], after: dict[Key, Finding]) -> Iterator[s
 
 
 def _cause(finding: Finding) -> str:
-    """What is wrong, without the numbers that move from run to run; that of an Xid is no such number."""
-    return re.sub(r"(?<!Xid )\b\d+(?:\.\d+)?", "#", f"{finding.message} {finding.value}")
+    """What is wrong, and where, without the numbers that move from run to run."""
+    return cause_of(finding._replace(message=f"{finding.message} {finding.value}"))

@@ -64,6 +64,7 @@ _COMMON = {
     "gpu_power_readings/instant_power_draw": "70.00 W",
     "gpu_power_readings/current_power_limit": "700.00 W",
     "gpu_power_readings/default_power_limit": "700.00 W",
+    "utilization/gpu_util": "0 %",
     "clocks/sm_clock": "345 MHz",
     "max_clocks/sm_clock": "1980 MHz",
     "fabric/state": "Completed",
@@ -83,6 +84,7 @@ for _scope in ("volatile", "aggregate"):
 _COMMON["ecc_errors/aggregate/sram_threshold_exceeded"] = "No"
 for _reason in (
     "gpu_idle",
+    "applications_clocks_setting",
     "sw_power_cap",
     "hw_slowdown",
     "hw_thermal_slowdown",
@@ -325,8 +327,10 @@ def _files(count: int) -> dict[str, str]:
         files[f"{folder}/aer_dev_nonfatal"] = "TOTAL_ERR_NONFATAL 0"
         files[f"{folder}/aer_dev_correctable"] = "RxErr 0\nTOTAL_ERR_COR 0"
         files[f"{folder}/upstream/max_link_width"] = "16"
+        files[f"{folder}/upstream/acs"] = "0000:15:00.0 0x1"
+        files[f"{folder}/iommu_group/type"] = "identity"
         files[f"{folder}/numa_node"] = str(index // 4)
-    for port in (0, 1):
+    for port in range(8 if count == 8 else 2):
         base = f"/sys/class/infiniband/mlx5_{port}"
         files |= {
             f"{base}/fw_ver": "28.41.1000",

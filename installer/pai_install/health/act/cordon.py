@@ -10,6 +10,7 @@ from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict, gravest
 from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.cluster.model import Node
+from pai_install.health.memory.acknowledgement import key_of
 from pai_install.health.report import UNREACHED, HealthReport
 
 # While these are unknown, the others say little.
@@ -56,7 +57,7 @@ def plan_cordons(nodes: Sequence[Node], report: HealthReport, max_share: float) 
     """
     failing = _failing(report)
     why_not = {
-        node.name: _still_out(reason_of(node), machine.findings)
+        node.name: _still_out(reason_of(node), _unjudged(machine.findings, report))
         for node in nodes
         for machine in report.machines
         if reason_of(node) and node.name == machine.name and node.name not in failing
@@ -70,6 +71,12 @@ def plan_cordons(nodes: Sequence[Node], report: HealthReport, max_share: float) 
     taken, refused = sick[: max(room, 0)], sick[max(room, 0) :]
     kept = {name: why for name, why in why_not.items() if why}
     return Cordoning({name: failing[name].id for name in taken}, release, tuple(refused), kept)
+
+
+def _unjudged(findings: Sequence[Finding], report: HealthReport) -> list[Finding]:
+    """The findings, those that a person has acknowledged as passed: they keep no machine out of work."""
+    passed = Verdict.PASS
+    return [item._replace(verdict=passed) if key_of(item) in report.acknowledged else item for item in findings]
 
 
 def _failing(report: HealthReport) -> dict[str, Finding]:

@@ -10,6 +10,7 @@ The verdicts are made elsewhere, from this document.
 import argparse
 import base64
 import collections
+import errno
 import gzip
 import hashlib
 import json
@@ -25,15 +26,16 @@ import time
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-COLLECTOR_VERSION = "1.1"
+COLLECTOR_VERSION = "1.2"
 PARALLEL = 8
 DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
 # The first answer of a driver that no daemon keeps loaded may take half a minute: slow, but no hang.
 DRIVER_TIMEOUT_S = 45.0
 KILL_WAIT_S = 2.0
 # sudo and an empty environment leave out places where the programs are.
-SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/rocm/bin"
+SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TOTAL_CUT = 6 * 1024 * 1024
+READER_CUT = 700 * 1024  # of each reader's JSON: nine of them stay below TOTAL_CUT, which halves the commands' outputs
 
 # name | seconds | KiB of output kept | command
 COMMANDS = r"""
@@ -44,8 +46,8 @@ modinfo_nvidia | 10 | 4 | modinfo -F version nvidia
 dkms | 15 | 16 | dkms status
 secure_boot | 5 | 4 | mokutil --sb-state
 ps | 10 | 1024 | ps axo pid,stat,ppid,etimes,wchan:32,comm
-units | 9 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts nvidia-persistenced nvidia-fabricmanager
-nvidia_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState nvidia-imex nvidia-cdi-refresh nvidia-dcgm
+units | 9 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts nvidia-fabricmanager
+nvidia_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState nvidia-imex
 host_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState,NRestarts docker docker.socket containerd kubelet
 time_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState chrony chronyd systemd-timesyncd ntp ntpsec
 upgrade_units | 10 | 64 | systemctl show -p Id,LoadState,ActiveState unattended-upgrades dnf-automatic.timer
@@ -53,24 +55,19 @@ apt_hold | 10 | 32 | apt-mark showhold
 dpkg_nvidia | 10 | 64 | dpkg-query -W -f '${Package} ${Version} ${db:Status-Abbrev}\n' '*nvidia*'
 rpm_nvidia | 15 | 64 | rpm -qa '*nvidia*'
 chrony_tracking | 8 | 4 | chronyc -c tracking
-chrony_sources | 8 | 16 | chronyc -c sources
 timedatectl | 8 | 4 | timedatectl show
 docker_info | 15 | 64 | docker info --format '{{json .}}'
 containerd_version | 8 | 4 | containerd --version
 containerd_config | 10 | 128 | containerd config dump
 toolkit_version | 8 | 4 | nvidia-ctk --version
-cdi_list | 10 | 16 | nvidia-ctk cdi list
-amd_smi | 20 | 256 | rocm-smi --showproductname --showuniqueid --json
 dcgm_health | 25 | 64 | dcgmi health -c -j
 smart_scan | 10 | 4 | smartctl --scan
-gpu_users | 10 | 16 | sh -c 'fuser /dev/nvidia[0-9]* /dev/nvidiactl 2>/dev/null'
 """
 # These wait for the first answer of nvidia-smi: a hung driver must not collect a row of hung processes.
 AFTER_DRIVER = """
 nvidia_smi_list | 20 | 64 | nvidia-smi -L
 nvidia_smi_nvlink | 20 | 256 | nvidia-smi nvlink -s
 nvidia_smi_nvlink_errors | 20 | 256 | nvidia-smi nvlink -e
-nvidia_smi_topo | 20 | 64 | nvidia-smi topo -m
 nvidia_smi_p2p | 20 | 64 | nvidia-smi topo -p2p n
 nvidia_smi_excluded | 20 | 16 | nvidia-smi -B
 nvidia_smi_fields | 10 | 256 | nvidia-smi --help-query-gpu
@@ -90,7 +87,7 @@ containerd_gpu | 30 | 16 | ctr -n k8s.io run --rm --device nvidia.com/gpu=all {f
 """
 # CSV adds what the XML of some drivers lacks. One unknown field makes nvidia-smi refuse them all, so only
 # those that the node's own --help-query-gpu names are asked for.
-CSV_FIELDS = """pci.bus_id kmd_version gpu_recovery_action pcie.link.gen.gpucurrent pcie.link.gen.hostmax
+CSV_FIELDS = """pci.bus_id kmd_version gpu_recovery_action pcie.link.gen.gpucurrent
 inforom.checksum_validation ecc.errors.uncorrected.aggregate.sram.thresholdExceeded"""
 NODE_COLUMNS = (
     '{range .items[*]}{.metadata.name}{"\\t"}{.spec.unschedulable}{"\\t"}{.status.capacity}{"\\t"}'
@@ -100,15 +97,18 @@ NODE_COLUMNS = (
 # of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another.
 # Words come first because a regular expression over every line of a long log would take longer than there is time.
 KERNEL_TABLE = r"""
+RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
+NVRM: nouveau;already bound |
+BUG: ;Oops;kernel BUG;general protection fault;Kernel panic;Kernel stack is corrupted |
+health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
 Bus Error:;AER: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)
-PCIe Bus Error;AER: |
 mce;Machine check;Hardware Error;EDAC | \bmce\b|Machine check|Hardware Error|EDAC
 Out of memory;oom-kill |
 blocked for more than;soft lockup |
 EXT4-fs error;emounting |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
 I/O error |
-lost carrier;ink down;ink Down;ink is down;ink is Down |
+ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down |
 limited by |
 module verification;Key was rejected |
 fallen off the bus |
@@ -123,17 +123,14 @@ KERNEL_KINDS = [
 XID = re.compile(r"Xid \(([^)]*)\).*?: (\d+)")
 LINES_OF_A_KIND = 400
 LINE_CUT = 600
-HOST_FILES = """/proc/cmdline /proc/meminfo /proc/swaps /proc/mounts /proc/modules /proc/mdstat
+HOST_FILES = """/proc/meminfo /proc/swaps /proc/mounts /proc/modules /proc/mdstat
 /etc/os-release /sys/fs/cgroup/cgroup.controllers /sys/devices/system/edac/mc/mc*/[cu]e_count
-/sys/class/net/*/operstate /sys/class/net/*/carrier_changes /sys/class/net/*/speed /sys/class/net/*/mtu
-/sys/class/net/*/statistics/rx_errors /sys/class/net/*/device/vendor /var/run/cdi/* /etc/cdi/*
-/etc/docker/daemon.json /etc/containerd/conf.d/*.toml /etc/modprobe.d/*nvidia* /etc/modprobe.d/*nouveau*
+/sys/class/net/*/carrier_changes /sys/class/net/*/device/vendor /var/run/cdi/* /etc/cdi/*
 /var/lib/kubelet/config.yaml"""
-DRIVER_FILES = "/proc/driver/nvidia/version /proc/driver/nvidia/params /proc/driver/nvidia/gpus/*/information"
-PCI_NAMES = """vendor device class revision numa_node current_link_width max_link_width current_link_speed
-max_link_speed aer_dev_correctable aer_dev_nonfatal aer_dev_fatal"""
-FABRIC_NAMES = """fw_ver board_id hca_type ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer
-ports/*/counters/* ports/*/hw_counters/* ports/*/gid_attrs/types/[0-3]"""
+DRIVER_FILES = "/proc/driver/nvidia/version /proc/driver/nvidia/gpus/*/information"
+PCI_NAMES = "vendor class numa_node max_link_width iommu_group/type aer_dev_correctable aer_dev_nonfatal aer_dev_fatal"
+FABRIC_NAMES = """fw_ver ports/*/state ports/*/phys_state ports/*/rate ports/*/link_layer
+ports/*/counters/* ports/*/hw_counters/*"""
 MOUNTS = "/ /var /var/log /var/lib/kubelet /var/lib/containerd /var/lib/docker /tmp"
 NVML_FOLDERS = "usr/lib usr/lib64 usr/lib/x86_64-linux-gnu usr/lib/aarch64-linux-gnu"
 # An identifier has a digit: N/A, "GPU is lost" and other words of the driver stay, because they are evidence.
@@ -213,33 +210,59 @@ class Errand:
         self.result = {"argv": self.argv}  # type: dict[str, object]
 
     def start(self, selector: "selectors.BaseSelector") -> bool:
-        """Starts the child; False when there is no such program."""
+        """Starts the child; False when there is no such program, or it cannot be started: that is evidence, too."""
         self.started = time.monotonic()
+        try:
+            return self._start(selector)
+        except OSError as error:
+            why = error.strerror or type(error).__name__
+            no_more = error.errno in (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+            self.result.update(refused=why, exhausted=no_more, rc=None, stdout="", stderr="")
+            return False
+
+    def _start(self, selector: "selectors.BaseSelector") -> bool:
         if not self.argv:
             self._fork(selector)
             return True
         if shutil.which(self.argv[0]) is None:
             self.result.update(missing=True, rc=None, stdout="", stderr="")
             return False
-        pipes = {name: os.pipe() for name in self.buffers}
-        child = subprocess.Popen(
-            self.argv,
-            stdin=subprocess.DEVNULL,
-            stdout=pipes["stdout"][1],
-            stderr=pipes["stderr"][1],
-            start_new_session=True,
-            env=dict(os.environ, LC_ALL="C", LANG="C", SYSTEMD_COLORS="0"),
-        )
+        self._run(selector)
+        return True
+
+    def _run(self, selector: "selectors.BaseSelector") -> None:
+        """Starts the program. Raises OSError when the kernel does not: no process left, another architecture ..."""
+        pipes = {}  # type: dict[str, tuple[int, int]]
+        try:
+            for name in self.buffers:
+                pipes[name] = os.pipe()
+            child = subprocess.Popen(
+                self.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=pipes["stdout"][1],
+                stderr=pipes["stderr"][1],
+                start_new_session=True,
+                env=dict(os.environ, LC_ALL="C", LANG="C", SYSTEMD_COLORS="0"),
+            )
+        except OSError:
+            for descriptors in pipes.values():
+                for descriptor in descriptors:
+                    os.close(descriptor)
+            raise
         self.pid = child.pid
         child.returncode = 0  # reaped here, not by Popen, which would block on a process that cannot die
         for name, (reader, writer) in pipes.items():
             os.close(writer)
             self._watch(selector, reader, name)
-        return True
 
     def _fork(self, selector: "selectors.BaseSelector") -> None:
         reader, writer = os.pipe()
-        self.pid = os.fork()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            os.close(reader)
+            os.close(writer)
+            raise
         if self.pid == 0:
             try:
                 os.setsid()
@@ -385,15 +408,60 @@ def read_driver() -> "dict[str, str]":
 
 
 def read_pci() -> "dict[str, str]":
-    """Link, NUMA and error counters of NVIDIA and AMD devices, and the link of the port above each."""
+    """Link, NUMA, IOMMU and error counters of NVIDIA devices, the port above each, ACS of the switches above it."""
     found = {}  # type: dict[str, str]
     for device in sorted(Path("/sys/bus/pci/devices").glob("*")):
-        if read_text(device / "vendor") not in ("0x10de", "0x1002"):
+        if read_text(device / "vendor") != "0x10de":
             continue
         found.update((f"{device}/{name}", read_text(device / name)) for name in PCI_NAMES.split())
         port = device.resolve().parent
-        found.update((f"{device}/upstream/{n}", read_text(port / n)) for n in PCI_NAMES.split() if "link" in n)
+        found[f"{device}/upstream/max_link_width"] = read_text(port / "max_link_width")
+        found[f"{device}/upstream/acs"] = "\n".join(read_acs(device.resolve())) or "none"
     return {path: text for path, text in found.items() if text}
+
+
+def read_acs(device: "Path") -> "list[str]":
+    """ "BUS_ID 0x1d" for each port of a PCIe switch above a device: its ACS control register, "?" where unreadable."""
+    found = []
+    for port in device.parents:
+        if not re.match(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$", port.name):
+            break
+        control = acs_control(read_bytes(port / "config"))
+        if control:
+            found.append(f"{port.name} {control}")
+    return found
+
+
+def read_bytes(path: "Path") -> bytes:
+    """The content of a PCI configuration space, b'' where it cannot be read."""
+    try:
+        return path.read_bytes()[:4096]
+    except OSError:
+        return b""
+
+
+def acs_control(config: bytes) -> str:
+    """The ACS control register of a switch's downstream port in hex; "?" where root may not see it; '' for others."""
+    place, kind = config[0x34] if len(config) > 0x40 else 0, 0
+    for _ in range(48):  # the list of capabilities
+        if not 0x40 <= place < len(config) - 3:
+            break
+        if config[place] == 0x10:  # PCI Express
+            kind = config[place + 2] >> 4
+        place = config[place + 1]
+    if kind != 6:  # a downstream port of a switch
+        return ""
+    if len(config) < 4096:
+        return "?"
+    place = 0x100
+    for _ in range(96):  # the list of extended capabilities
+        head = int.from_bytes(config[place : place + 4], "little")
+        if head & 0xFFFF == 0x0D:
+            return hex(int.from_bytes(config[place + 6 : place + 8], "little"))
+        place = head >> 20
+        if not 0x100 <= place <= 4088:
+            break
+    return ""
 
 
 def read_disks() -> "dict[str, list[int]]":
@@ -414,16 +482,14 @@ def read_disks() -> "dict[str, list[int]]":
 
 
 def read_logs() -> "dict[str, str]":
-    """The last 256 KiB of the fabric's log files."""
-    found = {}
-    for path in (Path("/var/log/fabricmanager.log"), Path("/var/log/nvlsm.log")):
-        try:
-            with path.open("rb") as handle:
-                handle.seek(max(0, os.fstat(handle.fileno()).st_size - 262144))
-                found[str(path)] = handle.read(262144).decode("utf-8", "replace")
-        except OSError:
-            continue
-    return found
+    """The last 256 KiB of the fabric manager's log."""
+    path = Path("/var/log/fabricmanager.log")
+    try:
+        with path.open("rb") as handle:
+            handle.seek(max(0, os.fstat(handle.fileno()).st_size - 262144))
+            return {str(path): handle.read(262144).decode("utf-8", "replace")}
+    except OSError:
+        return {}
 
 
 def read_kernel() -> "dict[str, object]":
@@ -432,7 +498,6 @@ def read_kernel() -> "dict[str, object]":
     libraries = [path for name in NVML_FOLDERS.split() for path in Path("/", name).glob("libnvidia-ml.so.*")]
     return {
         "release": release,
-        "machine": os.uname().machine,
         "cpus": os.cpu_count(),
         "headers": (Path("/lib/modules") / release / "build").exists(),
         "nvml": sorted({path.resolve().name for path in libraries}),
@@ -470,7 +535,7 @@ def table_jobs(table: str) -> "list[Errand]":
 def first_jobs(driver_timeout: float) -> "list[Errand]":
     """What depends on nothing else; the driver's slow answer first."""
     jobs = [Errand("nvidia_smi_xml", ["nvidia-smi", "-q", "-x"], driver_timeout, 3 << 20)]
-    jobs += [Errand(name, work, 15, 3 << 20) for name, work in READERS]
+    jobs += [Errand(name, work, 15, READER_CUT) for name, work in READERS]
     jobs += table_jobs(COMMANDS)
     config = "/etc/kubernetes/admin.conf"
     if Path(config).exists():
@@ -591,14 +656,23 @@ def collect(options: "argparse.Namespace") -> "dict[str, object]":
 
 
 def shrink(document: "dict[str, object]") -> None:
-    """Keeps the document below TOTAL_CUT by halving the largest outputs."""
+    """Keeps the document below TOTAL_CUT by halving the largest streams, as they are in JSON."""
     results = list(document["commands"].values())  # type: ignore[attr-defined]
-    while len(json.dumps(document)) > TOTAL_CUT and any(result["stdout"] for result in results):
-        largest = max(results, key=lambda result: len(result["stdout"]))
-        kept = len(largest["stdout"]) // 2
+    sizes = {
+        (number, name): len(json.dumps(result.get(name, "")))
+        for number, result in enumerate(results)
+        for name in ("stdout", "stderr")
+    }
+    excess = len(json.dumps(document)) - TOTAL_CUT
+    while excess > 0 and max(sizes.values(), default=2) > 2:
+        number, name = max(sizes, key=lambda key: sizes[key])
+        result, before = results[number], sizes[number, name]
+        kept = len(result[name]) // 2
         # a log's newest lines are its last
-        half = largest["stdout"][-kept:] if "lines" in largest else largest["stdout"][:kept]
-        largest.update(stdout=half, truncated=True)
+        half = result[name][len(result[name]) - kept :] if "lines" in result else result[name][:kept]
+        result.update({name: half, "truncated": True})
+        sizes[number, name] = len(json.dumps(half))
+        excess -= before - sizes[number, name]
 
 
 def main() -> None:

@@ -29,7 +29,7 @@ class Traits:
 
     def must_report(self, field: Field, driver_major: int) -> bool:
         """Whether this GPU's answer must hold `field`; in doubt (no name, no version) it must."""
-        if driver_major and driver_major < field.since:
+        if driver_major and (driver_major < field.since or 0 < field.until <= driver_major):
             return False
         age, remapping = self.age, products().remapping_since
         return {

@@ -15,6 +15,7 @@ SCHEMA_VERSION = 1
 class CommandResult:
     """What became of one command. rc is None when it did not end: missing, timed out or never started.
 
+    refused: why the kernel did not start it; exhausted: because the machine had no process, memory or descriptor left.
     state: the process state (D means stuck in the kernel) of one that timed out. lines: of a kernel log, how many it
     had before it was filtered; None when that was not collected.
     """
@@ -25,6 +26,8 @@ class CommandResult:
     duration_s: float = 0.0
     timed_out: bool = False
     missing: bool = False
+    refused: str = ""
+    exhausted: bool = False
     not_started: bool = False
     truncated: bool = False
     unkillable: bool = False
@@ -55,6 +58,11 @@ class HealthEvidence:
     files: Mapping[str, str] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     broken: frozenset[str] = frozenset()
+
+    @property
+    def exhausted(self) -> str:
+        """The kernel's words where it could start no further process; '' where it could."""
+        return next((item.refused for item in self.commands.values() if item.exhausted), "")
 
 
 def parse_evidence(machine: str, document: Mapping[str, Any]) -> HealthEvidence:
@@ -130,6 +138,8 @@ def _command(raw: Mapping[str, Any]) -> CommandResult:
         duration_s=_finite(raw.get("duration_s")),
         timed_out=bool(raw.get("timed_out")),
         missing=bool(raw.get("missing")),
+        refused=str(raw.get("refused") or ""),
+        exhausted=bool(raw.get("exhausted")),
         not_started=bool(raw.get("not_started")),
         truncated=bool(raw.get("truncated")),
         unkillable=bool(raw.get("unkillable")),

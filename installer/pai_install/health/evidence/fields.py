@@ -23,16 +23,23 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value. since: the first driver branch that prints it."""
+    """One value. since: the first driver branch that prints it; until: the first that no longer does, 0 for none.
+
+    least: a number below it is no answer.
+    """
 
     name: str
     paths: tuple[str, ...]
     need: Need = Need.OPTIONAL
     since: int = 0
+    until: int = 0
+    least: float = 0.0
 
 
-def _field(name: str, paths: str, need: Need = Need.OPTIONAL, since: int = 0) -> Field:
-    return Field(name, tuple(paths.split()), need, since)
+def _field(
+    name: str, paths: str, need: Need = Need.OPTIONAL, since: int = 0, *, until: int = 0, least: float = 0.0
+) -> Field:
+    return Field(name, tuple(paths.split()), need, since, until, least)
 
 
 PRODUCT = _field("product", "product_name csv/name", Need.ALWAYS)
@@ -47,6 +54,11 @@ GSP = _field("GSP firmware", "gsp_firmware_version", Need.DATACENTER, 515)
 PERSISTENCE = _field("persistence mode", "persistence_mode csv/persistence_mode", Need.ALWAYS)
 COMPUTE_MODE = _field("compute mode", "compute_mode csv/compute_mode", Need.ALWAYS)
 RECOVERY = _field("recovery action", "gpu_recovery_action csv/gpu_recovery_action", Need.ALWAYS, 570)
+# Before 570 the driver says the same in two flags; later ones print the flags as deprecated, or not at all.
+RESET_REQUIRED = _field("reset required", "gpu_reset_status/reset_required", Need.ALWAYS, 525, until=570)
+DRAIN_AND_RESET = _field(
+    "drain and reset recommended", "gpu_reset_status/drain_and_reset_recommended", Need.DATACENTER, 525, until=570
+)
 PSTATE = _field("performance state", "performance_state csv/pstate", Need.ALWAYS)
 
 MEMORY_TOTAL = _field("memory total", "fb_memory_usage/total csv/memory.total", Need.ALWAYS)
@@ -124,6 +136,11 @@ REMAP_FAILED = _field(
 )
 BANKS_LOW = _field("banks with low remap availability", f"{_HISTOGRAM}_low {_BANKS}/low", Need.REMAPPING, 460)
 BANKS_NONE = _field("banks with no remap availability", f"{_HISTOGRAM}_none {_BANKS}/none", Need.REMAPPING, 460)
+# since Rubin, beside the rows
+BANK_REMAP_PENDING = _field("bank remap pending", "remapped_banks/bank_remapper_pending")
+BANK_GROUPS_NONE = _field(
+    "groups with no bank left", "remapped_banks/bank_remapper_histogram/bank_remapper_histogram_none"
+)
 _RETIRED = "retired_pages"
 RETIRED_SINGLE = _field(
     "pages retired for single bit errors",
@@ -138,6 +155,10 @@ RETIRED_DOUBLE = _field(
 RETIRED_PENDING = _field(
     "page retirement pending", f"{_RETIRED}/pending_retirement {_RETIRED}/pending_page_blacklist", Need.RETIREMENT
 )
+# the XML of drivers up to 430; later ones print both
+RETIRED_PENDING_OLD = _field("page blacklist pending", f"{_RETIRED}/pending_blacklist", Need.RETIREMENT, until=431)
+
+UTILISATION = _field("GPU utilisation", "utilization/gpu_util utilization/gpu csv/utilization.gpu", Need.ALWAYS)
 
 _LINK = "pci/pci_gpu_link_info"
 _TEXT_LINK = "pci/gpu_link_info"
@@ -164,14 +185,16 @@ GEN_MAX = _field(
 REPLAY = _field("PCIe replays", "pci/replay_counter pci/replays_since_reset", Need.ALWAYS)
 
 TEMPERATURE = _field(
-    "temperature", "temperature/gpu_temp temperature/gpu_current_temp csv/temperature.gpu", Need.ALWAYS
+    "temperature", "temperature/gpu_temp temperature/gpu_current_temp csv/temperature.gpu", Need.ALWAYS, least=-60
 )
 TLIMIT = _field(
-    "temperature margin", "temperature/gpu_temp_tlimit temperature/gpu_t_limit_temp csv/temperature.gpu.tlimit"
+    "temperature margin",
+    "temperature/gpu_temp_tlimit temperature/gpu_t_limit_temp csv/temperature.gpu.tlimit",
+    least=-150,
 )
 TEMP_SLOW = _field("slowdown temperature", "temperature/gpu_temp_slow_threshold temperature/gpu_slowdown_temp")
 TEMP_MAX = _field("shutdown temperature", "temperature/gpu_temp_max_threshold temperature/gpu_shutdown_temp")
-MEMORY_TEMP = _field("memory temperature", "temperature/memory_temp temperature/memory_current_temp", Need.OPTIONAL)
+MEMORY_TEMP = _field("memory temperature", "temperature/memory_temp temperature/memory_current_temp", least=-60)
 MEMORY_TEMP_MAX = _field(
     "memory temperature limit", "temperature/gpu_temp_max_mem_threshold temperature/memory_max_operating_temp"
 )
@@ -190,6 +213,18 @@ HW_SLOWDOWN = _reason("hardware slowdown", "hw_slowdown", "hw_slowdown")
 HW_THERMAL = _reason("hardware thermal slowdown", "hw_thermal_slowdown", "hw_slowdown/hw_thermal_slowdown")
 POWER_BRAKE = _reason("power brake", "hw_power_brake_slowdown", "hw_slowdown/hw_power_brake_slowdown")
 SW_THERMAL = _reason("software thermal slowdown", "sw_thermal_slowdown", "sw_thermal_slowdown")
+CLOCK_SETTING = _reason("applications clocks setting", "applications_clocks_setting", "applications_clocks_setting")
+SM_CLOCK = _field("SM clock", "clocks/sm_clock clocks/sm csv/clocks.sm", Need.ALWAYS)
+SM_CLOCK_MAX = _field("highest SM clock", "max_clocks/sm_clock max_clocks/sm csv/clocks.max.sm", Need.ALWAYS)
+APPLICATION_CLOCK = _field(
+    "application clock", "applications_clocks/graphics_clock applications_clocks/graphics csv/clocks.applications.gr"
+)
+APPLICATION_DEFAULT = _field(
+    "default application clock",
+    "default_applications_clocks/graphics_clock default_applications_clocks/graphics "
+    "csv/clocks.default_applications.gr",
+)
+LICENSE = _field("vGPU licence", "vgpu_software_licensed_product/license_status grid_licensed_product/license_status")
 _COUNTERS = "clocks_event_reasons_counters"
 SW_THERMAL_US = _field(
     "software thermal slowdown time",

@@ -31,7 +31,40 @@ _ERROR = re.compile(
     r"|access blocked|^unknown$|^error\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"^-?\d+(?:\.\d+)?(?=$|[ x%]|[a-zA-Z])")
+# What NVML says instead of a value: the words of its error codes.
+_NVML_ERRORS = {
+    "already initialized",
+    "argument version mismatch",
+    "corrupted inforom",
+    "driver not loaded",
+    "function not found",
+    "gpu not found",
+    "in use by another client",
+    "insufficient external power",
+    "insufficient memory",
+    "insufficient resources",
+    "insufficient size",
+    "interrupt request issue",
+    "invalid argument",
+    "invalid state",
+    "no data",
+    "not ready",
+    "nvml shared library not found",
+    "operating system call failed",
+    "resource not found",
+    "rm has detected an nvml/rm version mismatch",
+    "system is not in ready state",
+    "the operating system has blocked the request",
+    "timeout",
+    "uninitialized",
+}
+# "16x", "-8 C", "7015 us", "100%"; neither 0x7f nor 1e400
+_NUMBER = re.compile(r"^-?\d{1,20}(?:\.\d+)?(?=$|\s|%|x$|(?!x)[A-Za-z\u00b5]+$)")
+
+
+def is_nvml_error(text: str) -> bool:
+    """Whether a text is one of the error codes of NVML in words. The status of the fabric is one by design."""
+    return text.lower().strip("[]. ") in _NVML_ERRORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +90,7 @@ def parse_reading(text: str | None) -> Reading:
         return ABSENT
     if text.lower() in _NOT_AVAILABLE:
         return Reading(State.NOT_AVAILABLE, text)
-    if _ERROR.search(text):
+    if _ERROR.search(text) or is_nvml_error(text):
         return Reading(State.ERROR, text)
     match = _NUMBER.match(text)
     return Reading(State.VALUE, text, float(match.group()) if match else None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -11,7 +13,16 @@ from ruamel.yaml import YAML
 
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.health.judge.xid import XidMeaning
+from pai_install.health.judge.xid import Decode, XidMeaning
+
+
+@dataclass(frozen=True, slots=True)
+class SxidMeaning:
+    """One row of sxid.yml: an error of an NVSwitch."""
+
+    number: int
+    name: str
+    verdict: Verdict
 
 
 def load_limits() -> Limits:
@@ -32,12 +43,24 @@ def _limit(entry: Mapping[str, Any]) -> Limit:
 
 def load_catalogue() -> dict[int, XidMeaning]:
     """Number -> meaning, from xid.yml beside this file."""
-    rows = _load("xid.yml")["xids"]
+    raw = _load("xid.yml")
+    decodes: dict[int, list[Decode]] = {}
+    for number, unit, status, sub_code, verdict, *rest in raw["nvlink5"]:
+        for one in status if isinstance(status, list) else [status]:
+            row = Decode(unit, one, sub_code, Verdict(verdict), rest[0] if rest else "")
+            decodes.setdefault(number, []).append(row)
     found = {}
-    for numbers, name, verdict, action, kind, *rest in rows:
+    for numbers, name, verdict, action, kind, *rest in raw["xids"]:
         for number in numbers if isinstance(numbers, list) else [numbers]:
-            found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, rest[0] if rest else "")
+            remedy, rows = rest[0] if rest else "", tuple(decodes.get(number, ()))
+            found[number] = XidMeaning(number, name, Verdict(verdict), Action(action), kind, remedy, rows)
     return found
+
+
+@cache
+def load_sxids() -> dict[int, SxidMeaning]:
+    """Number -> meaning, from sxid.yml beside this file."""
+    return {number: SxidMeaning(number, name, Verdict(verdict)) for number, name, verdict in _load("sxid.yml")["sxids"]}
 
 
 def _load(name: str) -> dict[str, Any]:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, field
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.finding import Finding, worst
 from pai_install.checks.limits import Limits
-from pai_install.checks.result import skipped, unknown
-from pai_install.checks.runner import results
+from pai_install.checks.result import Result, skipped, unknown
+from pai_install.checks.runner import ODD, broken, results
 from pai_install.checks.verdict import CALM, Action, Verdict, costliest
 from pai_install.cluster.model import Node
 from pai_install.health.evidence.document import HealthEvidence
 from pai_install.health.evidence.parse.host import parse_kubernetes_nodes
+from pai_install.health.judge.check import FleetCheck
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.facts import facts_of, snapshot_of
 from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
-from pai_install.health.judge.rules import FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
+from pai_install.health.judge.rules import CHECKS, FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.judge.view import MachineView
 from pai_install.health.judge.xid import XidMeaning
 from pai_install.health.memory.snapshot import Baseline, Snapshot
@@ -112,11 +113,9 @@ def evaluate(evidence: Iterable[HealthEvidence], knowledge: Knowledge) -> list[M
     witnesses = {name for name, expected in knowledge.expected.items() if expected.control_plane}
     for item in evidence:
         view = machine_view(item, knowledge)
-        findings = tuple(judge_machine(view))
-        facts.append(facts_of(view))
-        reports.append(
-            MachineReport(view.name, view.expected.sku, item.collected_at, findings, snapshot_of(view, findings))
-        )
+        report, traits = _judged(view, item)
+        reports.append(report)
+        facts += [traits] if traits else []
         if witnesses and view.name not in witnesses:
             continue
         if view.available("kubernetes_nodes"):
@@ -136,6 +135,17 @@ def evaluate(evidence: Iterable[HealthEvidence], knowledge: Knowledge) -> list[M
     ]
 
 
+def _judged(view: MachineView, evidence: HealthEvidence) -> tuple[MachineReport, MachineFacts | None]:
+    """One machine's report, and its traits for the comparison; a machine that breaks this ends its own row only."""
+    try:
+        findings = tuple(judge_machine(view))
+        snapshot, traits = snapshot_of(view, findings), facts_of(view)
+    except (NotObservedError, *ODD) as error:
+        findings = (CHECKS["host-evidence"].finding(view.name, broken(error)),)
+        snapshot, traits = None, None
+    return MachineReport(view.name, view.expected.sku, evidence.collected_at, findings, snapshot), traits
+
+
 def _nodes_gap(view: MachineView, evidence: HealthEvidence) -> str:
     """Why a control plane that was asked for its nodes did not name them, '' where none was asked."""
     if "kubernetes_nodes" not in evidence.commands:
@@ -151,6 +161,14 @@ def compare(fleet: HealthFleet) -> dict[str, list[Finding]]:
     """Machine -> findings of the checks over all machines."""
     found: dict[str, list[Finding]] = {}
     for check in FLEET_CHECKS:
-        for machine, result in check.judge(fleet):
+        for machine, result in _compared(check, fleet):
             found.setdefault(machine, []).append(check.finding(machine, result))
     return found
+
+
+def _compared(check: FleetCheck, fleet: HealthFleet) -> list[tuple[str, Result]]:
+    """What the check says; where it breaks that, of every machine, instead of what is not known to be complete."""
+    try:
+        return list(check.judge(fleet))
+    except ODD as error:
+        return [(machine.name, broken(error)) for machine in fleet.machines]

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.finding import Finding
+from pai_install.checks.runner import ODD
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_tracking
@@ -54,7 +55,9 @@ def facts_of(machine: MachineView) -> MachineFacts:
         r"\bv?(\d+\.\d+\.\d+\S*)", _attempt(lambda: machine.output("containerd_version")) or ""
     )
     traits["toolkit"] = _search(r"\b(\d+\.\d+\.\d+\S*)", _attempt(lambda: machine.output("toolkit_version")) or "")
-    ports = _attempt(lambda: machine.ports) or ()
+    found_ports = _attempt(lambda: machine.ports)
+    ports = found_ports or ()
+    traits["rdma-ports"] = "" if found_ports is None else str(sum(port.is_up for port in ports))
     traits["rdma-firmware"] = ", ".join(sorted({port.firmware for port in ports if port.firmware}))
     tracking = parse_tracking(_attempt(lambda: machine.output("chrony_tracking")) or "")
     measured = parse_all_reduce(_attempt(lambda: machine.output(ALL_REDUCE)) or "")
@@ -73,7 +76,7 @@ def facts_of(machine: MachineView) -> MachineFacts:
 def _attempt(read: Callable[[], T]) -> T | None:
     try:
         return read()
-    except NotObservedError:
+    except (NotObservedError, *ODD):  # what a check says of it stands in its own finding
         return None
 
 
@@ -103,12 +106,13 @@ def snapshot_of(machine: MachineView, findings: Iterable[Finding]) -> Snapshot:
         gpus=cards,
         incidents=tuple(
             PastIncident(
-                incident.cause.number,
+                number,
                 card_of(in_slot.get(incident.bus_id.partition(".")[0], "")) or incident.bus_id,
                 machine.boot_id,
                 incident.last_time or machine.collected_at,
             )
             for incident in incidents
+            for number in sorted(incident.fatal) or (incident.cause.number,)
         ),
         failed=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.FAIL})),
         warned=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.WARN})),
@@ -149,6 +153,7 @@ def baseline_of(machine: MachineView) -> Baseline:
     links = {
         entry.uuid: sum(speed is not None for speed in entry.speeds.values()) for entry in parse_nvlink_status(text)
     }
+    ports = _attempt(lambda: machine.ports)
     return Baseline(
         machine.collected_at,
         {
@@ -161,4 +166,5 @@ def baseline_of(machine: MachineView) -> Baseline:
             )
             for gpu in machine.gpus
         },
+        None if ports is None else sum(port.is_up and port.link_layer == "InfiniBand" for port in ports),
     )

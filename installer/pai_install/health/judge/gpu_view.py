@@ -9,9 +9,9 @@ from __future__ import annotations
 from pai_install.checks.evidence import Record
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.devices import Traits, traits_of
-from pai_install.health.evidence.fields import Field
+from pai_install.health.evidence.fields import DRAIN_AND_RESET, RECOVERY, RESET_REQUIRED, Field
 from pai_install.health.evidence.parse import nvidia
-from pai_install.health.evidence.reading import ABSENT, Reading, State, parse_reading
+from pai_install.health.evidence.reading import ABSENT, Reading, State, is_nvml_error, parse_reading
 from pai_install.health.memory.snapshot import GpuBaseline
 
 # Processes and CSV repeat what stands elsewhere; power_smoothing needs more than root.
@@ -44,11 +44,29 @@ class GpuView:
             self._errors = {
                 path: text
                 for path, text in self.gpu.texts.items()
-                if parse_reading(text).state is State.ERROR and not path.startswith(_NOT_OWN)
+                if parse_reading(text).state is State.ERROR
+                and not path.startswith(_NOT_OWN)
+                and not (path.startswith("fabric/") and is_nvml_error(text))  # gpu-fabric judges that
             }
             if "ERR!" in self.gpu.texts.get("table/first", "") + self.gpu.texts.get("table/second", ""):
                 self._errors["table"] = "ERR!"
         return self._errors
+
+    @property
+    def asks(self) -> str:
+        """What the GPU itself asks for, in lower case ("gpu reset", "drain p2p"); '' when it asks for nothing."""
+        if self.peek(RESET_REQUIRED).text.lower() == "yes":
+            return "gpu reset"
+        if self.peek(DRAIN_AND_RESET).text.lower() == "yes":
+            return "drain and reset"
+        found = self.peek(RECOVERY)
+        return found.text.lower() if found.state is State.VALUE and found.text.lower() != "none" else ""
+
+    @property
+    def asks_for_reset(self) -> bool:
+        """Whether a reset of this GPU is what it asks for: then values that cannot be read need no reboot."""
+        told = any("requires reset" in text.lower() for text in self.errors.values())
+        return told or self.asks in ("gpu reset", "reset", "bus reset", "drain and reset")
 
     def peek(self, field: Field) -> Reading:
         """The reading, without counting as read: to choose what to read, never to judge."""
@@ -100,9 +118,9 @@ class GpuView:
         return found.text if found.state is State.VALUE else ""
 
     def number(self, field: Field) -> float | None:
-        """The number of a value; a value that is no number is recorded as an error."""
+        """The number of a value; a value that is none, or lies below the field's least, is recorded as an error."""
         found = self.peek(field)
-        if found.number is None and found.state is State.VALUE:
+        if found.state is State.VALUE and (found.number is None or found.number < field.least):
             found = Reading(State.ERROR, found.text)
         self._record(field, found)
         return found.number

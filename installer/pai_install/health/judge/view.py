@@ -22,6 +22,10 @@ from pai_install.health.judge.xid import Incident, XidMeaning, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, with_current_uuids
 
 
+# nvidia-smi's own: GPU not found, power cables, interrupts, infoROM, off the bus
+_STATUS_OF_GPUS = (6, 8, 10, 14, 15)
+
+
 def _own(baseline: GpuBaseline | None, gpu: nvidia.Gpu) -> GpuBaseline | None:
     """The slot's baseline, unless it is that of another card."""
     if baseline is None:
@@ -123,12 +127,19 @@ class MachineView:
             raise NotObservedError(missing, f"{command} was not collected")
         if result.missing:
             raise NotObservedError(missing, f"{command}: the program is not installed")
+        if result.refused:
+            raise NotObservedError(Verdict.UNKNOWN, f"{command}: it cannot be started: {result.refused}")
         if result.timed_out or result.not_started:
             raise NotObservedError(Verdict.UNKNOWN, f"{command}: no answer in time")
         if result.rc not in set(allowed):
             detail = (result.stderr or result.stdout).strip()[:160]
             raise NotObservedError(Verdict.UNKNOWN, f"{command} ended with status {result.rc}: {detail}")
         return result.stdout
+
+    @property
+    def exhausted(self) -> str:
+        """The kernel's words where the machine could start no further process; '' where it could."""
+        return self._evidence.exhausted
 
     def available(self, command: str) -> bool:
         """Whether a program is there and ended well; does not count as read."""
@@ -194,6 +205,8 @@ class MachineView:
         result = self._evidence.commands.get("nvidia_smi_xml")
         if result is None or result.missing:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi is not installed")
+        if result.refused:
+            return NotObservedError(Verdict.UNKNOWN, f"nvidia-smi cannot be started: {result.refused}")
         if result.timed_out:
             return NotObservedError(Verdict.UNKNOWN, "nvidia-smi did not answer: the driver hangs")
         for command, parse in (
@@ -256,21 +269,37 @@ class MachineView:
             self.expected.nvidia
             or bool(self.gpus)
             or bool(links.nvidia_gpus(self._pci or ()))
+            or bool(self._sysfs_gpus)
             or "/proc/driver/nvidia/version" in self._evidence.files
+            or self._smi_speaks_of_gpus
         )
 
     @property
-    def bus_ids(self) -> frozenset[str]:
-        """NVIDIA GPUs on the PCI bus, by lspci or by sysfs. Raises NotObservedError when neither could be read."""
-        if self.available("lspci"):
-            return frozenset(device.bus_id for device in links.nvidia_gpus(self.pci))
-        files = self.files("/sys/bus/pci/devices/", "files_pci")
+    def _smi_speaks_of_gpus(self) -> bool:
+        """Whether nvidia-smi hangs, or ended with a status that only a machine with a GPU gives."""
+        result = self._evidence.commands.get("nvidia_smi_xml")
+        if result is None or "No devices were found" in result.text:
+            return False
+        return result.timed_out or result.rc in _STATUS_OF_GPUS
+
+    @cached_property
+    def _sysfs_gpus(self) -> frozenset[str]:
+        files = self._files_below("/sys/bus/pci/devices/")
         found = set()
         for path, text in files.items():
             folder, _, name = path.rpartition("/")
             if name == "class" and text[:6] in ("0x0300", "0x0302") and files.get(f"{folder}/vendor") == "0x10de":
                 found.add(nvidia.normalise_bus_id(folder.rpartition("/")[2]))
         return frozenset(found)
+
+    @property
+    def bus_ids(self) -> frozenset[str]:
+        """NVIDIA GPUs on the PCI bus, by lspci or by sysfs. Raises NotObservedError when neither could be read."""
+        if self.available("lspci"):
+            return frozenset(device.bus_id for device in links.nvidia_gpus(self.pci))
+        self.record.read("files_pci")
+        self._require_reader("files_pci")
+        return self._sysfs_gpus
 
     @property
     def driver_visible(self) -> bool:
@@ -310,7 +339,7 @@ class MachineView:
     @cached_property
     def _incidents(self) -> tuple[Incident, ...]:
         xids = kernel_log.parse_xids(self._log.stdout if self._log else "", self.boot_time)
-        return merge(xids, self.limits.number("xid-merge-seconds"))
+        return merge(xids, self.limits.number("xid-merge-seconds"), self.catalogue)
 
     @property
     def incidents(self) -> tuple[Incident, ...]:

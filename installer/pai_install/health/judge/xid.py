@@ -1,21 +1,38 @@
-"""Xid numbers: what each means, and how a burst of them becomes one incident with one cause."""
+"""Xid numbers: what each means, and how a burst of them becomes one incident, judged by its gravest member."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.kernel_log import Xid
 
-FOLLOWERS = frozenset({43, 45})  # come after the fault that matters, and are never its cause
+FOLLOWERS = frozenset({43, 45, 154})  # come after the fault that matters, and are never its cause
 APPLICATION = "application"
+_RECOVERY_ACTION = 154
+_GRAVER_THAN_SAID = ("RLW_RXPIPE",)  # its lines say Nonfatal of lost packets
+_RANK = {Verdict.PASS: 0, Verdict.SKIP: 0, Verdict.UNKNOWN: 1, Verdict.WARN: 2, Verdict.FAIL: 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Decode:
+    """What one error of a unit of NVLink 5 means. status, sub_code: None for any."""
+
+    unit: str
+    status: int | None
+    sub_code: int | None
+    verdict: Verdict
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class XidMeaning:
-    """One row of xid.yml. kind: application, hardware, link, display, memory, software or info."""
+    """One row of xid.yml. kind: application, hardware, link, display, memory, software or info.
+
+    decodes: of what a line of NVLink 5 says beside its number.
+    """
 
     number: int
     name: str
@@ -23,15 +40,28 @@ class XidMeaning:
     action: Action
     kind: str
     remedy: str = ""
+    decodes: tuple[Decode, ...] = ()
+
+    @property
+    def gravity(self) -> tuple[int, int]:
+        """To compare: the verdict, then the action."""
+        return _RANK[self.verdict], self.action.rank
 
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """Xids of one GPU that belong together: the first that is no follower is the cause."""
+    """Xids of one GPU that belong together. cause: the gravest that is no follower; meaning: that of the cause.
+
+    gravest: the meaning by which the incident is judged. ended: the GPU said later that nothing is to be done.
+    """
 
     bus_id: str
     cause: Xid
+    meaning: XidMeaning
+    gravest: XidMeaning
     members: tuple[Xid, ...]
+    fatal: frozenset[int] = frozenset()
+    ended: bool = False
 
     @property
     def last_time(self) -> float | None:
@@ -46,7 +76,7 @@ class Incident:
 
 
 def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
-    """The catalogue's row, refined by what the line itself says (154 its action, 144-150 fatal or not)."""
+    """The catalogue's row, refined by what the line itself says: 154 its action, 144-150 the unit, 45 its cause."""
     known = catalogue.get(xid.number)
     if known is None:
         return XidMeaning(
@@ -57,45 +87,84 @@ def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
             "unknown",
             "look it up in NVIDIA's Xid catalogue",
         )
-    if xid.number == 154:
+    if xid.number == _RECOVERY_ACTION:
         return _recovery(xid, known)
+    if xid.previous is not None and xid.previous != xid.number:
+        cause = meaning_of(Xid(xid.previous, xid.bus_id, xid.time, ""), catalogue)
+        return replace(cause, name=f"{known.name}, here Xid {cause.number} ({cause.name})")
+    return _decoded(xid, known) if xid.fatal is not None else known
+
+
+def _decoded(xid: Xid, known: XidMeaning) -> XidMeaning:
+    """By NVIDIA's table of units, status and sub-codes; where it has no row by the line's own word."""
+    for row in known.decodes:
+        same = row.status in (None, xid.status) and row.sub_code in (None, xid.sub_code)
+        tame = row.verdict is Verdict.FAIL and xid.fatal is False and xid.unit not in _GRAVER_THAN_SAID
+        if same and not tame and xid.unit and xid.unit in row.unit.split("/"):
+            action = known.action if row.verdict is Verdict.FAIL else Action.NONE
+            name = f"{known.name}, {xid.unit} status {xid.status:#x}"
+            return replace(known, name=name, verdict=row.verdict, action=action, remedy=row.remedy or known.remedy)
     if xid.fatal is False:
-        return XidMeaning(known.number, known.name, Verdict.WARN, Action.NONE, known.kind, known.remedy)
+        return replace(known, verdict=Verdict.WARN, action=Action.NONE)
     return known
 
 
 def _recovery(xid: Xid, known: XidMeaning) -> XidMeaning:
-    match = re.search(r"to (0x[0-9a-fA-F]+)", xid.text)
-    code = int(match.group(1), 16) if match else -1
     verdict, action = {
         0: (Verdict.PASS, Action.NONE),
         1: (Verdict.FAIL, Action.RESET_GPU),
         2: (Verdict.FAIL, Action.REBOOT),
         3: (Verdict.WARN, Action.DRAIN),
         4: (Verdict.FAIL, Action.RESET_GPU),
-    }.get(code, (Verdict.WARN, Action.NONE))
-    return XidMeaning(154, known.name, verdict, action, known.kind, known.remedy)
+    }.get(_asked(xid), (Verdict.WARN, Action.NONE))
+    return replace(known, verdict=verdict, action=action)
 
 
-def merge(xids: Iterable[Xid], gap_s: float) -> tuple[Incident, ...]:
-    """Incidents per GPU: Xids less than `gap_s` after the one before belong together; without times, all do."""
+def _asked(xid: Xid) -> int:
+    """The recovery action that a 154 changes to; -1 when it does not say."""
+    match = re.search(r"to (0x[0-9a-fA-F]{1,8})\b", xid.text)
+    return int(match.group(1), 16) if match else -1
+
+
+def merge(xids: Iterable[Xid], gap_s: float, catalogue: Mapping[int, XidMeaning]) -> tuple[Incident, ...]:
+    """Incidents per GPU: Xids less than `gap_s` after the one before belong together; without times, all do.
+
+    A 154 to None ends all of that GPU before it; what comes later is another incident.
+    """
     by_gpu: dict[str, list[Xid]] = {}
     for xid in xids:
         by_gpu.setdefault(xid.bus_id, []).append(xid)
-    return tuple(incident for bus_id, found in sorted(by_gpu.items()) for incident in _incidents(bus_id, found, gap_s))
+    return tuple(
+        incident for bus_id, found in sorted(by_gpu.items()) for incident in _incidents(bus_id, found, gap_s, catalogue)
+    )
 
 
-def _incidents(bus_id: str, xids: Sequence[Xid], gap_s: float) -> list[Incident]:
+def _incidents(bus_id: str, xids: Sequence[Xid], gap_s: float, catalogue: Mapping[int, XidMeaning]) -> list[Incident]:
     groups: list[list[Xid]] = []
+    ended = 0
     for xid in sorted(xids, key=lambda item: item.time or 0):
+        if groups and xid.number == _RECOVERY_ACTION and _asked(xid) == 0:
+            ended = len(groups)
+            continue
         last = groups[-1][-1].time if groups else None
-        if groups and (last is None or xid.time is None or xid.time - last < gap_s):
+        if len(groups) > ended and (last is None or xid.time is None or xid.time - last < gap_s):
             groups[-1].append(xid)
         else:
             groups.append([xid])
-    return [Incident(bus_id, cause_of(group), tuple(group)) for group in groups]
+    return [_incident(bus_id, group, catalogue, ended=number < ended) for number, group in enumerate(groups)]
 
 
-def cause_of(xids: Sequence[Xid]) -> Xid:
-    """The first that is not a follower; the first when all are."""
-    return next((xid for xid in xids if xid.number not in FOLLOWERS), xids[0])
+def _incident(bus_id: str, xids: Sequence[Xid], catalogue: Mapping[int, XidMeaning], *, ended: bool) -> Incident:
+    numbers = {xid.number for xid in xids}
+    meanings = [(xid, meaning_of(xid, catalogue)) for xid in xids]
+    causes = [
+        item
+        for item in meanings
+        if item[0].number not in FOLLOWERS or (item[0].previous is not None and item[0].previous not in numbers)
+    ]
+    worst, gravest = max(meanings, key=lambda item: item[1].gravity)  # the first of several
+    cause, meaning = max(causes or meanings, key=lambda item: item[1].gravity)
+    if _RANK[gravest.verdict] > _RANK[meaning.verdict]:
+        cause, meaning = worst, gravest
+    fatal = frozenset(item.number for xid, item in meanings if item.verdict is Verdict.FAIL and xid.number != 154)
+    return Incident(bus_id, cause, meaning, gravest, tuple(xids), fatal, ended)

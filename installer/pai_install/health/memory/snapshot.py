@@ -30,8 +30,8 @@ class Snapshot:
     """One run on one machine.
 
     counters: group ("gpu <card>", "port mlx5_0/1", "net eth0", "pci <bus id>") -> counter -> value.
-    gpus: bus id -> card, of those that said. failed, warned: check ids with that verdict. The oldest run that is kept
-    also carries the incidents of those that were forgotten.
+    gpus: bus id -> card, of those that said. failed, warned: check ids with that verdict. said: "CHECK DEVICE" -> what
+    is wrong, of what needs attention. The oldest run that is kept also carries the incidents of those that were forgotten.
     """
 
     time: float
@@ -41,6 +41,7 @@ class Snapshot:
     incidents: tuple[PastIncident, ...] = ()
     failed: tuple[str, ...] = ()
     warned: tuple[str, ...] = ()
+    said: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
@@ -82,6 +83,7 @@ def parse_snapshot(raw: Mapping[str, Any]) -> Snapshot:
         incidents=tuple(PastIncident(**incident) for incident in raw.get("incidents", ())),
         failed=tuple(raw.get("failed", ())),
         warned=tuple(raw.get("warned", ())),
+        said=dict(raw.get("said", {})),
     )
 
 
@@ -98,10 +100,14 @@ class GpuBaseline:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What was accepted as normal for one machine. gpus: bus id -> baseline."""
+    """What was accepted as normal for one machine. gpus: bus id -> baseline.
+
+    ib_ports: InfiniBand ports that are up; None where that was not known.
+    """
 
     accepted_at: float
     gpus: Mapping[str, GpuBaseline]
+    ib_ports: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The JSON form."""
@@ -111,4 +117,5 @@ class Baseline:
 def parse_baseline(raw: Mapping[str, Any]) -> Baseline:
     """The inverse of `as_json`. Raises KeyError, TypeError or ValueError for anything else."""
     gpus = {str(bus_id): GpuBaseline(**values) for bus_id, values in raw["gpus"].items()}
-    return Baseline(float(raw["accepted_at"]), gpus)
+    ports = raw.get("ib_ports")
+    return Baseline(float(raw["accepted_at"]), gpus, int(ports) if ports is not None else None)

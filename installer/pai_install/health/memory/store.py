@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pai_install.errors import PaiError
+from pai_install.health.memory.acknowledgement import Acknowledgement, parse_acknowledgement
 from pai_install.health.memory.snapshot import Baseline, Snapshot, parse_baseline, parse_snapshot
 from pai_install.system.files import write_atomic
 
@@ -16,7 +17,7 @@ KEPT_INCIDENTS = 1000
 
 
 class HealthStore:
-    """A folder: history/MACHINE.jsonl with one run per line, and baseline.json. Readable by the owner only."""
+    """A folder: history/MACHINE.jsonl, one run per line; baseline.json, acknowledged.json. Only its owner may read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -77,6 +78,23 @@ class HealthStore:
         machines = {name: baseline.as_json() for name, baseline in sorted(baselines.items())}
         document = {"schema_version": 1, "machines": machines}
         write_atomic(self._folder / "baseline.json", json.dumps(document, indent=1) + "\n", mode=0o600)
+
+    def acknowledgements(self) -> list[Acknowledgement]:
+        """What people have judged, also what has ended. Raises PaiError when the file is damaged."""
+        path = self._folder / "acknowledged.json"
+        if not path.is_file():
+            return []
+        try:
+            return [parse_acknowledgement(entry) for entry in json.loads(path.read_text())["acknowledged"]]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PaiError(
+                f"{path} is damaged: {error}", remedy="remove it, and acknowledge again what is still known"
+            ) from error
+
+    def keep_acknowledgements(self, kept: Iterable[Acknowledgement]) -> None:
+        """Replaces them all."""
+        document = {"schema_version": 1, "acknowledged": [item.as_json() for item in kept]}
+        write_atomic(self._folder / "acknowledged.json", json.dumps(document, indent=1) + "\n", mode=0o600)
 
     def _history(self, machine: str) -> Path:
         return self._folder / "history" / f"{machine.replace('/', '_')}.jsonl"

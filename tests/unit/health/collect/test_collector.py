@@ -220,8 +220,77 @@ def test_programs_are_found_without_an_environment(tmp_path: Path) -> None:
     command = [sys.executable, str(SOURCE), "--path", f"/bin:{tmp_path}", "--deadline", "5"]
     done = subprocess.run(command, capture_output=True, text=True, env={}, check=True)
     assert json.loads(done.stdout)["commands"]["nvidia_smi_xml"]["stdout"] == "here\n"
-    for folder in ("/usr/sbin", "/usr/local/bin", "/opt/rocm/bin"):
+    for folder in ("/usr/sbin", "/usr/local/bin"):
         assert folder in collector.SEARCH_PATH.split(":")
+
+
+def test_a_program_that_cannot_be_started_costs_only_itself(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi").write_bytes(b"\x7fELF\x02\x01\x01" + b"\0" * 11 + b"\xb7" + b"\0" * 45)
+    (tmp_path / "lspci").write_text("#!/no/such/interpreter\n")
+    for name in ("nvidia-smi", "lspci"):
+        (tmp_path / name).chmod(0o755)
+    command = [sys.executable, str(SOURCE), "--path", f"/bin:{tmp_path}", "--deadline", "5"]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(tmp_path)}, check=True)
+    found = json.loads(done.stdout)["commands"]
+    assert "format" in found["nvidia_smi_xml"]["refused"].lower()
+    assert found["lspci"]["refused"]
+    assert not found["lspci"]["exhausted"]
+    assert found["nvidia_smi_xml"]["rc"] is None
+
+
+def test_a_machine_without_another_process_still_gives_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object, **_options: object) -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(os, "fork", full)
+    monkeypatch.setattr(subprocess, "Popen", full)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    work: list[object] = [["true"], lambda: 1]
+    jobs = [collector.Errand(str(number), item, 5, 1000) for number, item in enumerate(work)]
+    done = collector.run_jobs(jobs, time.monotonic() + 5, lambda _: [])
+    assert {job.result["refused"] for job in done.values()} == {"Resource temporarily unavailable"}
+    assert all(job.result["exhausted"] for job in done.values())
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
+
+
+def test_a_flood_on_any_stream_leaves_the_other_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(collector, "TOTAL_CUT", 5000)
+    commands = {
+        "nvidia_smi_xml": {"stdout": "", "stderr": "\x00" * 90_000},
+        "ps": {"stdout": "p" * 900, "stderr": ""},
+        "gone": {"missing": True},
+    }
+    document: dict[str, Any] = {"commands": commands}
+    collector.shrink(document)
+    assert len(json.dumps(document)) <= 5000
+    assert commands["ps"] == {"stdout": "p" * 900, "stderr": ""}
+    assert commands["nvidia_smi_xml"]["truncated"] is True
+
+
+def config(kind: int, control: int, *, length: int = 4096) -> bytes:
+    """A PCI configuration space with PCI Express at 0x40 and ACS at 0x140."""
+    space = bytearray(4096)
+    space[0x34], space[0x40], space[0x42] = 0x40, 0x10, kind << 4
+    space[0x100:0x104] = (0x0001 | 0x140 << 20).to_bytes(4, "little")
+    space[0x140:0x144] = (0x000D).to_bytes(4, "little")
+    space[0x146:0x148] = control.to_bytes(2, "little")
+    return bytes(space[:length])
+
+
+@pytest.mark.parametrize(
+    ("space", "said"),
+    [
+        (config(6, 0x1D), "0x1d"),
+        (config(6, 0), "0x0"),
+        (config(4, 0x1D), ""),
+        (config(6, 0x1D, length=64), ""),
+        (config(6, 0x1D, length=256), "?"),
+        (b"", ""),
+        (b"\xff" * 4096, ""),
+    ],
+)
+def test_acs_of_a_switch_s_port_is_read_from_its_configuration(space: bytes, said: str) -> None:
+    assert collector.acs_control(space) == said
 
 
 @pytest.mark.parametrize(
@@ -341,7 +410,7 @@ def test_every_disk_that_smartctl_finds_is_asked() -> None:
     ("line", "kept"),
     [
         ("NVRM: Xid (PCI:0000:18:00): 79", True),
-        ("pcieport 0000:17:00.0: AER: Corrected error", True),
+        ("pcieport 0000:17:00.0: AER: Corrected error", False),
         ("EXT4-fs error (device sda1)", True),
         ("EXT4-fs (sda1): Remounting filesystem read-only", True),
         ("XFS (sda1): Corruption of in-memory data detected", True),

@@ -274,7 +274,9 @@ def test_generation_is_judged_in_p0_only() -> None:
 
 
 def test_low_performance_state_is_judged_when_not_idle() -> None:
-    busy = change(change(h100(0), "performance_state", "P8"), EVENT + "gpu_idle", "Not Active")
+    waits = change(change(h100(0), "performance_state", "P8"), EVENT + "gpu_idle", "Not Active")
+    assert healthy(1).gpus(waits).verdict("gpu-performance-state") is PASS
+    busy = change(waits, "utilization/gpu_util", "80 %")
     assert healthy(1).gpus(busy).verdict("gpu-performance-state") is WARN
     assert healthy(1).gpus(change(h100(0), "performance_state", "P8")).verdict("gpu-performance-state") is PASS
     capped = change(busy, EVENT + "sw_power_cap", "Active")

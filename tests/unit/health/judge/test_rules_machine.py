@@ -116,7 +116,7 @@ CASES: list[tuple[Mutate, str, Verdict, Action]] = [
     (smi(14), "driver-status", FAIL, Action.RMA),
     (smi(15), "driver-status", FAIL, Action.REBOOT),
     (smi(77), "driver-status", FAIL, Action.REBOOT),
-    (smi(0, "<nvidia_smi_log>"), "driver-status", UNKNOWN, Action.NONE),
+    (smi(0, "<nvidia_smi_log>"), "driver-status", FAIL, Action.REBOOT),
     (output("modinfo_nvidia", "575.57.08\n"), "driver-versions", FAIL, Action.REBOOT),
     (file("/proc/driver/nvidia/version", "NVRM version: x 575.57.08 y"), "driver-versions", FAIL, Action.REBOOT),
     (file("/proc/driver/nvidia/version", "no number"), "driver-versions", UNKNOWN, Action.NONE),

@@ -168,7 +168,13 @@ def test_machine_with_gpus_is_known_by_any_sign_of_one() -> None:
     assert view(no_answer).has_nvidia
     nothing = {path: None for path in bare.evidence.files if "nvidia" in path}
     off = no_answer.paths(nothing).command("lspci", None)
+    assert view(off).has_nvidia  # sysfs shows the cards
+    off = off.paths({path: None for path in bare.evidence.files if path.startswith("/sys/bus/pci/")})
     assert not view(off).has_nvidia
+    for result in (CommandResult(timed_out=True), CommandResult(rc=15)):
+        assert view(off.command("nvidia_smi_xml", result)).has_nvidia
+    none = CommandResult(rc=6, stdout="No devices were found")
+    assert not view(off.command("nvidia_smi_xml", none)).has_nvidia
     assert view(off.expecting(device="nvidia.com/gpu")).has_nvidia
 
 
@@ -184,6 +190,7 @@ def test_facts_of_a_machine() -> None:
         "vbios": "96.00.00.00.01",
         "inforom": "G520.0000.00.01",
         "gsp": DRIVER,
+        "rdma-ports": "2",
         "gpu-memory": "81500 MiB",
         "kernel": "6.1.0-40-amd64",
         "os": "Debian GNU/Linux 12 (bookworm)",

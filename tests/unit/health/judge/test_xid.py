@@ -78,18 +78,18 @@ def test_times_of_every_form() -> None:
         (45, PASS, Action.NONE),
         (46, FAIL, Action.RESET_GPU),
         (48, FAIL, Action.RESET_GPU),
-        (54, FAIL, Action.RMA),
+        (54, FAIL, Action.DRAIN),
         (61, FAIL, Action.RESET_GPU),
         (62, FAIL, Action.RESET_GPU),
         (63, PASS, Action.NONE),
-        (64, FAIL, Action.RMA),
+        (64, FAIL, Action.RESET_GPU),
         (74, FAIL, Action.RESET_GPU),
         (78, WARN, Action.CONFIG),
         (79, FAIL, Action.REBOOT),
         (92, WARN, Action.NONE),
         (94, WARN, Action.DRAIN),
         (95, FAIL, Action.RESET_GPU),
-        (109, WARN, Action.NONE),
+        (109, FAIL, Action.RESET_GPU),
         (110, FAIL, Action.RESET_GPU),
         (119, FAIL, Action.REBOOT),
         (120, FAIL, Action.REBOOT),
@@ -101,7 +101,14 @@ def test_times_of_every_form() -> None:
         (151, FAIL, Action.REBOOT),
         (155, FAIL, Action.RESET_GPU),
         (158, FAIL, Action.RESET_GPU),
+        (14, PASS, Action.NONE),
+        (39, WARN, Action.NONE),
+        (80, WARN, Action.NONE),
+        (81, WARN, Action.DRAIN),
+        (135, WARN, Action.NONE),
+        (157, WARN, Action.NONE),
         (160, PASS, Action.NONE),
+        (161, WARN, Action.NONE),
         (164, WARN, Action.NONE),
         (167, FAIL, Action.REBOOT),
         (168, FAIL, Action.RESET_GPU),
@@ -129,7 +136,7 @@ def test_a_burst_is_one_incident_with_its_first_cause() -> None:
     box = healthy().log(xid(48, ago=100), xid(45, ago=99), xid(43, ago=98), xid(63, ago=97))
     finding = box.finding("gpu-xid")
     assert finding.message == "Xid 48: double-bit ECC error"
-    assert finding.value == "48 double-bit ECC error x4, then 45, 43, 63 (python)"
+    assert finding.value == "2026-09-21 14:11:43 UTC: 48 double-bit ECC error x4, with 45, 43, 63 (python)"
 
 
 def test_a_follower_is_the_cause_only_when_it_is_alone() -> None:
@@ -139,7 +146,7 @@ def test_a_follower_is_the_cause_only_when_it_is_alone() -> None:
 
 def test_incidents_are_split_by_gpu_and_by_pause() -> None:
     xids = parse_xids("\n".join([xid(13, ago=1000), xid(13, ago=900), xid(13, ago=300), xid(13, ago=299, gpu=1)]))
-    assert [(item.bus_id, len(item.members)) for item in merge(xids, 180)] == [
+    assert [(item.bus_id, len(item.members)) for item in merge(xids, 180, CATALOGUE)] == [
         (bus_id(0), 2),
         (bus_id(0), 1),
         (bus_id(1), 1),
@@ -147,7 +154,7 @@ def test_incidents_are_split_by_gpu_and_by_pause() -> None:
 
 
 def test_lines_without_times_are_one_incident() -> None:
-    found = merge([Xid(48, "a", None, ""), Xid(63, "a", None, "")], 180)
+    found = merge([Xid(48, "a", None, ""), Xid(63, "a", None, "")], 180, CATALOGUE)
     assert [item.numbers for item in found] == [(48, 63)]
     assert found[0].last_time is None
 
@@ -269,7 +276,7 @@ EVENTS = [
     ("blk_update_request: I/O error, dev sda, sector 8", LogKind.FILESYSTEM, "kernel-filesystems", FAIL),
     ("Out of memory: Killed process 5 (python)", LogKind.OUT_OF_MEMORY, "kernel-oom", WARN),
     ("nvidia-nvswitch3: SXid (PCI:0000:86:00.0): 12028, Non-fatal, Link 61", LogKind.SXID, "nvswitch-sxid", WARN),
-    ("nvidia-nvswitch3: SXid (PCI:0000:86:00.0): 20034, Fatal, Link 61", LogKind.SXID_FATAL, "nvswitch-sxid", FAIL),
+    ("nvidia-nvswitch3: SXid (PCI:0000:86:00.0): 20034, Fatal, Link 61", LogKind.SXID, "nvswitch-sxid", FAIL),
     ("pcieport 0000:17:00.0: AER: Uncorrected (Fatal) error received", LogKind.AER_FATAL, "pcie-aer", FAIL),
 ]
 

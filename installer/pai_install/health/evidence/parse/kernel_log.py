@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -15,7 +15,6 @@ class LogKind(StrEnum):
 
     AER_FATAL = "aer fatal"
     AER_NONFATAL = "aer non-fatal"
-    AER_CORRECTED = "aer corrected"
     MACHINE_CHECK = "machine check"
     HUNG_TASK = "hung task"
     FILESYSTEM = "file system"
@@ -23,13 +22,19 @@ class LogKind(StrEnum):
     LINK_LIMITED = "link limited"
     CARRIER_LOST = "carrier lost"
     MODULE_REJECTED = "module rejected"
-    SXID_FATAL = "sxid fatal"
     SXID = "sxid"
+    GPU_START = "gpu start"
+    KERNEL_FAULT = "kernel fault"
+    RDMA_DEVICE = "rdma device"
 
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One Xid. time: seconds since the epoch, None when the line has none. fatal: what an NVLink5 line says."""
+    """One Xid. time: seconds since the epoch, None when the line has none.
+
+    previous: the Xid that the line itself names as its cause. fatal, unit, status, sub_code: what a line of NVLink 5
+    (144 to 150) says; None or '' for others.
+    """
 
     number: int
     bus_id: str
@@ -38,6 +43,10 @@ class Xid:
     pid: str = ""
     process: str = ""
     fatal: bool | None = None
+    previous: int | None = None
+    unit: str = ""
+    status: int | None = None
+    sub_code: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +67,30 @@ _NAMES_GPU = re.compile(r"NVRM: The NVIDIA GPU ((?:PCI:)?[0-9a-fA-F]{2,8}:[0-9a-
 _FELL_OFF = re.compile(r"NVRM:\s+(?:has )?fallen off the bus")
 _PID = re.compile(r"pid='?(\d+|<unknown>)'?")
 _PROCESS = re.compile(r"name=([^,]+)")
+_PREVIOUS = re.compile(r"caused by previous Xid (\d{1,4})\b")
+# 149, NETIR_LINK_EVT Fatal XC0 i0 Link 08 (0x004505c6 0x00000000 ...): unit, its first word and its error status
+_NVLINK5 = re.compile(r"\b([A-Z][A-Z0-9_]+)\s+(?:Nonf|Non-f|F)atal\b[^(]*\((0x[0-9a-fA-F]{1,8})\s+(0x[0-9a-fA-F]{1,8})")
 _EVENTS = (
+    (
+        LogKind.GPU_START,
+        re.compile(r"NVRM: .*(?:RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|request_irq\(\) failed"
+                   r"|not have the necessary power cables|assigned to your NVIDIA device is invalid"
+                   r"|probe routine (?:was not called|failed)|None of the NVIDIA \w[\w ]*were init"
+                   r"|No NVIDIA (?:devices|graphics adapter) (?:probed|found)|already bound to|nouveau)"),
+    ),
+    (
+        LogKind.KERNEL_FAULT,
+        re.compile(r"BUG: (?:unable to handle|kernel NULL|Bad page|scheduling while)|kernel BUG at|\bOops\b"
+                   r"|general protection fault(?!.* in [\w./+-]+\.so)|Kernel panic|stack-protector: Kernel stack"),
+    ),
+    (
+        LogKind.RDMA_DEVICE,
+        re.compile(r"mlx5_core .*(?:health compromised|[Ff]atal error|[Ff]ata?l? assert|irmware (?:internal|fatal)"
+                   r"|[Ee]nter(?:ing)? error state|health recovery (?:flow )?(?:failed|aborted)|device is in error"
+                   r"|crdump|assert_exit_ptr|unrecoverable)"),
+    ),
     (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal")),
     (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal)")),
-    (LogKind.AER_CORRECTED, re.compile(r"(?:PCIe Bus Error|AER):.*(?:severity=Corrected|Correctable)")),
     (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error", re.IGNORECASE)),
     (LogKind.HUNG_TASK, re.compile(r"blocked for more than \d+ seconds|soft lockup")),
     (
@@ -71,9 +100,8 @@ _EVENTS = (
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
-    (LogKind.CARRIER_LOST, re.compile(r"lost carrier|[Ll]ink is [Dd]own")),
+    (LogKind.CARRIER_LOST, re.compile(r"[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b")),
     (LogKind.MODULE_REJECTED, re.compile(r"nvidia.*(?:Key was rejected|module verification failed)")),
-    (LogKind.SXID_FATAL, re.compile(r"SXid.*?: \d+, Fatal")),
     (LogKind.SXID, re.compile(r"SXid")),
 )  # fmt: skip
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?([+-]\d\d:?\d\d|Z)?\s")
@@ -119,18 +147,26 @@ def _xid(match: re.Match[str], line: str, time: float | None) -> Xid:
     detail = match.group(3)
     pid, process = _PID.search(detail), _PROCESS.search(detail)
     number = int(match.group(2))
-    fatal = None
-    if 144 <= number <= 150:
-        fatal = "nonfatal" not in detail.lower()
-    return Xid(
+    named = _PREVIOUS.search(detail)
+    found = Xid(
         number,
         normalise_bus_id(match.group(1)),
         time,
         _message(line),
         pid.group(1) if pid else "",
         process.group(1) if process else "",
-        fatal,
+        previous=int(named.group(1)) if named else None,
     )
+    return _nvlink5(found, detail) if 144 <= number <= 150 else found
+
+
+def _nvlink5(xid: Xid, detail: str) -> Xid:
+    """With what the line says of its unit; the sub-code stands in bits 20 to 25 of the first word."""
+    fatal = re.search(r"non-?fatal", detail, re.IGNORECASE) is None
+    if not (match := _NVLINK5.search(detail)):
+        return replace(xid, fatal=fatal)
+    info, status = int(match.group(2), 16), int(match.group(3), 16)
+    return replace(xid, fatal=fatal, unit=match.group(1), status=status, sub_code=info >> 20 & 0x3F)
 
 
 def _message(line: str) -> str:

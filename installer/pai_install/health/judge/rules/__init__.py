@@ -14,18 +14,36 @@ from pai_install.health.judge.rules import (
     fabric,
     host,
     inventory,
+    kernel,
     kubernetes,
     link,
     memory,
     network,
     peers,
+    start,
     state,
+    sxid,
     thermal,
     xids,
 )
 
 _LOCAL = declared(
-    state, inventory, driver, xids, memory, fabric, link, thermal, network, containers, bandwidth, host, disk
+    state,
+    inventory,
+    driver,
+    start,
+    xids,
+    sxid,
+    kernel,
+    memory,
+    fabric,
+    link,
+    thermal,
+    network,
+    containers,
+    bandwidth,
+    host,
+    disk,
 )
 GPU_CHECKS: tuple[GpuCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, GpuCheck))
 MACHINE_CHECKS: tuple[MachineCheck, ...] = tuple(check for check in _LOCAL if isinstance(check, MachineCheck))

@@ -117,7 +117,8 @@ def smart(machine: MachineView) -> Iterator[Result]:
             report = json.loads(result.stdout) if result else {}
         except ValueError:
             report = {}
-        good = report.get("smart_status", {}).get("passed") if isinstance(report, dict) else None
+        status = report.get("smart_status") if isinstance(report, dict) else None
+        good = status.get("passed") if isinstance(status, dict) else None
         if good is False:
             yield failed("the disk's own health check says it fails", "failed", "passed", device=disk)
         elif good is True:
@@ -130,9 +131,11 @@ def smart(machine: MachineView) -> Iterator[Result]:
 
 def _no_smart(report: dict[str, Any]) -> bool:
     """Whether smartctl reached the disk and found that there is nothing to ask."""
-    if report.get("smart_support", {}).get("available") is False:
+    parts = {name: report.get(name) for name in ("smart_support", "device", "smartctl")}
+    support, device, tool = (part if isinstance(part, dict) else {} for part in parts.values())
+    if support.get("available") is False:
         return True
-    return report.get("device", {}).get("type") == "scsi" and report.get("smartctl", {}).get("exit_status") in (0, 4)
+    return device.get("type") == "scsi" and tool.get("exit_status") in (0, 4)
 
 
 @machine_check(

@@ -12,6 +12,7 @@ from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.evidence.products import products
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
+from pai_install.system.plain import one_line
 
 # nvidia-smi's exit status -> what it means, what to do.
 STATUS = {
@@ -51,6 +52,12 @@ def responds(machine: MachineView) -> Result:
     if result.missing:
         remedy = "install the NVIDIA driver, or correct the layout: it says that this machine has NVIDIA GPUs"
         return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG, remedy=remedy)
+    if result.refused and not result.exhausted:
+        remedy = "reinstall the driver's packages for this machine's architecture and distribution"
+        message = f"nvidia-smi cannot be started: {result.refused}"
+        return failed(message, result.refused, "an answer", action=Action.CONFIG, remedy=remedy)
+    if result.refused:
+        return unknown(f"nvidia-smi could not be started: {result.refused}")
     if result.timed_out:
         stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
         after = " and could not be killed" if result.unkillable else ""
@@ -69,7 +76,7 @@ def responds(machine: MachineView) -> Result:
     id="driver-status",
     title="nvidia-smi ends well",
     reads="exit status and messages of nvidia-smi -q -x",
-    rule="FAIL for any status but 0",
+    rule="FAIL for any status but 0, and for an answer without a GPU that can be read where the site has some",
     source="NHC, GPU Operator",
     remedy="see the message",
     action=Action.REBOOT,
@@ -92,6 +99,10 @@ def exit_status(machine: MachineView) -> Result:
         meaning, action = STATUS.get(result.rc, ("nvidia-smi failed", Action.REBOOT))
         detail = next((line for line in (result.stderr + "\n" + result.stdout).splitlines() if line.strip()), "")
         return failed(f"{meaning}: {detail[:160]}", f"status {result.rc}", "0", action=action)
+    if "</nvidia_smi_log>" not in result.stdout and machine.expected.nvidia and not machine.gpus:
+        return failed(
+            "nvidia-smi ended well but showed no GPU that can be read", one_line(result.stdout)[:80], "an answer"
+        )
     if "</nvidia_smi_log>" not in result.stdout:
         return unknown("nvidia-smi ended well but its answer is not complete")
     return passed(0, 0)
@@ -123,9 +134,22 @@ def one_version(machine: MachineView) -> Result:
         return failed("two driver installations are mixed", shown, "one version")
     if len(stated) > 1:
         return failed("the driver's parts have different versions", shown, "one version")
+    if isinstance(kernel, dict) and kernel.get("runfile") and _driver_packages(machine):
+        both = "packages of the driver, and NVIDIA's own installer was run as well: the next upgrade mixes them"
+        return warned(both, "nvidia-uninstall and packages", "one of them", action=Action.CONFIG)
     if len(stated) < 1 or not all(versions.values()):
         return unknown("not every part of the driver states its version", shown)
     return passed(stated.pop(), "one version")
+
+
+def _packages_of_driver(listed: str) -> list[str]:
+    """The installed packages of the driver in the answer of dpkg-query."""
+    packages = [line.split()[0] for line in listed.splitlines() if line.rstrip().endswith((" ii", " hi"))]
+    return [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
+
+
+def _driver_packages(machine: MachineView) -> bool:
+    return machine.available("dpkg_nvidia") and bool(_packages_of_driver(machine.output("dpkg_nvidia")))
 
 
 @machine_check(
@@ -153,18 +177,20 @@ def supported_branch(machine: MachineView) -> Result:
             return failed(f"branch {branch} does not support {generation.name} yet", version, f">= {first}")
     if len(known) < len(names) or not names:
         return unknown("the generation of a GPU is not known", version)
-    judged = _maintained(branch, version, oldest_ends=any(generation.last_branch for generation in known))
+    # a card whose support ended may stay on the last branch that has it, no other on that branch
+    ended = branch in products().ended_branches and any(generation.last_branch == branch for generation in known)
+    judged = _maintained(branch, version, last_of_its_card=ended)
     until = products().maintained_until
     if judged.verdict is Verdict.PASS and machine.collected_at > until.timestamp():
         return unknown(f"which branches are maintained is known until {until:%Y-%m-%d} only", version)
     return judged
 
 
-def _maintained(branch: int, version: str, *, oldest_ends: bool) -> Result:
+def _maintained(branch: int, version: str, *, last_of_its_card: bool) -> Result:
     maintained = products().maintained_branches
     if branch > max(maintained):
         return unknown(f"branch {branch} is newer than what this program knows of", version)
-    if branch not in maintained and not (oldest_ends and branch in products().ended_branches):
+    if branch not in maintained and not last_of_its_card:
         newest = ", ".join(str(number) for number in maintained)
         return warned(f"branch {branch} no longer gets fixes", version, f"one of {newest}", action=Action.CONFIG)
     return passed(version)
@@ -250,9 +276,8 @@ def packages_held(machine: MachineView) -> Result:
     if not units:
         return unknown("systemctl names no unit")
     running = [unit.name for unit in units.values() if unit.loaded and unit.active == "active"]
-    listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1)).splitlines()
-    packages = [line.split()[0] for line in listed if line.rstrip().endswith((" ii", " hi"))]
-    drivers = [name for name in packages if re.match(r"nvidia-(driver|dkms|kernel|utils|open)|libnvidia-compute", name)]
+    listed = machine.output("dpkg_nvidia", missing=Verdict.SKIP, allowed=(0, 1))
+    drivers = _packages_of_driver(listed)
     if not drivers:
         return skipped("the driver is not a package here")
     if not running:

@@ -20,6 +20,7 @@ from pai_install.health.evidence.parse.links import (
     parse_nvlink_errors,
     parse_nvlink_status,
 )
+from pai_install.health.evidence.reading import is_nvml_error
 from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
@@ -148,6 +149,8 @@ def _growth(machine: MachineView, name: str, delta: tuple[float, float], device:
 )
 def fabric(gpu: GpuView, machine: MachineView) -> Result:
     state, status = gpu.text(fields.FABRIC_STATE).lower(), gpu.text(fields.FABRIC_STATUS).lower()
+    refused = gpu.peek(fields.FABRIC_STATUS).text.lower()
+    status = refused if is_nvml_error(refused) else status
     value = f"{state or '?'}, {status or '?'}"
     if not state and not status:
         return passed()

@@ -24,12 +24,16 @@ _TIME_UNITS = ("chrony", "chronyd", "systemd-timesyncd", "ntp", "ntpd", "ntpsec"
     id="host-evidence",
     title="The evidence is complete",
     reads="the collector's own report",
-    rule="WARN when a part could not be read",
+    rule="FAIL when the machine could start no further process; WARN when a part could not be read",
     source="own",
     remedy="run the health check again; look at the machine when it stays",
     action=Action.NONE,
 )
 def collector(machine: MachineView) -> Result:
+    if machine.exhausted:
+        message = "the machine could start no further process: it has run out of processes, memory or open files"
+        remedy = "end what fills it (`ps -eLf | wc -l`, /proc/sys/kernel/pid_max, dmesg), or reboot the machine"
+        return failed(message, machine.exhausted, "processes start", action=Action.REBOOT, remedy=remedy)
     broken = sorted(name for name in _READERS if not _works(machine, name))
     if broken:
         return warned("parts of the evidence could not be collected", ", ".join(broken), "complete")

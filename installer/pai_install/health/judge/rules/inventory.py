@@ -12,6 +12,7 @@ from pai_install.health.evidence import fields
 from pai_install.health.evidence.parse.host import parse_meminfo
 from pai_install.health.evidence.parse.links import nvidia_gpus
 from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+from pai_install.health.evidence.reading import State
 from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.product import same_model
@@ -19,6 +20,7 @@ from pai_install.health.judge.view import MachineView
 from pai_install.health.memory.snapshot import card_of
 
 _PROC = "/proc/driver/nvidia/gpus/"
+_LISTED = re.compile(r"^GPU \d+: ", re.MULTILINE)
 _NODE = re.compile(r"^/dev/nvidia\d+$")
 
 
@@ -39,6 +41,8 @@ def _sources(machine: MachineView) -> list[_Source]:
         found.append(_Source("nvidia-smi", len(seen), seen))
     except NotObservedError as gap:
         found.append(_Source("nvidia-smi", None, gap=gap.reason))
+    if machine.available("nvidia_smi_list") and (rows := _LISTED.findall(machine.output("nvidia_smi_list"))):
+        found.append(_Source("nvidia-smi -L", len(rows)))
     try:
         on_bus = machine.bus_ids
         found.append(_Source("bus", len(on_bus), on_bus))
@@ -55,7 +59,7 @@ def _sources(machine: MachineView) -> list[_Source]:
 @machine_check(
     id="gpu-count",
     title="The machine has the GPUs of the layout, and every place that knows them agrees",
-    reads="nvidia-smi, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
+    reads="nvidia-smi -q and -L, lspci, /proc/driver/nvidia/gpus, /dev/nvidia*, layout",
     rule="FAIL when there are fewer or the places disagree; WARN when there are more",
     source="GPUD, AZ, NHV",
     remedy="look for the missing bus id in the kernel log; reseat the card, check power, or correct the layout",
@@ -64,8 +68,9 @@ def _sources(machine: MachineView) -> list[_Source]:
 )
 def gpu_count(machine: MachineView) -> Result:
     sources = _sources(machine)
-    if not machine.driver_visible and not any(source.count for source in sources[1:]):
-        sources = [sources[0], _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
+    told = [source for source in sources if source.name.startswith("nvidia-smi")]
+    if not machine.driver_visible and not any(source.count for source in sources if source not in told):
+        sources = [*told, _Source("kernel", None, gap="neither bus nor /proc nor /dev shows an NVIDIA GPU")]
     counts = {source.name: source.count for source in sources if source.count is not None}
     value = ", ".join(f"{name} {count}" for name, count in counts.items())
     wanted = machine.expected.count if machine.expected.nvidia else None
@@ -151,11 +156,12 @@ def model(gpu: GpuView, machine: MachineView) -> Result:
 )
 def mixed(machine: MachineView) -> Result:
     assert machine.smi  # noqa: S101 - reading records it and raises
-    names = [gpu.peek(fields.PRODUCT).text for gpu in machine.gpus]
-    if not names or not all(names):
+    readings = [gpu.peek(fields.PRODUCT) for gpu in machine.gpus]
+    names = sorted({reading.text for reading in readings if reading.state is State.VALUE})
+    if len(names) > 1:
+        return warned("different GPU models in one machine", ", ".join(names), "one model")
+    if not names or any(reading.state is not State.VALUE for reading in readings):
         return unknown("not every GPU has a name")
-    if len(set(names)) > 1:
-        return warned("different GPU models in one machine", ", ".join(sorted(set(names))), "one model")
     return passed(names[0])
 
 

@@ -17,6 +17,8 @@ from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
 
 SYSFS = "/sys/bus/pci/devices/"
+_NARROWS_AT_IDLE = 6  # the PCIe generation since which a link may switch lanes off
+_ACS_REDIRECTS = 0b1100  # of requests and of completions between peers
 _AER_KINDS = ("fatal", "nonfatal", "correctable")
 _AER = re.compile(r"devices/[^/]+/aer_dev_(fatal|nonfatal|correctable)$")
 _BUS_ID = re.compile(r"\b[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b", re.IGNORECASE)
@@ -38,7 +40,8 @@ def _sysfs_width(gpu: GpuView, machine: MachineView, name: str) -> float | None:
     id="gpu-pcie-width",
     title="The PCIe link is as wide as it should be",
     reads="pci/pci_gpu_link_info/link_widths, the port above it, baseline",
-    rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width",
+    rule="FAIL below the baseline, or below what card and slot allow; WARN below the card's own width; with "
+    "PCIe 6 in P0 only",
     source="own; GCM keeps such a manifest",
     remedy="reseat card and riser; check the slot's settings in the BIOS",
     action=Action.DRAIN,
@@ -55,6 +58,8 @@ def link_width(gpu: GpuView, machine: MachineView) -> Result:
         return passed(f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
     if width >= most:
         return passed(f"x{width:.0f}", f"x{most:.0f}")
+    if (gpu.peek(fields.GEN_MAX).number or 0) >= _NARROWS_AT_IDLE and gpu.peek(fields.PSTATE).text != "P0":
+        return skipped("the link is judged in P0 only: an idle link of PCIe 6 gives lanes up")
     port = _sysfs_width(gpu, machine, "upstream/max_link_width")
     if port is not None and width < min(most, port):
         return failed("the PCIe link is narrower than card and slot allow", f"x{width:.0f}", f"x{min(most, port):.0f}")
@@ -112,6 +117,47 @@ def numa_node(machine: MachineView) -> Result:
         return unknown(f"numa_node cannot be read: {', '.join(strange)}")
     message = "the firmware does not name the memory node of these GPUs"
     return warned(message, ", ".join(strange), "known for all", action=Action.CONFIG)
+
+
+@machine_check(
+    id="pcie-direct",
+    title="Neither IOMMU nor ACS stands between GPUs and network cards",
+    reads="/sys/bus/pci/devices/*/iommu_group/type, ACS control of the switches above the GPUs",
+    rule="WARN when the IOMMU translates for a GPU, or a switch above one sends what GPUs say to each other through the "
+    "processor; SKIP where there is nothing to reach: one GPU and no active port",
+    source="NVIDIA's GPUDirect RDMA guide; NCCL's; GPUD",
+    remedy="boot with iommu=pt (or the IOMMU off) and switch ACS off for the PCIe switches: BIOS, or setpci at boot",
+    action=Action.CONFIG,
+    gpus_only=True,
+)
+def direct(machine: MachineView) -> Iterator[Result]:
+    gpus = sorted(machine.bus_ids)
+    if len(gpus) < 2 and not any(port.is_up for port in machine.ports):
+        yield skipped("one GPU and no active InfiniBand or RoCE port: nothing to reach")
+        return
+    kinds = {gpu: machine.file_of(f"{SYSFS}{gpu}/iommu_group/type", "files_pci") or "" for gpu in gpus}
+    translated = [gpu for gpu, kind in kinds.items() if kind.startswith("DMA")]
+    if translated:
+        message = "the IOMMU translates for GPUs: what they send each other and network cards takes a detour"
+        yield warned(
+            message, f"{kinds[translated[0]]} ({len(translated)} GPUs)", "identity, or off", action=Action.CONFIG
+        )
+    redirected, unread = set(), set()
+    for gpu in gpus:
+        text = machine.file_of(f"{SYSFS}{gpu}/upstream/acs", "files_pci")
+        for line in (text or "?").splitlines():
+            port, _, control = line.rpartition(" ")
+            if control == "?":
+                unread.add(gpu)
+            elif control.startswith("0x") and int(control[:6], 16) & _ACS_REDIRECTS:
+                redirected.add(port)
+    if redirected:
+        message = "PCIe switches above GPUs redirect what they send each other (ACS)"
+        yield warned(message, ", ".join(sorted(redirected)[:4]), "no redirection", action=Action.CONFIG)
+    elif unread:
+        yield unknown(f"ACS of the switches could not be read: {', '.join(sorted(unread)[:4])}")
+    elif not translated:
+        yield passed("no IOMMU translation, no ACS redirection")
 
 
 @gpu_check(

@@ -17,6 +17,7 @@ from pai_install.health.judge.view import MachineView
 
 YES_NO = ("yes", "no")
 ON_OFF = ("enabled", "disabled")
+_LAST_BLACKLIST = 430  # the newest branch whose XML calls a pending retirement pending_blacklist alone
 _CONTAINED = re.compile(r"kubepods|docker|containerd|crio|libpod|slurm|lxc")
 
 
@@ -181,7 +182,7 @@ def remap_failed(gpu: GpuView, _machine: MachineView) -> Result:
 @gpu_check(
     id="gpu-remap-banks",
     title="Every memory bank has spare rows",
-    reads="remapped_rows/row_remapper_histogram",
+    reads="remapped_rows/row_remapper_histogram, remapped_banks/bank_remapper_histogram",
     rule="FAIL when a bank has none; WARN when a bank has few",
     source="MEM, own",
     remedy="plan the replacement of the card",
@@ -189,6 +190,8 @@ def remap_failed(gpu: GpuView, _machine: MachineView) -> Result:
 )
 def banks(gpu: GpuView, _machine: MachineView) -> Result:
     none, low = gpu.number(fields.BANKS_NONE), gpu.number(fields.BANKS_LOW)
+    if gpu.peek(fields.BANK_GROUPS_NONE).text and (groups := gpu.number(fields.BANK_GROUPS_NONE)):
+        return failed(f"{groups:.0f} groups of memory banks have no spare bank left", f"{groups:.0f}", 0)
     if none:
         return failed(f"{none:.0f} memory banks have no spare rows left", f"{none:.0f}", 0)
     if low:
@@ -198,15 +201,17 @@ def banks(gpu: GpuView, _machine: MachineView) -> Result:
 
 @gpu_check(
     id="gpu-repair-pending",
-    title="No channel or TPC repair is waiting",
-    reads="ecc_errors/channel_repair_pending, tpc_repair_pending",
+    title="No channel, TPC or bank repair is waiting",
+    reads="ecc_errors/channel_repair_pending, tpc_repair_pending, remapped_banks/bank_remapper_pending",
     rule="WARN when Yes",
     source="MEM",
     remedy="reset the GPU at its next idle moment",
     action=Action.RESET_GPU,
 )
 def repair(gpu: GpuView, _machine: MachineView) -> Result:
-    words = {field.name: gpu.word(field, *YES_NO) for field in (fields.CHANNEL_REPAIR, fields.TPC_REPAIR)}
+    asked = [fields.CHANNEL_REPAIR, fields.TPC_REPAIR]
+    asked += [fields.BANK_REMAP_PENDING] if gpu.peek(fields.BANK_REMAP_PENDING).text else []
+    words = {field.name: gpu.word(field, *YES_NO) for field in asked}
     pending = [name for name, word in words.items() if word == "yes"]
     if pending:
         return warned(f"{' and '.join(pending)}: reset the GPU", "yes", "no", action=Action.RESET_GPU)
@@ -240,7 +245,8 @@ def unrepairable(gpu: GpuView, _machine: MachineView) -> Result:
     action=Action.REBOOT,
 )
 def retired(gpu: GpuView, machine: MachineView) -> Result:
-    pending = gpu.word(fields.RETIRED_PENDING, *YES_NO)
+    older = 0 < gpu.driver_major <= _LAST_BLACKLIST and not gpu.peek(fields.RETIRED_PENDING).text
+    pending = gpu.word(fields.RETIRED_PENDING_OLD if older else fields.RETIRED_PENDING, *YES_NO)
     single, double = gpu.number(fields.RETIRED_SINGLE), gpu.number(fields.RETIRED_DOUBLE)
     pages = (single or 0) + (double or 0)
     most, some = machine.limit("retired-pages-fail"), machine.limit("retired-pages-warn")
@@ -286,8 +292,9 @@ def memory_size(gpu: GpuView, machine: MachineView) -> Result:
 @gpu_check(
     id="gpu-memory-leak",
     title="No memory is in use without a process",
-    reads="fb_memory_usage/used, processes",
-    rule="FAIL above memory-leak-mib with no process; SKIP for a vGPU",
+    reads="fb_memory_usage/used, processes, utilization: gpu, performance_state",
+    rule="FAIL above memory-leak-mib with no process; UNKNOWN where the GPU computes, so that it has one which is not "
+    "shown; SKIP for a vGPU",
     limits=("memory-leak-mib",),
     source="GCM, NKP 12; own number",
     remedy="find the holder with `fuser -v /dev/nvidia*`; reset the GPU or reboot when there is none",
@@ -304,11 +311,21 @@ def leak(gpu: GpuView, machine: MachineView) -> Result:
     most = machine.limit("memory-leak-mib")
     if used > most and (gap := gpu.gpu.process_gap):
         return unknown(f"memory is in use, and by whom is not known: {gap}", f"{used:.0f} MiB")
+    if used > most and (work := _works(gpu)):
+        return unknown(f"memory is in use by a process that nvidia-smi does not show here: {work}", f"{used:.0f} MiB")
     if used > most:
         return failed(
             "memory is in use and no process owns it", f"{used:.0f} MiB", f"<= {most:.0f} MiB", action=Action.REBOOT
         )
     return passed(f"{used:.0f} MiB", f"<= {most:.0f} MiB")
+
+
+def _works(gpu: GpuView) -> str:
+    """What shows that something computes on the GPU now; '' when nothing does. Data centre cards idle in P0."""
+    used, state = gpu.peek(fields.UTILISATION), gpu.peek(fields.PSTATE).text
+    if used.number:
+        return f"it is {used.number:.0f} % busy"
+    return f"it is in {state}" if gpu.traits.consumer and state in ("P0", "P1", "P2", "P3") else ""
 
 
 def _group(groups: dict[str, Any], pid: str) -> str:
@@ -332,7 +349,8 @@ def stray(gpu: GpuView, machine: MachineView) -> Result:
     known = machine.fact("gpu_processes")
     groups = known if isinstance(known, dict) else {}
     used = [process for process in gpu.gpu.processes if process.kind != "G"]
-    odd = [process for process in used if parse_reading(process.name).state is not State.VALUE]
+    # a name that may not be read, or that a vGPU or Windows does not tell, is no sign of death
+    odd = [item for item in used if parse_reading(item.name).state is State.ERROR and "ermission" not in item.name]
     if odd:
         shown = ", ".join(f"{process.pid} {process.name}" for process in odd[:4])
         return warned("a dead process still holds the GPU", shown, "none", action=Action.RESET_GPU)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
@@ -11,6 +11,8 @@ from pai_install.health.evidence.parse.links import FabricPort
 from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
 
+_PORTS = "ib-ports"
+_WHOLE_BOARD = 8  # GPUs: of fewer, as in a virtual machine with a part of a board, the number of ports is not known
 _FATAL_COUNTERS = ("link_downed", "excessive_buffer_overrun_errors", "local_link_integrity_errors", "rnr_nak_retry_err")
 # counter -> threshold name, seconds of its unit
 _RATES = {
@@ -23,10 +25,10 @@ _RATES = {
 @machine_check(
     id="rdma-ports",
     title="Every InfiniBand or RoCE port is up",
-    reads="/sys/class/infiniband/*/ports/*",
-    rule="FAIL when a port is not ACTIVE and LinkUp; WARN when it never had a link in this boot, or when no InfiniBand "
-    "port has ib-gigabits",
-    limits=("ib-gigabits",),
+    reads="/sys/class/infiniband/*/ports/*, baseline",
+    rule="FAIL when a port is not ACTIVE and LinkUp, or fewer InfiniBand ports are up than the baseline or ib-ports "
+    "says; WARN when one never had a link in this boot, none has ib-gigabits, or the machine has fewer than ib-ports",
+    limits=("ib-gigabits", "ib-ports"),
     source="GPUD, GCM",
     remedy="check cable, transceiver and the switch's port",
     action=Action.DRAIN,
@@ -42,11 +44,35 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     for port in ports:
         yield _state_of(port)
         full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
+    if shortage := _shortage(fabric, wanted, product, machine):
+        yield shortage
     if fabric and wanted is not None and not full_speed:
         rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
         yield warned(
             "no InfiniBand port has the speed this GPU model is built with", ", ".join(rates), f"{wanted:g} Gb/s"
         )
+
+
+def _shortage(ports: Sequence[FabricPort], rate: float | None, product: str, machine: MachineView) -> Result | None:
+    """What to say where fewer InfiniBand ports are up than were accepted, or than this model of GPU is built with."""
+    up = [port for port in ports if port.is_up]
+    fast = [port for port in up if rate is None or (port.rate or 0) >= rate]
+    accepted = machine.baseline.ib_ports if machine.baseline else None
+    message = "InfiniBand ports are missing: jobs over several machines are slower, or hang"
+    if accepted is not None:
+        short = len(up) < accepted
+        return failed(message, f"{len(up)} up", f"{accepted} (baseline)") if short else None
+    limit = machine.limits.get(_PORTS, sku=machine.expected.sku, product=product)
+    least = machine.optional_limit(_PORTS, product)
+    own = limit is not None and limit.source.startswith("site")
+    if least is None or not (own or (ports and len(machine.gpus) == _WHOLE_BOARD)) or len(fast) >= least:
+        return None
+    value, expected = f"{len(fast)} up of {len(ports)}", f"{least:.0f}"
+    if own or len(ports) >= least:
+        return failed(message, value, expected)
+    remedy = "when this is how the machine is built: pai-install health baseline --accept, or ib-ports in health.yml"
+    message = "fewer InfiniBand ports than machines with these GPUs are built with"
+    return warned(message, value, expected, action=Action.CONFIG, remedy=remedy)
 
 
 def _never_used(port: FabricPort) -> bool:

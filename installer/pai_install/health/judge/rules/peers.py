@@ -25,6 +25,7 @@ TRAITS = {
     "os": ("operating system", "install one release"),
     "containerd": ("containerd version", "pai-install apply"),
     "toolkit": ("NVIDIA container toolkit version", "pai-install apply"),
+    "rdma-ports": ("number of InfiniBand and RoCE ports that are up", "see rdma-ports on that machine"),
     "rdma-firmware": ("firmware of the InfiniBand or RoCE cards", "mlxfwmanager --online -u on the odd ones"),
 }
 

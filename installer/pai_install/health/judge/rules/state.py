@@ -6,7 +6,7 @@ from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
 from pai_install.health.evidence import fields
-from pai_install.health.evidence.reading import State
+from pai_install.health.evidence.reading import Reading, State
 from pai_install.health.judge.check import gpu_check, machine_check
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
@@ -27,16 +27,25 @@ _RECOVERY = {
 @gpu_check(
     id="gpu-recovery-action",
     title="The GPU itself asks for nothing",
-    reads="gpu_recovery_action",
+    reads="gpu_recovery_action; before 570 gpu_reset_status: reset required, drain and reset recommended",
     rule="FAIL for any reset or reboot; WARN for Drain P2P",
     source="DCGM, MEM: NVIDIA's own verdict",
     remedy="do what it asks: drain, then reset the GPU or reboot",
     action=Action.RESET_GPU,
 )
 def recovery(gpu: GpuView, _machine: MachineView) -> Result:
-    word = gpu.text(fields.RECOVERY).lower()
-    if word in ("", "none"):
-        return passed(word, "none")
+    word = gpu.asks
+    if (
+        not word
+        and gpu.peek(fields.RECOVERY).state is State.ABSENT
+        and gpu.traits.must_report(fields.RESET_REQUIRED, gpu.driver_major)
+    ):
+        flags = [gpu.word(fields.RESET_REQUIRED, "yes", "no")]
+        if not gpu.traits.consumer or gpu.peek(fields.DRAIN_AND_RESET).state is State.VALUE:
+            flags.append(gpu.word(fields.DRAIN_AND_RESET, "yes", "no"))
+        return passed(", ".join(flags), "no")
+    if not word:
+        return passed(gpu.text(fields.RECOVERY), "none")
     if word == "drain p2p":
         return warned("the GPU asks to drain peer-to-peer work", word, "none", action=Action.DRAIN)
     if word in _RECOVERY:
@@ -73,7 +82,7 @@ def reachable(gpu: GpuView, _machine: MachineView) -> Result:
     id="gpu-readable",
     title="No value of the GPU is an error",
     reads="every field of nvidia-smi -q -x",
-    rule="FAIL when one reads Unknown Error or ERR!; UNKNOWN for Insufficient Permissions",
+    rule="FAIL when one reads Unknown Error, ERR! or another error of NVML; UNKNOWN for Insufficient Permissions",
     source="own; dcgm-exporter 319",
     remedy="drain and reboot; replace the card when it returns",
     action=Action.REBOOT,
@@ -85,7 +94,8 @@ def readable(gpu: GpuView, _machine: MachineView) -> Result:
         shown = ", ".join(f"{path} {text}" for path, text in list(errors.items())[:4])
         if all("insufficient permissions" in text.lower() for text in errors.values()):
             return unknown("the collector may not read everything", shown, remedy="collect as root")
-        return failed(f"{len(errors)} values cannot be read: {shown}", shown, "no errors")
+        action = Action.RESET_GPU if gpu.asks_for_reset else None
+        return failed(f"{len(errors)} values cannot be read: {shown}", shown, "no errors", action=action)
     return passed("no errors", "no errors")
 
 
@@ -156,6 +166,27 @@ def compute_mode(gpu: GpuView, _machine: MachineView) -> Result:
 
 
 @gpu_check(
+    id="gpu-vgpu-license",
+    title="A vGPU has its licence",
+    reads="vgpu_software_licensed_product/license_status",
+    rule="WARN when unlicensed: the driver slows it down after a while; SKIP for a whole GPU",
+    source="NVIDIA's vGPU licensing guide",
+    remedy="give the machine a licence: /etc/nvidia/gridd.conf, the client token, nvidia-gridd.service",
+)
+def license_status(gpu: GpuView, _machine: MachineView) -> Result:
+    if not gpu.traits.virtual:
+        return skipped("a whole GPU needs no licence")
+    if not gpu.peek(fields.LICENSE).text:
+        return unknown("the driver does not say whether this vGPU has a licence")
+    word = gpu.text(fields.LICENSE)
+    if word.lower().startswith("unlicensed"):
+        return warned("this vGPU has no licence: it gets slower", word, "Licensed", action=Action.CONFIG)
+    if word and not word.lower().startswith("licensed"):
+        return unknown(f"the licence reads {word!r}, which this program does not know", word)
+    return passed(word, "Licensed")
+
+
+@gpu_check(
     id="gpu-gsp",
     title="The GSP firmware is loaded",
     reads="gsp_firmware_version, /proc/driver/nvidia/version",
@@ -200,6 +231,13 @@ def mig(gpu: GpuView, machine: MachineView) -> Result:
     return passed(f"{current}, {gpu.gpu.mig_devices} instances")
 
 
+def _mig_mode(gpu: GpuView) -> Reading:
+    """The reading; not available also where card or driver are older than MIG and say nothing."""
+    found = gpu.peek(fields.MIG)
+    silent = found.state is State.ABSENT and not gpu.traits.must_report(fields.MIG, gpu.driver_major)
+    return Reading(State.NOT_AVAILABLE) if silent else found
+
+
 @machine_check(
     id="gpu-mig-mixed",
     title="MIG is on for all GPUs of the machine or for none",
@@ -210,7 +248,7 @@ def mig(gpu: GpuView, machine: MachineView) -> Result:
     gpus_only=True,
 )
 def mig_mixed(machine: MachineView) -> Result:
-    modes = {gpu.bus_id: gpu.peek(fields.MIG) for gpu in machine.gpus}
+    modes = {gpu.bus_id: _mig_mode(gpu) for gpu in machine.gpus}
     assert machine.smi  # noqa: S101 - reading records it and raises
     values = {reading.text for reading in modes.values() if reading.state is State.VALUE}
     if all(reading.state is State.NOT_AVAILABLE for reading in modes.values()):

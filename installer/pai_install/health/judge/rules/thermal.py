@@ -123,8 +123,8 @@ def throttle_time(gpu: GpuView, machine: MachineView) -> Result:
 @gpu_check(
     id="gpu-performance-state",
     title="The GPU is not stuck in a low performance state",
-    reads="performance_state, clocks_event_reasons: idle",
-    rule="WARN at P8 or lower while neither idle nor at the power cap",
+    reads="performance_state, utilization: gpu, clocks_event_reasons: idle, power cap",
+    rule="WARN at P8 or lower while it computes (utilisation above 0) and is not at the power cap",
     source="OpenPAI NodeGpuLowPerfState",
     remedy="reset the GPU when its work is done",
     action=Action.RESET_GPU,
@@ -137,8 +137,38 @@ def performance(gpu: GpuView, _machine: MachineView) -> Result:
     if state and idle == "not active" and int(number) >= 8:
         if gpu.word(fields.POWER_CAP, *ACTIVE) == "active":
             return passed(state, message="held down by the power cap, which is normal")
+        busy = gpu.number(fields.UTILISATION)
+        if not busy:  # a loaded model that waits: some drivers do not call that idle
+            return passed(f"{state}, {busy or 0:.0f} % used", "below P8 while busy")
         return warned("the GPU works in a low performance state", state, "below P8 while busy", action=Action.RESET_GPU)
     return passed(state, "below P8 while busy")
+
+
+@gpu_check(
+    id="gpu-clock-limit",
+    title="No setting holds the GPU's clocks down",
+    reads="applications_clocks, default_applications_clocks, clocks, max_clocks, clocks_event_reasons",
+    rule="WARN when the application clock is below the card's default, or a locked clock holds a working GPU below it "
+    "(where the card has none, below locked-clock-percent of the highest)",
+    limits=("locked-clock-percent",),
+    source="AZ, GCM; own number",
+    remedy="nvidia-smi -i BUS_ID -rgc, then -rac, unless the clocks were lowered on purpose",
+    action=Action.NONE,
+)
+def clock_limit(gpu: GpuView, machine: MachineView) -> Result:
+    wanted, default = gpu.peek(fields.APPLICATION_CLOCK).number, gpu.peek(fields.APPLICATION_DEFAULT).number
+    if wanted is not None and default is not None and wanted < default:
+        message = "the application clock is set below the card's default"
+        return warned(message, f"{wanted:.0f} MHz", f"{default:.0f} MHz", action=Action.CONFIG)
+    held = gpu.word(fields.CLOCK_SETTING, *ACTIVE)
+    now, most = gpu.number(fields.SM_CLOCK), gpu.number(fields.SM_CLOCK_MAX)
+    idle = gpu.peek(fields.IDLE).text.lower() == "active"  # an idle GPU is slow by itself
+    if held == "active" and not idle and now is not None and most is not None:
+        least = default if default is not None else most * machine.limit("locked-clock-percent") / 100
+        if now < least:
+            message = "a locked clock holds the working GPU down"
+            return warned(message, f"{now:.0f} MHz", f">= {least:.0f} MHz", action=Action.CONFIG)
+    return passed(f"setting {held or '?'}, {now or 0:.0f} of {most or 0:.0f} MHz")
 
 
 @gpu_check(
@@ -153,7 +183,8 @@ def performance(gpu: GpuView, _machine: MachineView) -> Result:
 def power(gpu: GpuView, _machine: MachineView) -> Result:
     reading = gpu.reading(fields.POWER)
     if reading.state is State.ERROR and "is lost" not in reading.text.lower():
-        return failed(f"the power draw cannot be read: {reading.text}", reading.text, "a number")
+        action = Action.RESET_GPU if gpu.asks_for_reset else None
+        return failed(f"the power draw cannot be read: {reading.text}", reading.text, "a number", action=action)
     watts = gpu.number(fields.POWER)
     return passed(f"{watts or 0:.0f} W")
 

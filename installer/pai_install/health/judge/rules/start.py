@@ -1,0 +1,89 @@
+"""Whether the driver could start every GPU, and whether one is kept from it on purpose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pai_install.checks.result import Result, failed, passed, unknown, warned
+from pai_install.checks.verdict import Action, Verdict
+from pai_install.health.evidence.parse.kernel_log import LogEvent, LogKind
+from pai_install.health.evidence.parse.nvidia import normalise_bus_id
+from pai_install.health.judge.check import machine_check
+from pai_install.health.judge.view import MachineView
+
+_GPU = re.compile(r"NVRM:.*?\b((?:PCI:)?[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}(?:\.[0-7])?)\b")
+_EXCLUDED = re.compile(r"\b((?:[0-9a-fA-F]{4,8}:)[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])\b|\b(GPU-[0-9a-zA-Z-]+)")
+
+# word of the kernel's line -> cause, action, what to do; the first that fits
+_CAUSES = (
+    ("power cables", "its power cables are not connected", Action.CONFIG, "connect the power cables of the card"),
+    ("is invalid", "the firmware gave it no address space", Action.CONFIG, "switch Above 4G Decoding on in the BIOS"),
+    ("already bound to vfio", "it is given to virtual machines", Action.CONFIG, "unbind it from vfio-pci, or not"),
+    ("nouveau", "another driver (nouveau) holds it", Action.CONFIG, "blacklist nouveau, rebuild the initramfs, reboot"),
+    ("already bound", "another driver holds it", Action.CONFIG, "unload that driver and load the nvidia modules again"),
+    ("was not called", "another driver holds it", Action.CONFIG, "blacklist nouveau, rebuild the initramfs, reboot"),
+    ("GSP firmware", "its firmware (GSP) does not start", Action.REBOOT, ""),
+    ("", "the driver could not start it", Action.REBOOT, ""),
+)
+_ASIDE = ("None of the NVIDIA", "No NVIDIA", "probe routine failed", "rm_init_adapter")  # say it once more, of no GPU
+
+
+@machine_check(
+    id="gpu-driver-start",
+    title="The driver could start every GPU",
+    reads="kernel log of this boot (RmInitAdapter, probe), nvidia-smi",
+    rule="FAIL for a GPU whose start failed and that nvidia-smi does not show now; WARN within xid-window-hours for one "
+    "that it shows",
+    limits=("xid-window-hours",),
+    source="NVS; the driver's own words",
+    remedy="power the machine off and on; reseat or replace the card when it returns",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def driver_start(machine: MachineView) -> Iterator[Result]:
+    found: dict[str, LogEvent] = {}
+    for event in machine.events(LogKind.GPU_START):
+        named = _GPU.search(event.text)
+        device = normalise_bus_id(named.group(1)) if named else ""
+        if not found or not any(word in event.text for word in _ASIDE):
+            found[device] = event
+    if any(found) and "" in found:
+        del found[""]  # the same once more, without a name
+    results = [result for device, event in sorted(found.items()) if (result := _start_of(device, event, machine))]
+    yield from results or [passed("none", "none")]
+
+
+def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | None:
+    shown = {gpu.bus_id.partition(".")[0]: gpu.bus_id for gpu in machine.gpus if not gpu.errors}
+    cause, action, remedy = next(row[1:] for row in _CAUSES if row[0] in event.text)
+    device = shown.get(device.partition(".")[0], device)
+    well = device in shown.values() if device else bool(shown) and set(shown.values()) >= machine.bus_ids
+    message = f"the driver did not start a GPU: {cause}"
+    if not well:
+        return failed(message, event.text, "started", device=device, action=action, remedy=remedy)
+    if machine.recent(event.time):
+        return warned(f"{message}; it is there now", event.text, "started", device=device)
+    return None
+
+
+@machine_check(
+    id="gpu-excluded",
+    title="No GPU is excluded from use",
+    reads="nvidia-smi -B",
+    rule="WARN for a GPU that the driver was told to leave alone: somebody hid it, for it is sick",
+    source="own",
+    remedy="look at NVreg_ExcludedGpus in /etc/modprobe.d; have the card repaired or correct the layout",
+    gpus_only=True,
+)
+def excluded(machine: MachineView) -> Iterator[Result]:
+    text = machine.output("nvidia_smi_excluded", missing=Verdict.SKIP)
+    if "no excluded" in text.lower():
+        yield passed("none", "none")
+        return
+    names = [next(filter(None, match.groups())) for match in map(_EXCLUDED.search, text.splitlines()) if match]
+    for name in names:
+        device = normalise_bus_id(name) if ":" in name else name
+        yield warned("the GPU is excluded from use", name, "none excluded", device=device, action=Action.CONFIG)
+    if not names:
+        yield unknown("nvidia-smi -B answers in an unknown form", text[:160])
