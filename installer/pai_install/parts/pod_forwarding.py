@@ -1,4 +1,4 @@
-"""Packets of pods pass the firewalls of others on every machine; machines alone enter the tunnel and ask storage servers."""
+"""Packets of pods pass the firewalls of others on every machine; tunnel and storage servers are for machines alone."""
 
 from __future__ import annotations
 
