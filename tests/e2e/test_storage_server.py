@@ -160,6 +160,12 @@ def test_a_stranger_in_the_network_does_not_mount(served: Cluster) -> None:
     assert module_util("pai_nfs").asked(ADDRESS, "/share/data") == {"answer": "missing", "why": "no such export"}
 
 
+def test_a_pod_with_a_client_of_its_own_does_not_reach_the_server(served: Cluster) -> None:
+    """It would come from its node's address, which may mount. What else the server offers it reaches, as everybody."""
+    for port, phase in ((22, "Succeeded"), (2049, "Failed")):
+        assert run(served, "vision", f"asks-{port}", f"busybox nc -w 5 {ADDRESS} {port} </dev/null") == phase
+
+
 def test_a_worker_whose_mount_hangs_is_named(served: Cluster) -> None:
     began = time.monotonic()
     served.on(LOST, CUT)

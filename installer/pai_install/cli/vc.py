@@ -14,7 +14,7 @@ from pai_install.cli._shared.vc_known import known_cluster, scheduling_at
 from pai_install.cli._shared.vc_migrate import migrate_clusters
 from pai_install.cli._shared.vc_plan import plan
 from pai_install.cli._shared.vc_simulate import simulate
-from pai_install.cli._shared.vc_usage import usage
+from pai_install.cli._shared.vc_usage import unmet_now, usage
 from pai_install.cli.options import format_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
@@ -34,14 +34,17 @@ def command() -> None:
 @command.command(name="list")
 @site_option
 @format_option
-def list_command(*, site_dir: Path, output_format: str) -> int:
-    """List the site's virtual clusters and what its machines have; asks no machine.
+@pass_environment
+def list_command(*, site_dir: Path, output_format: str, environment: Environment) -> int:
+    """List the site's virtual clusters, what its machines have, and which guarantees these cannot meet now.
 
-    A guarantee of which machines are absent is shown as missing.
+    A guarantee of which machines are absent is shown as missing. The cluster, where the site has one that answers, is
+    asked for its nodes: those that are cordoned, not Ready, not there, or offer less than layout.yaml says.
     """
     site = load_site(site_dir).site
     scheduling = scheduling_of(site)
-    said = remarks_of(site), not_kept(scheduling) if scheduling is not None else ()
+    unmet = unmet_now(environment, site, site_dir, scheduling) if scheduling is not None else None
+    said = remarks_of(site), not_kept(scheduling) if scheduling is not None else (), unmet
     tell_result(output_format, virtual_clusters_data(scheduling, *said), virtual_clusters_text(scheduling, *said))
     return ExitCode.OK
 

@@ -1,4 +1,4 @@
-"""The virtual clusters of a site, from its files alone: as data, as text, and the schema of the data. Pure."""
+"""The virtual clusters of a site, and which guarantees cannot be met now: data, text, and the data's schema. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from pai_install.json_schema import closed_object
 from pai_install.report.storages import table
+from pai_install.report.virtual_clusters_unmet import unmet_data, unmet_schema, unmet_text
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Scheduling, Share, Supply, VirtualCluster
+from pai_install.scheduling.usage.health import Unmet
 
 VIRTUAL_CLUSTERS_SCHEMA_VERSION = 1
 NONE = "this site has no virtual clusters: sections scheduler and virtual-clusters of services-configuration.yaml\n"
@@ -21,9 +23,15 @@ _RESOURCE: dict[str, Any] = {**_TEXT, "description": "of the devices; empty: a u
 
 
 def virtual_clusters_data(
-    scheduling: Scheduling | None, remarks: Sequence[str] = (), not_kept: Sequence[str] = ()
+    scheduling: Scheduling | None,
+    remarks: Sequence[str] = (),
+    not_kept: Sequence[str] = (),
+    unmet: Sequence[Unmet] | None = None,
 ) -> dict[str, Any]:
-    """The published form. remarks: what HiveD's block says beside. not_kept: what the scheduler does not keep."""
+    """The published form. remarks: what HiveD's block says beside. not_kept: what the scheduler does not keep.
+
+    unmet: guarantees that cannot be met now; None where the cluster was not asked.
+    """
     return {
         "schema_version": VIRTUAL_CLUSTERS_SCHEMA_VERSION,
         "scheduler": scheduling.backend if scheduling else None,
@@ -32,6 +40,7 @@ def virtual_clusters_data(
         "virtual_clusters": [cluster_row(scheduling, one) for one in scheduling.clusters] if scheduling else [],
         "remarks": list(remarks),
         "not_kept": list(not_kept),
+        "unmet": None if unmet is None else unmet_data(unmet),
     }
 
 
@@ -80,16 +89,19 @@ def _quota(supply: Supply, share: Share) -> dict[str, Any]:
 
 
 def virtual_clusters_text(
-    scheduling: Scheduling | None, remarks: Sequence[str] = (), not_kept: Sequence[str] = ()
+    scheduling: Scheduling | None,
+    remarks: Sequence[str] = (),
+    not_kept: Sequence[str] = (),
+    unmet: Sequence[Unmet] | None = None,
 ) -> str:
-    """A table of the virtual clusters and one of what there is."""
+    """A table of the virtual clusters and one of what there is; then what of it is not so."""
     data = virtual_clusters_data(scheduling, remarks)
     if scheduling is None:
         return NONE
     rows = [cells for row in data["virtual_clusters"] for cells in _cells(row)]
     text = f"kept by {data['scheduler']}\n\n{table([_HEAD, *rows])}\n{supply_text(data['supply'])}"
     kept = _listed(f"{data['scheduler']} does not keep or count:", not_kept)
-    return text + remarks_text(remarks) + kept
+    return text + unmet_text(unmet or ()) + remarks_text(remarks) + kept
 
 
 def _cells(row: dict[str, Any]) -> Iterator[tuple[str, ...]]:
@@ -156,6 +168,7 @@ def schema() -> dict[str, Any]:
             virtual_clusters={"type": "array", "items": cluster_schema()},
             remarks={"type": "array", "items": _TEXT, "description": "what HiveD's block says that is otherwise here"},
             not_kept={"type": "array", "items": _TEXT, "description": "what the scheduler does not keep, in words"},
+            unmet={"anyOf": [unmet_schema(), {"type": "null"}], "description": "null: the cluster was not asked"},
         ),
     }
 

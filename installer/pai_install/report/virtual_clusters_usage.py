@@ -7,8 +7,10 @@ from typing import Any
 
 from pai_install.json_schema import closed_object
 from pai_install.report.storages import table
+from pai_install.report.virtual_clusters_unmet import unmet_data, unmet_schema, unmet_text
 from pai_install.scheduling.amounts import owned
 from pai_install.scheduling.model import BACKENDS, Scheduling, VirtualCluster
+from pai_install.scheduling.usage.health import Unmet
 from pai_install.scheduling.usage.model import Use
 from pai_install.scheduling.usage.read import Usage
 from pai_install.system.words import plural
@@ -30,17 +32,12 @@ def usage_data(scheduling: Scheduling, usage: Usage, name: str = "") -> dict[str
         "scheduler": scheduling.backend,
         "supply": [_supply(scheduling, usage, sku) for sku in scheduling.supply if sku in skus],
         "virtual_clusters": rows,
-        "unmet": [
-            {
-                "sku": one.sku,
-                "virtual_clusters": list(one.clusters),
-                "units": one.units,
-                "machines": [{"machine": it.machine, "units": it.units, "why": it.why} for it in one.machines],
-            }
-            for one in usage.unmet
-            if not name or name in one.clusters
-        ],
+        "unmet": unmet_data(_unmet(usage, name)),
     }
+
+
+def _unmet(usage: Usage, name: str) -> list[Unmet]:
+    return [one for one in usage.unmet if not name or name in one.clusters]
 
 
 def _supply(scheduling: Scheduling, usage: Usage, sku: str) -> dict[str, Any]:
@@ -91,9 +88,7 @@ def usage_text(scheduling: Scheduling, usage: Usage, name: str = "") -> str:
     supply = [tuple(map(_word, (one["sku"], *_amounts(one)))) for one in data["supply"]]
     text = f"kept by {data['scheduler']}\n\n{table([_HEAD, *rows])}"
     text += f"\n{table([_SUPPLY_HEAD, *supply])}" if supply else ""
-    lines = [str(one) for one in usage.unmet if not name or name in one.clusters]
-    if lines:
-        text += "\nguaranteed, and not there now:\n" + "".join(f"  {line}\n" for line in lines)
+    text += unmet_text(_unmet(usage, name))
     hidden = sorted(usage.unknown & {row["name"] for row in data["virtual_clusters"]})
     if hidden:
         text += f"\nnot known for {', '.join(hidden)}: they share namespaces, and their pods name no virtual cluster\n"
@@ -154,13 +149,6 @@ def schema() -> dict[str, Any]:
         used=live,
         unassigned={**_COUNT, "description": "units that are guaranteed to no one"},
     )
-    lack = closed_object(machine=_TEXT, units={**_COUNT, "description": "that it does not offer"}, why=_TEXT)
-    unmet = closed_object(
-        sku=_TEXT,
-        virtual_clusters={"type": "array", "items": _TEXT},
-        units={**_COUNT, "description": "guaranteed to them, together, and not there"},
-        machines={"type": "array", "items": lack},
-    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "pai-install vc usage",
@@ -169,6 +157,6 @@ def schema() -> dict[str, Any]:
             scheduler={"enum": list(BACKENDS)},
             supply={"type": "array", "items": supply},
             virtual_clusters={"type": "array", "items": cluster},
-            unmet={"type": "array", "items": unmet, "description": "guarantees that cannot be met now"},
+            unmet=unmet_schema(),
         ),
     }

@@ -82,6 +82,43 @@ def test_what_is_missing_while_machines_are_absent(tmp_path: Path, capsys: Any) 
     assert "a100  2         16 devices  0       24          8 missing\n" in capsys.readouterr().out
 
 
+def met(folder: Path) -> None:
+    """Machines of the site were met once."""
+    (folder / ".pai").mkdir()
+    (folder / ".pai" / "known_hosts").touch()
+
+
+def test_what_is_guaranteed_and_not_there_now(tmp_path: Path, capsys: Any, in_world: Any) -> None:
+    folder = site(tmp_path, VALID + GROUPS)
+    world = in_world(World(api=cluster_of()))
+    words = ["vc", "list", "--site", str(folder)]
+    assert run([*words, "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters"]())
+    assert (report["unmet"], world.api.calls) == (None, []), "nothing was installed yet"
+    met(folder)
+    assert run(words) == ExitCode.OK
+    lack = "guaranteed, and not there now:\n  research and default lack, together, 8 a100: g2 is cordoned\n"
+    assert lack in capsys.readouterr().out
+    assert run([*words, "--format", "json"]) == ExitCode.OK
+    report = json.loads(capsys.readouterr().out)
+    jsonschema.validate(report, SCHEMAS["virtual-clusters"]())
+    assert report["unmet"][0]["machines"] == [{"machine": "g2", "units": 8, "why": "is cordoned"}]
+
+
+def test_a_cluster_that_does_not_answer_keeps_no_one_from_the_list(tmp_path: Path, capsys: Any, world: World) -> None:
+    def refuse(*_: object) -> None:
+        raise NoClusterError({"m1": "connection refused"})
+
+    world.api.list = refuse  # type: ignore[method-assign,assignment]
+    folder = site(tmp_path, VALID + GROUPS)
+    met(folder)
+    assert run(["vc", "list", "--site", str(folder)]) == ExitCode.OK
+    said = capsys.readouterr()
+    assert said.out.startswith("kept by kueue\n")
+    assert "what machines offer now is not known: no control plane answers" in said.err
+
+
 def test_hiveds_block_is_listed_with_its_remarks(tmp_path: Path, capsys: Any) -> None:
     folder = site(tmp_path, BLOCK)
     assert run(["vc", "list", "--site", str(folder)]) == ExitCode.OK

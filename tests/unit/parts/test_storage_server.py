@@ -71,6 +71,15 @@ def test_of_the_system_it_gets_what_is_no_matter_of_nodes(make: Make) -> None:
     assert value(inventory, "files", "base_hosts") == {"10.0.0.9": ["files"]}
 
 
+def test_every_node_drops_what_its_pods_send_to_the_server(make: Make) -> None:
+    _site, inventory = make(LAYOUT + FILES)
+    for host in ("master", "worker1"):
+        assert value(inventory, host, "pod_forwarding_storage_servers") == ["10.0.0.9"]
+        assert value(inventory, host, "pod_forwarding_storage_port") == 2049
+    _site, without = make(LAYOUT)
+    assert value(without, "worker1", "pod_forwarding_storage_servers") == []
+
+
 def test_nodes_know_the_server_by_its_name(make: Make) -> None:
     _site, inventory = make(LAYOUT + FILES)
     for host in ("master", "worker1"):

@@ -1,4 +1,4 @@
-"""Pods pass the firewalls of others, which stay as they were; the cluster's machines alone reach the tunnel."""
+"""Pods pass the firewalls of others, which stay as they were; the cluster's machines alone reach tunnel and storage."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ def test_no_pod_reaches_the_tunnel(host: Host) -> None:
     assert "udp dport 8472 ip saddr != @machines drop" in table
     assert "udp dport 8472 drop" in table
     assert "typeof ip saddr" in table  # the nft of kube-proxy reads it
+
+
+def test_no_pod_asks_a_storage_server(host: Host) -> None:
+    cidr = host.ansible.get_variables()["pod_forwarding_cidr"]
+    for chain in ("forward", "input"):
+        rules = host.check_output(f"nft list chain ip pai_install {chain}")
+        assert f"ip saddr {cidr} ip daddr 172.30.83.32 tcp dport 2049 drop" in rules
 
 
 def test_machines_that_flannel_knows_reach_it(host: Host) -> None:
