@@ -142,3 +142,11 @@ def test_check_mode_only_says_it(control_plane: Any) -> None:
     control_plane.member.upgrade("init")
     assert control_plane.member.actions == ["kubeadm upgrade to 1.36.3"]
     assert control_plane.state.calls == []
+
+
+def test_two_runs_never_use_kubeadm_at_once(library: Library, tmp_path: Path) -> None:
+    module, path = library("pai_kubeadm"), str(tmp_path / "lock")
+    with module.alone(5, path), pytest.raises(BlockingIOError), module.alone(0, path):
+        pass
+    with module.alone(0, path):
+        pass
