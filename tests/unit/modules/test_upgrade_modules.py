@@ -60,7 +60,7 @@ def test_kubeadm_uploads_the_tags_before_it_applies(tmp_path: Path) -> None:
     first = upgrade.commands("1.36.3", "/c.yaml", first=True, ignored=["A", "B"], patches=patches)
     assert first == [
         ("init", "phase", "upload-config", "kubeadm", "--config", "/c.yaml"),
-        ("upgrade", "apply", "v1.36.3", "--yes", "--ignore-preflight-errors=A,B"),
+        ("upgrade", "apply", "v1.36.3", "--yes", "--skip-phases=bootstrap-token", "--ignore-preflight-errors=A,B"),
     ]
     (tmp_path / "corednsdeployment.yaml").write_text("{}")
     assert upgrade.commands("1.36.3", "/c.yaml", first=False, ignored=[], patches=patches) == [
