@@ -116,14 +116,16 @@ class _Removal:
             *leaving(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
-        known = [name for name in operation.nodes if name not in observation.unreachable]
+        # a dead control plane is asked as well where the layout still has it
+        silent = {} if operation.dead else observation.unreachable
+        known = [name for name in operation.nodes if name not in silent]
         touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
         if operation.how == "remove" or touched:
             addresses = {machine.hostname: machine.hostip for machine in operation.machines}
             steps += forgetting(known, operation.how, ASKED, addresses)
         if steps:
             steps = out_of_etcd(steps, operation.machines, leader, (LEAVE, CLEAN, FORGET))
-        lost = {name: why for name, why in observation.unreachable.items() if name in operation.nodes}
+        lost = {name: why for name, why in silent.items() if name in operation.nodes}
         nothing = f"{', '.join(operation.nodes)}: no node of the cluster, and clean"
         return Plan(steps, with_leader(observation.inventory, leader), lost, leader, nothing=nothing)
 
