@@ -14,6 +14,7 @@ from pai_install.cluster.fence import QUERY, removed_machines
 from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.capacity import NAME as CAPACITY
 from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.leaving import cleaning, forgetting, leaving
 from pai_install.operations.node_cordon import ASKED, cordoning
@@ -107,12 +108,14 @@ class _Removal:
         self._require_no_jobs()
         leader = self._site.control_planes[0].hostname
         members = [node.name for node in self._nodes]
-        steps = (
-            *capacity_steps(self._site, observation),
+        rest = (
             *(() if operation.dead else self._emptying()),
             *leaving(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
+        # a scheduler that still counts on a machine must not lose it
+        told = (replace(step, needs=(*step.needs, CAPACITY)) for step in rest)
+        steps = (*capacity_steps(self._site, observation), *told)
         known = [name for name in operation.nodes if name not in observation.unreachable]
         touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
         if operation.how == "remove" or touched:
