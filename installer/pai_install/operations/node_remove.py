@@ -113,14 +113,14 @@ class _Removal:
             *leaving(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
-        # a scheduler that still counts on a machine must not lose it
-        told = (replace(step, needs=(*step.needs, CAPACITY)) for step in rest)
-        steps = (*capacity_steps(self._site, observation), *told)
+        steps = (*capacity_steps(self._site, observation), *rest)
         known = [name for name in operation.nodes if name not in observation.unreachable]
         touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
         if operation.how == "remove" or touched:
             addresses = {machine.hostname: machine.hostip for machine in operation.machines}
             steps += forgetting(known, operation.how, ASKED, addresses)
+        # a scheduler that still counts on a machine must not lose it
+        steps = tuple(replace(step, needs=(*step.needs, CAPACITY)) if step.name != CAPACITY else step for step in steps)
         lost = {name: why for name, why in observation.unreachable.items() if name in operation.nodes}
         nothing = f"{', '.join(operation.nodes)}: no node of the cluster, and clean"
         return Plan(steps, with_leader(observation.inventory, leader), lost, leader, nothing=nothing)
