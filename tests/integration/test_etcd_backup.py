@@ -29,7 +29,7 @@ PROGRAM = ROOT / "roles" / "control_plane" / "files" / "etcd_snapshot.py"
 def etcd(program: Path, data: Path) -> Iterator[str]:
     """An etcd of one member; the address of its clients."""
     client, peer = f"http://127.0.0.1:{free_port()}", f"http://127.0.0.1:{free_port()}"
-    words = [
+    words: list[str | Path] = [
         *(program, "--name", "one", "--data-dir", data, "--log-level", "error"),
         *("--listen-client-urls", client, "--advertise-client-urls", client),
         *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"one={peer}"),
@@ -63,7 +63,7 @@ def ctl(programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_what_was_deleted_is_there_again(programs: dict[str, Path], ctl: Any, tmp_path: Path) -> None:
-    snapshots = load(PROGRAM, "etcd_snapshot")
+    snapshots: Any = load(PROGRAM, "etcd_snapshot")
     snapshots.ETCDCTL = str(tmp_path / "etcdctl")
     with etcd(programs["etcd"], tmp_path / "data") as client:
         call = ctl(client)
@@ -74,10 +74,11 @@ def test_what_was_deleted_is_there_again(programs: dict[str, Path], ctl: Any, tm
         snapshots.take(str(tmp_path / "etcd.db"))
         call("del", "/registry/configmaps/before")
         call("put", "/registry/configmaps/after", "now")
-    restore = load(PLAYBOOKS / "library" / "pai_restore.py", "pai_restore_real")
+    restore: Any = load(PLAYBOOKS / "library" / "pai_restore.py", "pai_restore_real")
     words = ["--name", "one", "--initial-cluster", "one=http://127.0.0.1:1", "--initial-advertise-peer-urls"]
     words += ["http://127.0.0.1:1", "--data-dir", str(tmp_path / "restored"), "--bump-revision", restore.BUMP]
-    command = [programs["etcdutl"], "snapshot", "restore", tmp_path / "etcd.db", *words, "--mark-compacted"]
+    utl, snapshot = str(programs["etcdutl"]), str(tmp_path / "etcd.db")
+    command = [utl, "snapshot", "restore", snapshot, *words, "--mark-compacted"]
     subprocess.run(command, check=True, capture_output=True)
     with etcd(programs["etcd"], tmp_path / "restored") as client:
         call = ctl(client)
@@ -88,7 +89,7 @@ def test_what_was_deleted_is_there_again(programs: dict[str, Path], ctl: Any, tm
 
 
 def test_a_damaged_snapshot_is_refused_by_both(programs: dict[str, Path], ctl: Any, tmp_path: Path) -> None:
-    snapshots = load(PROGRAM, "etcd_snapshot")
+    snapshots: Any = load(PROGRAM, "etcd_snapshot")
     snapshots.ETCDCTL = str(tmp_path / "etcdctl")
     with etcd(programs["etcd"], tmp_path / "data") as client:
         ctl(client)("put", "a", "1")
@@ -98,7 +99,8 @@ def test_a_damaged_snapshot_is_refused_by_both(programs: dict[str, Path], ctl: A
     (tmp_path / "etcd.db").write_bytes(content)
     with pytest.raises(snapshots.SnapshotError, match="another hash"):
         snapshots.verified(str(tmp_path / "etcd.db"))
-    words = [programs["etcdutl"], "snapshot", "restore", tmp_path / "etcd.db", "--data-dir", tmp_path / "r"]
+    utl, snapshot = str(programs["etcdutl"]), str(tmp_path / "etcd.db")
+    words = [utl, "snapshot", "restore", snapshot, "--data-dir", str(tmp_path / "r")]
     assert subprocess.run(words, capture_output=True, check=False).returncode != 0
 
 
@@ -123,7 +125,7 @@ def three(programs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyP
         started = {}
         for place in places:
             name, url = f"m{place[-1]}", f"https://{place}:{client}"
-            words = [
+            words: list[str | Path] = [
                 *(programs["etcd"], "--name", name, "--data-dir", tmp_path / name, "--log-level", "error"),
                 *("--listen-client-urls", url, "--advertise-client-urls", url),
                 *("--cert-file", pki / "server.crt", "--key-file", pki / "server.key"),
