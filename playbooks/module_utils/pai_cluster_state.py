@@ -35,6 +35,10 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
+# by which schedulers know the machine type of a node; empty where no scheduler asks
+SKU_LABEL = "pai-install/sku"
+
+
 def node_facts(node: dict[str, Any]) -> Facts:
     """What matters of a node. ready, cordoned: None where the API does not say."""
     spec, status = child(node, "spec"), child(node, "status")
@@ -52,6 +56,7 @@ def node_facts(node: dict[str, Any]) -> Facts:
         "runtime": text(info.get("containerRuntimeVersion")).replace("://", " "),
         "machine_id": text(info.get("machineID")),
         "address": next(iter(addresses), ""),
+        "sku": text(child(child(node, "metadata"), "labels").get(SKU_LABEL)),
     }
 
 

@@ -34,7 +34,12 @@ def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
 
 def identity_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
     """Nodes that the layout does not have, and machines that were reinstalled since they joined."""
-    return (*_unknown_nodes(site, observed), *_reinstalled(site, observed), *_moved(site, observed))
+    return (
+        *_unknown_nodes(site, observed),
+        *_reinstalled(site, observed),
+        *_moved(site, observed),
+        *_of_another_type(site, observed),
+    )
 
 
 def _nodes(site: Site, observed: Mapping[str, Observed]) -> tuple[Node, ...]:
@@ -89,3 +94,18 @@ def _moved(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
         message = f"the machine is the same, and its address changes from {node.address} to {wanted}"
         remedy = f"apply restarts its kubelet with the new address; or write hostip: {node.address}"
         yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, wanted, remedy)
+
+
+def _of_another_type(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    """Nodes that schedulers know by another machine type than the layout's."""
+    layout = {machine.hostname: machine.sku for machine in site.present_machines}
+    for node in _nodes(site, observed):
+        wanted = layout.get(node.name, node.sku)
+        if not (node.sku and wanted != node.sku):
+            continue
+        message = f"its machine type changes from {node.sku} to {wanted}"
+        remedy = (
+            f"the same machine: pai-install node drain {node.name}, apply, node uncordon; other hardware in its place:"
+            f" pai-install node replace {node.name}"
+        )
+        yield Finding(CHECK, Verdict.WARN, node.name, message, node.sku, wanted, remedy)

@@ -6,3 +6,5 @@ from __future__ import annotations
 CORDONED_BY_HEALTH = "pai-install/cordoned-by-health"
 # An upgrade took the node out of scheduling and puts it back; without the label, whoever cordoned it wants it so.
 CORDONED_BY_UPGRADE = "pai-install/cordoned-by-upgrade"
+# The machine type with which a scheduler knows a node.
+SKU = "pai-install/sku"

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
+from pai_install.cluster.labels import SKU
 from pai_install.cluster.objects import (
     Condition,
     JsonObject,
@@ -53,6 +54,7 @@ class Node:
     """A node. ready, cordoned: None where the API does not say. version without "v", runtime as "NAME VERSION".
 
     pressure: conditions besides Ready that hold, e.g. "DiskPressure". why: what the node says of its being Ready.
+    sku: the machine type by which a scheduler knows it, "" where none does.
     capacity, allocatable: resource -> amount in bytes, cores or devices. address: the first InternalIP.
     """
 
@@ -66,6 +68,7 @@ class Node:
     machine_id: str = ""
     boot_id: str = ""
     address: str = ""
+    sku: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
@@ -93,6 +96,7 @@ class Node:
             machine_id=text(info.get("machineID")),
             boot_id=text(info.get("bootID")),
             address=next(iter(addresses), ""),
+            sku=words(metadata.get("labels")).get(SKU, ""),
             labels=words(metadata.get("labels")),
             annotations=words(metadata.get("annotations")),
             taints=tuple(

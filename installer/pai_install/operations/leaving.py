@@ -19,7 +19,7 @@ def dirty(seen: Observed) -> bool:
 
 
 def leaving(nodes: Sequence[Node], removed: Mapping[str, str], why: str) -> tuple[Step, ...]:
-    """The step that takes nodes out of Kubernetes permanently. removed: who is refused already, as fence.py keeps it."""
+    """The step that takes nodes out of Kubernetes permanently. removed: who is refused already, as in fence.py."""
     if not nodes:
         return ()
     hosts = tuple(HostStep(node.name, (why,), ("its login makes no node again",)) for node in nodes)
@@ -65,7 +65,7 @@ def forgetting(names: Sequence[str], how: str, why: str, addresses: Mapping[str,
     hosts = tuple(HostStep(name, (why,)) for name in names)
     title = {"remove": "Take the machines out of layout.yaml", "absent": "Mark the machines as absent in layout.yaml"}
     work = LocalWork(FORGET, {"how": how, "addresses": dict(addresses)})
-    return (Step(FORGET, title.get(how, "Forget the machines' history"), hosts, work),)
+    return (Step(FORGET, title.get(how, "Forget the machines' history"), hosts, work, needs=(LEAVE, CLEAN)),)
 
 
 def writing(before: str, text: str, leader: str) -> tuple[Step, ...]:

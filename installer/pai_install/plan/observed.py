@@ -105,6 +105,7 @@ class NodeFacts(BaseModel):
     runtime: Text = ""
     machine_id: Text = ""
     address: Text = ""
+    sku: Text = ""
 
 
 class PodFacts(BaseModel):

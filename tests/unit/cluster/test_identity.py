@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.identity import identity_findings, renamed
+from pai_install.cluster.labels import SKU
 from pai_install.plan.observed import ClusterFacts, Membership, Observed
+from pai_install.scheduling.model import SKU_LABEL
 from pai_install.site import Site
+from tests.ansible_path import module_util
 from tests.unit.cluster.conftest import LAYOUT
 
 ADDRESSES = {"master": "10.0.0.1", "worker1": "10.0.0.2", "worker2": "10.0.0.3"}
@@ -107,3 +110,20 @@ def test_a_renamed_machine_is_removed_and_added_on_purpose(site: Site) -> None:
     (found,) = identity_findings(site, seen)
     assert "node remove gpu-old" in found.remedy
     assert "node add worker1" in found.remedy
+
+
+def test_a_changed_machine_type_is_named_before_anything_is_done(site: Site) -> None:
+    typed = observed(
+        *(
+            {**node(name, f"id-{name}", it), "sku": "h100" if name == "worker1" else ""}
+            for name, it in ADDRESSES.items()
+        )
+    )
+    (found,) = identity_findings(site, typed)
+    assert (found.subject, found.value) == ("worker1", "h100")
+    assert found.message.startswith("its machine type changes from h100 to ")
+    assert "node replace worker1" in found.remedy
+
+
+def test_the_label_is_that_of_the_schedulers() -> None:
+    assert module_util("pai_cluster_state").SKU_LABEL == SKU == SKU_LABEL

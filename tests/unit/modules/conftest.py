@@ -141,7 +141,7 @@ Run = Callable[..., dict[str, Any]]
 def run_module(library: Callable[[str], Any], capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a module as Ansible does, in this process: run_module("pai_files", files=[...])."""
 
-    def run(name: str, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
+    def run(name: str, /, *, check: bool = False, **arguments: Any) -> dict[str, Any]:
         module = library(name)
         words = {**arguments, "_ansible_check_mode": check, "_ansible_diff": True}
         with patch_module_args(words), pytest.raises(SystemExit) as stop:

@@ -44,11 +44,16 @@ def removed(
     *gone: int,
     silent: tuple[int, ...] = (),
     dead: bool = False,
+    keep: bool = False,
 ) -> Plan:
-    """The plan that takes some of these control planes out. silent: those that do not answer."""
+    """The plan that takes some of these control planes out. silent: those that do not answer. keep: in the layout."""
     machines = tuple(one for one in make_site(layout(*before)).machines if one.hostname in {f"m{it}" for it in gone})
-    site = make_site(layout(*(number for number in before if number not in gone)))
-    operation = NodeRemove(machines=machines, nodes=tuple(one.hostname for one in machines), dead=dead)
+    text = layout(*(number for number in before if keep or number not in gone))
+    for number in gone:
+        text = text.replace(f"hostname: m{number},", f"hostname: m{number}, absent: true,")
+    site = make_site(text)
+    names = tuple(one.hostname for one in machines)
+    operation = NodeRemove(machines=machines, nodes=names, dead=dead, how="absent" if keep else "remove")
     seen = {f"m{number}": member(f"m{number}", number) for number in before if number not in silent}
     nodes = [node(f"m{number}", ready=number not in silent, identity=f"id-{number}") for number in before]
     answers = FakeCluster.of(*nodes, node("w")).list(*operation.queries)
@@ -83,14 +88,14 @@ def test_the_first_one_goes_by_the_word_of_the_next(make_site: Callable[..., Sit
 
 
 def test_a_dead_one_is_cleaned_no_more(make_site: Callable[..., Site]) -> None:
-    plan = removed(make_site, (1, 2, 3), 1, silent=(1,), dead=True)
+    plan = removed(make_site, (1, 2, 3), 1, silent=(1,), dead=True, keep=True)
     assert names(plan) == ["etcd-check", "etcd-leave", "leave", "forget"]
     assert plan.leader == "m2"
 
 
 def test_of_those_that_stay_one_has_to_answer(make_site: Callable[..., Site]) -> None:
     with pytest.raises(PaiError) as caught:
-        removed(make_site, (1, 2, 3), 3, silent=(1, 2))
+        removed(make_site, (1, 2, 3), 3, silent=(1, 2), keep=True)
     assert caught.value.exit_code is ExitCode.UNREACHABLE
 
 

@@ -1,0 +1,212 @@
+"""A backup packed on a control plane, and put in the place of etcd's data."""
+
+from __future__ import annotations
+
+import io
+import stat
+import tarfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.modules.conftest import ModuleFailedError, Run
+
+PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+
+@pytest.fixture
+def library(library: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Each module loaded once, so that what a test replaces in it stays replaced."""
+    return cache(library)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Path:
+    """A control plane: manifests, keys and data of etcd."""
+    for folder in ("manifests", "kubernetes/pki/etcd", "kubernetes/encryption", "etcd/member/wal", "state"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in PODS:
+        (tmp_path / "manifests" / f"{name}.yaml").write_text(f"kind: Pod # {name}")
+    for name in ("pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "pki/apiserver.crt", "encryption/config.json"):
+        (tmp_path / "kubernetes" / name).write_text(f"now {name}")
+    (tmp_path / "etcd/member/wal/0.wal").write_text("now")
+    return tmp_path
+
+
+@pytest.fixture
+def restoring(library: Any, machine: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module on that machine, with an etcdutl_stand_in that restores a file of its own."""
+    module = library("pai_restore")
+    etcdutl = machine / "etcdutl"
+    etcdutl.write_text(
+        '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --data-dir ] && dir=$2; shift; done\n'
+        'mkdir -p "$dir/member/wal" && echo restored > "$dir/member/wal/0.wal"\n'
+    )
+    etcdutl.chmod(0o755)
+    for name, value in {
+        "ETCDUTL": str(etcdutl),
+        "MANIFESTS": str(machine / "manifests"),
+        "DATA": str(machine / "etcd"),
+        "ASIDE": str(machine / "aside"),
+        "STATE_DIR": str(machine / "state"),
+        "ADMIN_CONF": str(machine / "kubernetes" / "admin.conf"),
+        "youngest_start": lambda _name: 0.0,
+        "asked_whether_ready": lambda _url: (True, "ok"),
+    }.items():
+        monkeypatch.setattr(module, name, value)
+    for name in ("stop", "start"):
+        monkeypatch.setattr(getattr(module, name), "__defaults__", (str(machine / "aside"),))
+    for name in ("require_same_cluster", "lay_keys"):
+        monkeypatch.setattr(getattr(module, name), "__defaults__", (str(machine / "kubernetes"),))
+    return module
+
+
+def packed(machine: Path, **files: str) -> Path:
+    """A backup with these files; "/" is "__" in their names."""
+    path = machine / "given.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name.replace("__", "/").replace("_dot_", "."))
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content.encode()))
+    return path
+
+
+GOOD = {
+    "etcd_dot_db": "snapshot",
+    "kubernetes__pki__ca_dot_crt": "now pki/ca.crt",
+    "kubernetes__pki__sa_dot_key": "then sa.key",
+    "kubernetes__encryption__config_dot_json": "then encryption",
+}
+
+
+def run(run_module: Run, archive: Path) -> dict[str, Any]:
+    return run_module("pai_restore", state="restored", archive=str(archive), name="m1", address="10.0.0.1")
+
+
+def wal(machine: Path) -> str:
+    return (machine / "etcd/member/wal/0.wal").read_text().strip()
+
+
+@pytest.mark.usefixtures("restoring")
+def test_data_are_replaced_and_those_of_before_stay(machine: Path, run_module: Run) -> None:
+    result = run(run_module, packed(machine, **GOOD))
+    assert result["changed"]
+    assert wal(machine) == "restored"
+    assert (Path(result["before"]) / "wal/0.wal").read_text() == "now"
+    assert sorted(path.stem for path in (machine / "manifests").iterdir()) == sorted(PODS)
+    kubernetes = machine / "kubernetes"
+    assert (kubernetes / "encryption/config.json").read_text() == "then encryption"
+    assert (kubernetes / "pki/sa.key").read_text() == "then sa.key"
+    assert stat.S_IMODE((kubernetes / "pki/sa.key").stat().st_mode) == 0o600
+    assert (kubernetes / "pki/apiserver.crt").read_text() == "now pki/apiserver.crt"
+    assert list((machine / "state").iterdir()) == []
+    again = run(run_module, packed(machine, **GOOD))
+    kept = [path.name for path in (machine / "etcd").iterdir()]
+    assert sorted(kept) == sorted(["member", Path(again["before"]).name]), "one copy of before, not more"
+
+
+@pytest.mark.usefixtures("restoring")
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({**GOOD, "kubernetes__pki__ca_dot_crt": "another"}, "of another cluster"),
+        ({"__etc__passwd": "x"}, "no file of a backup"),
+        ({"a__..__b": "x"}, "no file of a backup"),
+    ],
+)
+def test_what_is_refused_changes_nothing(machine: Path, run_module: Run, files: dict[str, str], words: str) -> None:
+    with pytest.raises(ModuleFailedError, match=words):
+        run(run_module, packed(machine, **files))
+    assert wal(machine) == "now"
+    assert len(list((machine / "manifests").iterdir())) == len(PODS)
+
+
+def test_when_etcdutl_fails_etcd_has_its_old_data(machine: Path, restoring: Any, run_module: Run) -> None:
+    Path(restoring.ETCDUTL).write_text("#!/bin/sh\necho 'snapshot is damaged' >&2; exit 1\n")
+    with pytest.raises(ModuleFailedError, match="snapshot is damaged"):
+        run(run_module, packed(machine, **GOOD))
+    assert wal(machine) == "now"
+    assert len(list((machine / "manifests").iterdir())) == len(PODS)
+    assert [path.name for path in (machine / "etcd").iterdir()] == ["member"]
+
+
+def test_programs_that_do_not_stop_start_again(
+    machine: Path, restoring: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(restoring, "until", lambda _holds, _seconds: False)
+    with pytest.raises(ModuleFailedError, match="do not stop"):
+        run(run_module, packed(machine, **GOOD))
+    assert wal(machine) == "now"
+    assert len(list((machine / "manifests").iterdir())) == len(PODS)
+
+
+@pytest.mark.usefixtures("restoring")
+def test_a_machine_without_a_control_plane_gets_keys_and_data(machine: Path, run_module: Run) -> None:
+    for path in (machine / "manifests").iterdir():
+        path.unlink()
+    for path in (machine / "kubernetes").rglob("*"):
+        if path.is_file():
+            path.unlink()
+    result = run(run_module, packed(machine, **GOOD))
+    assert result["changed"]
+    assert (machine / "kubernetes/pki/ca.crt").read_text() == "now pki/ca.crt"
+    assert wal(machine) == "restored"
+
+
+@pytest.mark.usefixtures("restoring")
+def test_another_control_plane_is_no_member_any_more(machine: Path, run_module: Run) -> None:
+    (machine / "kubernetes/admin.conf").write_text("x")
+    assert run_module("pai_restore", state="left")["changed"]
+    assert list((machine / "manifests").iterdir()) == []
+    assert not (machine / "etcd/member").exists()
+    assert not (machine / "kubernetes/admin.conf").exists()
+
+
+def test_check_mode_touches_nothing(machine: Path, run_module: Run) -> None:
+    assert run_module("pai_restore", state="left", check=True)["changed"]
+    assert wal(machine) == "now"
+
+
+def test_a_backup_holds_snapshot_and_authorities(
+    library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = library("pai_backup")
+    program = machine / "take"
+    program.write_text('#!/bin/sh\necho snapshot > "$2" && echo 0a1b\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "TAKE", (str(program), "take"))
+    monkeypatch.setattr(module.make, "__defaults__", (str(machine / "kubernetes"),))
+    dest = machine / "backup" / "b.tar"
+    result = run_module("pai_backup", dest=str(dest))
+    assert (result["snapshot"], result["bytes"]) == ("0a1b", dest.stat().st_size)
+    with tarfile.open(dest) as archive:
+        assert sorted(archive.getnames()) == [
+            "etcd.db",
+            "kubernetes/encryption/config.json",
+            "kubernetes/pki/ca.crt",
+            "kubernetes/pki/ca.key",
+            "kubernetes/pki/etcd/ca.crt",
+        ]
+    assert stat.S_IMODE(dest.stat().st_mode) == 0o600
+    assert stat.S_IMODE(dest.parent.stat().st_mode) == 0o700
+    assert [path.name for path in dest.parent.iterdir()] == ["b.tar"]
+    assert run_module("pai_backup", dest=str(dest), state="absent")["changed"]
+    assert not dest.exists()
+    assert not run_module("pai_backup", dest=str(dest), state="absent")["changed"]
+
+
+def test_without_a_snapshot_there_is_no_backup(
+    library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = library("pai_backup")
+    program = machine / "take"
+    program.write_text("#!/bin/sh\necho 'no snapshot of etcd was taken: timed out' >&2; exit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "TAKE", (str(program), "take"))
+    with pytest.raises(ModuleFailedError, match="timed out"):
+        run_module("pai_backup", dest=str(machine / "backup" / "b.tar"))
+    assert list((machine / "backup").iterdir()) == []
