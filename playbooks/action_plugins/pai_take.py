@@ -55,7 +55,8 @@ class ActionModule(ActionBase):
                 return size, content.hexdigest()
 
     def _part(self, src: str, number: int) -> bytes:
-        command = f"dd if={shlex.quote(src)} bs={PART} skip={number} count=1 status=none | base64 --wrap=0"
+        file = shlex.quote(src)
+        command = f"test -r {file} && dd if={file} bs={PART} skip={number} count=1 status=none | base64 --wrap=0"
         found = self._low_level_execute_command(command)
         _require(found["rc"] == 0, f"{src} cannot be read: {str(found['stderr']).strip()[-200:]}")
         try:

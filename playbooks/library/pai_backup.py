@@ -49,6 +49,8 @@ class SnapshotError(Exception):
 
 def take(module: AnsibleModule, path: str) -> str:
     """Takes a snapshot into a file; the sha256 of its content. Raises SnapshotError."""
+    if not os.path.exists(TAKE[0]):
+        raise SnapshotError(f"{TAKE[0]} is missing: pai-install apply --phase control-plane installs it")
     status, out, err = module.run_command([*TAKE, path])
     if status != 0:
         raise SnapshotError(err.strip() or f"{TAKE[0]} ended with {status}")

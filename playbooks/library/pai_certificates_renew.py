@@ -34,6 +34,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_api_ready import asked_whether_ready
 from ansible.module_utils.pai_certificates import KUBECONFIGS, PKI, certificates, reader
 from ansible.module_utils.pai_etcd_members import EtcdError, at, members, sickness, stop_problem
+from ansible.module_utils.pai_kubeadm_files import enforce_modes
 from ansible.module_utils.pai_kubectl import API_PORT, Kubectl
 from ansible.module_utils.pai_static_pods import restart_static_pod
 
@@ -118,6 +119,7 @@ def renew(module: AnsibleModule) -> None:
     status, out, err = module.run_command([KUBEADM, "certs", "renew", "all"])
     if status != 0:
         module.fail_json(msg=f"kubeadm certs renew failed: {(err or out).strip()[-500:]}")
+    enforce_modes()  # kubeadm lets everybody read them
 
 
 def restart(module: AnsibleModule, names: list[str]) -> None:

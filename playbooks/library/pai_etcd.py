@@ -142,10 +142,26 @@ def main() -> None:
 def drop(module: AnsibleModule, stale: list[Member]) -> None:
     """Takes the members out."""
     for member in stale:
+        problem = refusal(member, module.params["timeout"])
+        if problem:
+            module.fail_json(msg=f"etcd did not remove its member {label(member)}: {problem}")
+
+
+def refusal(member: Member, timeout: int) -> str:
+    """Has a member removed; why etcd does not take it out, empty where it did.
+
+    etcd takes some seconds to see that a member is gone, or that another one has come, and refuses until then.
+    """
+    deadline = time.monotonic() + timeout
+    while True:
         try:
             remove(member)
         except EtcdError as error:
-            module.fail_json(msg=f"etcd did not remove its former member {label(member)}: {error}")
+            if time.monotonic() > deadline:
+                return str(error)
+        else:
+            return ""
+        time.sleep(2)
 
 
 if __name__ == "__main__":

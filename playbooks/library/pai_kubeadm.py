@@ -11,7 +11,7 @@ description:
   - A machine that is a member of a cluster that pai-install did not make is refused.
   - On a member, manifests and kubelet settings are rendered again; the kubelet restarts only when they changed.
   - Certificates, keys, kubeconfigs, manifests and settings belong to root, with the least permissions.
-  - A control plane that runs another I(version) is brought to it by kubeadm upgrade; one that was interrupted is repeated.
+  - A control plane that runs another I(version) is brought to it by kubeadm upgrade, again where that was interrupted.
   - A control plane whose manifests would change stays as it is while a restart could cost etcd its quorum.
   - The API at C(ready_url) is asked first: no second cluster is created, and no control plane joins an unready one.
 options:
@@ -43,6 +43,7 @@ managed: {description: Expectations for pai_record., type: list, elements: dict,
 """
 
 import base64
+import fcntl
 import glob
 import json
 import os
@@ -88,6 +89,7 @@ KUBEADM = "/usr/local/bin/kubeadm"
 ETCD_DATA = "/var/lib/etcd/member"
 ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
+LOCK = "/run/pai-install-kubeadm.lock"
 KUBELET_DIR = "/var/lib/kubelet"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 # seconds until etcd must be healthy again after a change of another control plane
@@ -112,6 +114,22 @@ def set_marker(state: str, done: bool, upgrading: str = "") -> None:
         handle.flush()
         os.fsync(handle.fileno())
     os.replace(temporary, MARKER)
+
+
+@contextmanager
+def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
+    """Waits for a kubeadm that an earlier run left behind, whose dev box is gone, to end by itself."""
+    with open(path, "w", encoding="utf-8") as handle:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(1)
+        yield
 
 
 def cause(output: str) -> str:
@@ -438,10 +456,16 @@ def main() -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
             refreshing = is_member(state) and module.params["refresh_config"]
             handle.write(module.params["refresh_config"] if refreshing else module.params["config"])
-        if is_member(state):
-            member.refresh(marker()["state"])
-        else:
-            member.enter(state)
+        with alone(module.params["timeout"]):
+            if is_member(state):
+                member.refresh(marker()["state"])
+            else:
+                member.enter(state)
+    except BlockingIOError:
+        module.fail_json(
+            msg=f"kubeadm of an earlier run is still at work here after {module.params['timeout']} s",
+            remedy="ps -C kubeadm on the machine shows it; run the same command again when it has ended",
+        )
     finally:
         os.unlink(member.config)
     if state != "join":

@@ -10,10 +10,13 @@ description:
   - With I(state=request), on the machine that joins, it makes a key that stays there and a request for the node's name.
   - With I(state=signed), on a control plane, it has the cluster sign a request that is for exactly that node.
   - So no credential travels that would let its holder become another node.
+  - Who signs lets the machine in. A machine that was removed from the cluster, and that the API refuses since, is a
+    node again; where another machine takes its name, it stays refused.
 options:
   state: {description: What to do., type: str, choices: [request, signed], required: true}
   name: {description: Name of the node., type: str, required: true}
   request: {description: "The request (PEM), for I(state=signed).", type: str, default: ""}
+  machine_id: {description: "Id of the machine, for I(state=signed).", type: str, default: ""}
   timeout: {description: Seconds until the cluster must have signed., type: int, default: 60}
 author: [pai-install]
 """
@@ -40,6 +43,8 @@ from ansible.module_utils.pai_node_login import LoginError, is_certificate, make
 
 AUTHORITY = "/etc/kubernetes/pki/ca.crt"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
+# node -> machine id of those that were removed; an admission policy refuses them (cluster/fence.py)
+REMOVED, NAMESPACE = "pai-removed-machines", "kube-system"
 
 
 def csr(name: str, request: str) -> dict[str, Any]:
@@ -73,6 +78,17 @@ def signed(kubectl: Kubectl, wanted: dict[str, Any], timeout_s: float) -> str:
     raise KubectlError(f"the controller manager did not sign within {timeout_s:g} s")
 
 
+def let_in(kubectl: Kubectl, name: str, machine_id: str) -> None:
+    """Takes the machine off the list of those that were removed. Raises KubectlError."""
+    where = ("configmap", REMOVED, f"--namespace={NAMESPACE}")
+    answer = kubectl.ask(
+        "get", *where, "--ignore-not-found", "--output=jsonpath={.data." + name.replace(".", "\\.") + "}"
+    )
+    must(answer)
+    if answer.said and machine_id in ("", answer.said):
+        must(kubectl.ask("patch", *where, "--type=merge", f"--patch={json.dumps({'data': {name: None}})}"))
+
+
 def must(answer: Any) -> None:
     """Raises KubectlError when kubectl failed."""
     if not answer.ok:
@@ -86,6 +102,7 @@ def main() -> None:
             "state": {"type": "str", "choices": ["request", "signed"], "required": True},
             "name": {"type": "str", "required": True},
             "request": {"type": "str", "default": ""},
+            "machine_id": {"type": "str", "default": ""},
             "timeout": {"type": "int", "default": 60},
         },
         required_if=[("state", "signed", ("request",))],
@@ -100,6 +117,7 @@ def main() -> None:
             module.exit_json(changed=False, request=make_request(module.run_command, name))
         require_subject(module.run_command, request, name)
         certificate = signed(Kubectl(), csr(name, request), module.params["timeout"])
+        let_in(Kubectl(), name, module.params["machine_id"])
         if not is_certificate(certificate):
             raise LoginError("what the cluster signed is no single certificate")
         with open(AUTHORITY, encoding="utf-8") as handle:

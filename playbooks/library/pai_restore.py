@@ -110,7 +110,7 @@ def lay_keys(folder: str, kubernetes: str = KUBERNETES) -> None:
             if os.path.exists(dest) and "encryption" not in where:
                 continue
             shutil.copyfile(os.path.join(root, name), dest)
-            os.chmod(dest, 0o644 if name.endswith((".crt", ".pub")) else 0o600)
+            os.chmod(dest, 0o600)
 
 
 def stop(aside: str = ASIDE) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import urllib.error
 import urllib.request
 from typing import Any
 from urllib.parse import urlsplit
@@ -121,6 +122,14 @@ def _named(found: list[Member], sick: dict[str, str]) -> str:
     return "; ".join(f"etcd of {label(member)}: {sick[member['id']]}" for member in found if member["id"] in sick)
 
 
+def _message(body: bytes) -> str:
+    """What etcd's gateway says in an answer that is an error."""
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError, TypeError):
+        return body.decode(errors="replace").strip()
+
+
 def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
     try:
         context = ssl.create_default_context(cafile=PKI + "/ca.crt")
@@ -131,6 +140,8 @@ def _ask(url: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         data = None if body is None else json.dumps(body).encode()
         with opener.open(url, data=data, timeout=5) as answer:
             found = json.load(answer)
+    except urllib.error.HTTPError as error:
+        raise EtcdError(f"{urlsplit(url).netloc} refuses: {error.code} {_message(error.read(2000))}") from error
     except (OSError, ValueError) as error:
         raise EtcdError(f"{urlsplit(url).netloc} does not answer: {error}") from error
     return found if isinstance(found, dict) else {}

@@ -11,6 +11,8 @@ MANIFESTS = "/etc/kubernetes/manifests"
 PATCHES = "/etc/kubernetes/patches"
 # the pods that carry the version of Kubernetes; etcd's has its own
 PODS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+# it makes the rules again by which the holder of a token is any node; see pai_join_token
+OPENS_BOOTSTRAP = "bootstrap-token"
 # what kubeadm keeps of the manifests and of etcd's data before; once the API answers it is only a copy of secrets
 LEFTOVERS = ("kubeadm-upgraded-manifests*", "kubeadm-backup-manifests*", "kubeadm-backup-etcd*")
 
@@ -43,7 +45,7 @@ def commands(
         return [("upgrade", "node", *options)]
     return [
         ("init", "phase", "upload-config", "kubeadm", "--config", config),
-        ("upgrade", "apply", f"v{version}", "--yes", *options),
+        ("upgrade", "apply", f"v{version}", "--yes", f"--skip-phases={OPENS_BOOTSTRAP}", *options),
     ]
 
 

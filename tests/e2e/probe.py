@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -15,6 +16,8 @@ while True:
     try:
         with opener.open(URL, timeout=3) as answer:
             answer.read()
+    except urllib.error.HTTPError:
+        pass  # an answer, too
     except OSError as error:
         failed.append({"at": began, "why": str(error)})
     if asked % 5 == 0 or (failed and failed[-1]["at"] == began):

@@ -182,6 +182,10 @@ def test_kubernetes_is_upgraded_under_a_running_service(old_cluster: Cluster) ->
     assert [name for name, (_, cordoned) in after.items() if cordoned] == []
     assert list((cluster.site / ".pai" / "backups").glob("*.tar.gz"))
 
+    # kubeadm's own upgrade would let whoever holds a token become any node again
+    rules = ("kubeadm:kubelet-bootstrap", "kubeadm:node-autoapprove-bootstrap")
+    assert cluster.kubectl("get", "clusterrolebinding", "--ignore-not-found", *rules) == ""
+
     found = probed(cluster)
     assert found["failed"] == [], found
     assert found["asked"] > 300

@@ -2,7 +2,8 @@
 
 A kubelet's certificate is valid until it ends, and nothing takes it back. So the API refuses the node itself: an
 admission policy compares what registers with the machine ids of those that were removed. What a login without a node
-may still read is what every node may: no secret, as none is bound to it.
+may still read is what every node may: no secret, as none is bound to it. Who signs a new login for a machine takes
+it off the list (pai_node_certificate).
 """
 
 from __future__ import annotations
@@ -32,15 +33,6 @@ def removed_machines(found: Sequence[JsonObject]) -> dict[str, str]:
 def with_removed(known: Mapping[str, str], machines: Mapping[str, str]) -> dict[str, str]:
     """known, and these: node -> machine id. A machine without a known id is told by nothing, so it is left out."""
     return {**known, **{name: value for name, value in machines.items() if value}}
-
-
-def without_removed(known: Mapping[str, str], machines: Mapping[str, str]) -> dict[str, str]:
-    """known without machines that are to be nodes again: node -> machine id, empty where it is not known.
-
-    Where another machine takes the name, the old one stays refused.
-    """
-    back = {name for name, value in machines.items() if value in ("", known.get(name))}
-    return {name: value for name, value in known.items() if name not in back}
 
 
 def fence(removed: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # The check for which `health --act cordon` took a node out of scheduling; a node without it was cordoned by a person.
 CORDONED_BY_HEALTH = "pai-install/cordoned-by-health"
-# The machine type with which a scheduler knows a node.
-SKU = "pai-install/sku"
 # An upgrade took the node out of scheduling and puts it back; without the label, whoever cordoned it wants it so.
 CORDONED_BY_UPGRADE = "pai-install/cordoned-by-upgrade"
+# The machine type with which a scheduler knows a node.
+SKU = "pai-install/sku"

@@ -65,7 +65,7 @@ def forgetting(names: Sequence[str], how: str, why: str, addresses: Mapping[str,
     hosts = tuple(HostStep(name, (why,)) for name in names)
     title = {"remove": "Take the machines out of layout.yaml", "absent": "Mark the machines as absent in layout.yaml"}
     work = LocalWork(FORGET, {"how": how, "addresses": dict(addresses)})
-    return (Step(FORGET, title.get(how, "Forget the machines' history"), hosts, work),)
+    return (Step(FORGET, title.get(how, "Forget the machines' history"), hosts, work, needs=(LEAVE, CLEAN)),)
 
 
 def writing(before: str, text: str, leader: str) -> tuple[Step, ...]:

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
-from pai_install.cluster.fence import QUERY, fence, removed_machines, without_removed
 from pai_install.cluster.model import Node
 from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.install import Install
@@ -18,14 +17,13 @@ from pai_install.operations.leaving import cleaning, dirty, writing
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import HEALTH
 from pai_install.plan.changes import RefusedChange
-from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
+from pai_install.plan.model import Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed
 from pai_install.plan.phases import VERIFY
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present
 
-ADMIT = "admit"
 _PROOFS = (VERIFY.name, HEALTH, "scheduler-test")
 
 
@@ -56,8 +54,8 @@ class NodeAdd(Operation):
 
     @property
     def queries(self) -> tuple[Select, ...]:
-        """The nodes, and who is refused."""
-        return (Select(("nodes",)), QUERY)
+        """The nodes."""
+        return (Select(("nodes",)),)
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
         """Those of an installation."""
@@ -78,25 +76,12 @@ class NodeAdd(Operation):
         steps = (
             *written,
             *clean,
-            *self._admitting(observation, plan.leader),
             *work,
             *capacity_steps(site, observation),
             *proofs,
         )
         nothing = f"{', '.join(self.nodes)}: nodes of the cluster already, as the site says"
         return replace(plan, steps=steps, nothing=nothing)
-
-    def _admitting(self, observation: Observation, leader: str) -> tuple[Step, ...]:
-        """The machines may be nodes again that were removed once."""
-        known = removed_machines(observation.answers[1])
-        seen = {name: one.machine_id for name in self.nodes if (one := observation.machines.get(name))}
-        left = without_removed(known, seen)
-        if left == known:
-            return ()
-        names = [name for name in known if name not in left]
-        call = ClusterCall(leader, "Let the machines be nodes again", "apply", {"objects": fence(left), "force": True})
-        hosts = (HostStep(leader, (f"{', '.join(names)} was removed and is added again",)),)
-        return (Step(ADMIT, "Let the machines be nodes again", hosts, ClusterCalls((call,))),)
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Those of an installation."""

@@ -14,6 +14,7 @@ from pai_install.cluster.fence import QUERY, removed_machines
 from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
+from pai_install.operations.capacity import NAME as CAPACITY
 from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.leaving import CLEAN, FORGET, LEAVE, cleaning, forgetting, leaving
 from pai_install.operations.node_cordon import ASKED, cordoning
@@ -110,20 +111,24 @@ class _Removal:
         self._require_no_jobs()
         leader = leader_of(self._site, observation.machines)
         members = [node.name for node in self._nodes]
-        steps = (
-            *capacity_steps(self._site, observation),
+        rest = (
             *(() if operation.dead else self._emptying()),
             *leaving(self._nodes, self._refused, ASKED),
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
-        known = [name for name in operation.nodes if name not in observation.unreachable]
+        steps = (*capacity_steps(self._site, observation), *rest)
+        # a dead control plane is asked as well where the layout still has it
+        silent = {} if operation.dead else observation.unreachable
+        known = [name for name in operation.nodes if name not in silent]
         touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
         if operation.how == "remove" or touched:
             addresses = {machine.hostname: machine.hostip for machine in operation.machines}
             steps += forgetting(known, operation.how, ASKED, addresses)
+        # a scheduler that still counts on a machine must not lose it
+        steps = tuple(replace(step, needs=(*step.needs, CAPACITY)) if step.name != CAPACITY else step for step in steps)
         if steps:
             steps = out_of_etcd(steps, operation.machines, leader, (LEAVE, CLEAN, FORGET))
-        lost = {name: why for name, why in observation.unreachable.items() if name in operation.nodes}
+        lost = {name: why for name, why in silent.items() if name in operation.nodes}
         nothing = f"{', '.join(operation.nodes)}: no node of the cluster, and clean"
         return Plan(steps, with_leader(observation.inventory, leader), lost, leader, nothing=nothing)
 

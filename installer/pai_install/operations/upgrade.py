@@ -176,9 +176,16 @@ class _Work:
         """The pods that a drain of a machine evicts."""
         return self._pods.get(host, [])
 
+    @cached_property
+    def _by_phase(self) -> dict[str, dict[str, HostStep]]:
+        """Phase -> machine -> what the planner has for it there; once for all, since it is asked for each machine."""
+        return {
+            step.name: {host.host: host for host in step.hosts if host.host in self.members}
+            for step in self.whole.steps
+        }
+
     def _planned(self, phase: str) -> dict[str, HostStep]:
-        step = next((step for step in self.whole.steps if step.name == phase), None)
-        return {host.host: host for host in step.hosts if host.host in self.members} if step else {}
+        return self._by_phase.get(phase, {})
 
     def steps(self) -> tuple[Step, ...]:
         """All steps, in order."""

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.cluster.fence import NAME, QUERY, fence, removed_machines, with_removed, without_removed
+from pai_install.cluster.fence import NAME, NAMESPACE, QUERY, fence, removed_machines, with_removed
+from tests.ansible_path import PLAYBOOKS
 from tests.unit.cluster.fake import FakeCluster
 
 MACHINES = st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["", "1", "2"]))
@@ -38,11 +39,6 @@ def test_a_machine_without_a_known_id_is_told_by_nothing(known: dict[str, str], 
     }
 
 
-@given(known=MACHINES, back=MACHINES)
-def test_a_machine_that_is_back_is_refused_no_longer_and_another_one_of_its_name_still_is(
-    known: dict[str, str], back: dict[str, str]
-) -> None:
-    left = without_removed(known, back)
-    for name, value in back.items():
-        assert (name in left) == (name in known and value not in ("", known[name]))
-    assert {name: value for name, value in known.items() if name not in back}.items() <= left.items()
+def test_the_list_is_that_from_which_a_signed_login_takes_a_machine() -> None:
+    module = (PLAYBOOKS / "library" / "pai_node_certificate.py").read_text()
+    assert f'REMOVED, NAMESPACE = "{NAME}", "{NAMESPACE}"' in module

@@ -183,16 +183,13 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, notes: Any) -> Stan
     monkeypatch.setattr(notes, "ORIGINS", str(tmp_path / "state" / "origins.json"))
     monkeypatch.setattr(managed, "unit_state", made.unit_state)
     monkeypatch.setattr(module_util("pai_machine"), "command", made.command)
-    for name, value in (
-        ("pods", lambda: list(made.pods)), ("remove_pods", made.remove_pods), ("folders", list), ("interfaces", list),
-        ("tables", list), ("chains", list), ("mounts_below", lambda _folder: []),
-    ):  # fmt: skip
-        monkeypatch.setattr(remains, name, value)
-    for name, value in (
-        ("installed", lambda: dict.fromkeys(made.packages, "1")), ("simulated", set), ("unneeded", set),
-        ("remove", made.remove), ("install", lambda _names: True),
-    ):  # fmt: skip
-        monkeypatch.setattr(packages, name, value)
+    nothing: dict[str, Any] = dict.fromkeys(("folders", "interfaces", "tables", "chains"), list)
+    in_memory: dict[str, Any] = {"pods": lambda: list(made.pods), "remove_pods": made.remove_pods}
+    for attribute, stand_in in {**nothing, **in_memory, "mounts_below": lambda _folder: []}.items():
+        monkeypatch.setattr(remains, attribute, stand_in)
+    of_apt: dict[str, Any] = {"installed": lambda: dict.fromkeys(made.packages, "1"), "remove": made.remove}
+    for attribute, stand_in in {**of_apt, "simulated": set, "unneeded": set, "install": lambda _names: True}.items():
+        monkeypatch.setattr(packages, attribute, stand_in)
     notes.begin({"admins": "1"})
     unit = {"kind": "file", "path": "/etc/systemd/system/pai-api-proxy.service", "sha256": "", "mode": "0644"}
     file = {"kind": "file", "path": str(ours), "sha256": "", "mode": "0644"}

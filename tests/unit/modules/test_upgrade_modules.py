@@ -60,7 +60,7 @@ def test_kubeadm_uploads_the_tags_before_it_applies(tmp_path: Path) -> None:
     first = upgrade.commands("1.36.3", "/c.yaml", first=True, ignored=["A", "B"], patches=patches)
     assert first == [
         ("init", "phase", "upload-config", "kubeadm", "--config", "/c.yaml"),
-        ("upgrade", "apply", "v1.36.3", "--yes", "--ignore-preflight-errors=A,B"),
+        ("upgrade", "apply", "v1.36.3", "--yes", "--skip-phases=bootstrap-token", "--ignore-preflight-errors=A,B"),
     ]
     (tmp_path / "corednsdeployment.yaml").write_text("{}")
     assert upgrade.commands("1.36.3", "/c.yaml", first=False, ignored=[], patches=patches) == [
@@ -142,3 +142,11 @@ def test_check_mode_only_says_it(control_plane: Any) -> None:
     control_plane.member.upgrade("init")
     assert control_plane.member.actions == ["kubeadm upgrade to 1.36.3"]
     assert control_plane.state.calls == []
+
+
+def test_two_runs_never_use_kubeadm_at_once(library: Library, tmp_path: Path) -> None:
+    module, path = library("pai_kubeadm"), str(tmp_path / "lock")
+    with module.alone(5, path), pytest.raises(BlockingIOError), module.alone(0, path):
+        pass
+    with module.alone(0, path):
+        pass

@@ -10,14 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.cluster.fence import fence, removed_machines
 from pai_install.components.model import ComponentSet
 from pai_install.errors import PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.node_add import NodeAdd
 from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
-from pai_install.plan.model import ClusterCalls, Inventory, Plan
+from pai_install.plan.model import Inventory, Plan
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site
@@ -87,20 +86,11 @@ def test_nodes_that_are_as_the_site_says_are_nothing_to_do(site: Site, done: Obs
 
 
 def test_a_machine_that_came_back_is_cleaned_and_joins_anew(site: Site, done: Observation) -> None:
-    back = answered(done, node("master"), node("worker1"), fence({"worker2": "id-worker2", "old": "id-0"})[0])
+    back = answered(done, node("master"), node("worker1"))
     plan = NodeAdd(nodes=("worker2",)).plan(site, back)
-    assert names(plan)[:3] == ["clean", "admit", "base"]
+    assert names(plan)[:2] == ["clean", "base"]
     assert plan.steps[0].hosts[0].reasons == ("it is no node of the cluster and was one",)
     assert "workers" in names(plan), "what is on it counts for nothing"
-    action = plan.steps[1].action
-    assert isinstance(action, ClusterCalls)
-    assert removed_machines(action.calls[0].arguments["objects"][:1]) == {"old": "id-0"}
-
-
-def test_other_hardware_under_an_old_name_leaves_the_old_machine_refused(site: Site, done: Observation) -> None:
-    new = without(done, "worker2")
-    new = answered(new, node("master"), node("worker1"), fence({"worker2": "id-of-before"})[0])
-    assert "admit" not in names(NodeAdd(nodes=("worker2",)).plan(site, new))
 
 
 def test_another_machine_with_the_name_of_a_node_is_cleaned(site: Site, done: Observation) -> None:

@@ -249,3 +249,9 @@ def test_dead_machines_beside_those_that_answer_are_no_hindrance(removal: Remova
     seen = Observation(Inventory({}, {}, {"master": {}}), {"master": MASTER, "worker1": MEMBER}, answers=answers)
     other = replace(seen, unreachable={"worker9": "off"})
     assert operation.plan(removal.site, other).unreachable == {}
+
+
+def test_nothing_is_taken_from_a_scheduler_that_could_not_be_told(removal: Removal) -> None:
+    plan = removal.plan(node("worker1"), pod("front", node="worker1"))
+    assert all("capacity" in step.needs for step in plan.steps)
+    assert {"leave", "clean"} <= {*plan.steps[-1].needs}, "nor does the layout lose one that is still there"

@@ -10,7 +10,7 @@ from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.leader import LEADER_VARIABLES, leader_of, with_leader
-from pai_install.plan.model import Inventory
+from pai_install.plan.model import Inventory, Playbook
 from pai_install.plan.observed import Membership, Observed
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
@@ -84,3 +84,18 @@ def test_another_leader_is_no_change_of_settings(inventory: Inventory) -> None:
     for values in (inventory.shared_vars, *inventory.host_vars.values()):
         for digests in values.get("pai_settings", {}).values():
             assert not LEADER_VARIABLES & digests.keys()
+
+
+@pytest.mark.parametrize(
+    ("memberships", "leader"),
+    [
+        ({"a": NEW, "b": NEW, "c": NEW}, "a"),
+        ({"a": NEW, "b": MEMBER, "c": MEMBER}, "b"),  # the first was installed anew
+    ],
+)
+def test_the_phase_of_control_planes_begins_with_the_leader(
+    three: Site, inventory: Inventory, memberships: Mapping[str, Membership], leader: str
+) -> None:
+    plan = make_plan(three, inventory, seen(**memberships))
+    (step,) = (one for one in plan.steps if one.name == "control-plane")
+    assert step.action == Playbook("control-plane.yml", {"pai_leader": leader})

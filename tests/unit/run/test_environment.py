@@ -9,7 +9,9 @@ import pytest
 
 from pai_install.components.model import ComponentSet, ImageArtifact
 from pai_install.engine.runner import RunnerEngine
+from pai_install.engine.shards import ShardedEngine
 from pai_install.errors import PaiError
+from pai_install.plan.model import Inventory
 from pai_install.registry.identity import Identity, at_port
 from pai_install.run import environment
 from pai_install.run.environment import ProductEnvironment
@@ -28,7 +30,9 @@ def test_engine_is_ansible_with_the_files_of_the_site(tmp_path: Path) -> None:
 
     state = open_state(tmp_path)
     run = state.new_run(datetime(2026, 3, 1, tzinfo=UTC))
-    with ProductEnvironment().engine(state, run, accept_new=True) as engine:
+    with ProductEnvironment().engine(state, run, accept_new=True) as sharded:
+        assert isinstance(sharded, ShardedEngine)
+        engine = sharded._engine
         assert isinstance(engine, RunnerEngine)
         assert engine._known_hosts == state.known_hosts
         assert engine._log == run.log
@@ -72,7 +76,7 @@ def test_password_that_is_not_there_is_told_before_anything_is_fetched(
     monkeypatch.delenv("PAI_TEST_UNSET", raising=False)
     folder = write_site(tmp_path / "site")
     (folder / "config.yaml").write_text("user: admin\npassword: {env: PAI_TEST_UNSET}\n")
-    monkeypatch.setattr(environment, "site_components", lambda *_: pytest.fail("components were fetched"))
+    monkeypatch.setattr("pai_install.components.fetch.fetch", lambda *_, **__: pytest.fail("components were fetched"))
     with pytest.raises(PaiError, match="PAI_TEST_UNSET is not set"):
         ProductEnvironment().inventory(load_site(folder).site, state_of(folder), print)
 
@@ -91,7 +95,7 @@ def test_a_site_keeps_its_identity_from_run_to_run_with_a_cache_and_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Identity] = []
-    monkeypatch.setattr(environment, "site_components", lambda _site, _say: ComponentSet((), (), "1.36.3"))
+    monkeypatch.setattr("pai_install.components.fetch.fetch", lambda *_, **__: ComponentSet((), (), "1.36.3"))
     monkeypatch.setattr("pai_install.parts.registry.make_context", lambda *values: given.append(values[3]))
     monkeypatch.setattr("pai_install.plan.inventory.build_inventory", lambda *_: None)
     folder = write_site(tmp_path / "cached")
@@ -112,3 +116,35 @@ def test_pods_name_an_image_of_the_site_with_its_digest(site: Any, tmp_path: Pat
     monkeypatch.setattr(environment, "site_components", lambda _site, _say: held)
     name = ProductEnvironment().image(site, state_of(tmp_path), "rsync", print)
     assert name == "registry.pai.internal/rsync:stable@sha256:00"
+
+
+def test_machines_with_other_versions_have_other_variables_and_the_store_serves_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the middle of an upgrade: the control plane has the new version, one worker still the old one."""
+    fetched: list[str] = []
+    contexts: list[ComponentSet] = []
+
+    def fetch(selection: Any, *_: Any, **__: Any) -> ComponentSet:
+        fetched.append(selection.kubernetes_version)
+        image = ImageArtifact("kube-proxy", f"v{selection.kubernetes_version}", "sha256:1", tmp_path)
+        return ComponentSet((), (image,), selection.kubernetes_version)
+
+    def inventory(context: Any, _digests: Any) -> Inventory:
+        contexts.append(context)
+        hosts = {name: {"version": context.kubernetes_version, "pai_settings": {}} for name in ("master", "one", "two")}
+        return Inventory({}, {}, hosts)
+
+    monkeypatch.setattr("pai_install.components.fetch.fetch", fetch)
+    monkeypatch.setattr("pai_install.parts.registry.make_context", lambda *values: values[1])
+    monkeypatch.setattr("pai_install.plan.inventory.build_inventory", inventory)
+    folder = write_site(tmp_path / "site")
+    versions = {"master": {"kubernetes": "1.36.3"}, "one": {"kubernetes": "1.35.4"}, "two": {"kubernetes": "1.36.3"}}
+    config = folder / "config.yaml"
+    config.write_text(config.read_text() + "component_source: modules\n")
+    found = ProductEnvironment().inventory(load_site(folder).site, state_of(folder), print, versions)
+    assert sorted(fetched) == ["1.35.4", "1.36.3"]
+    assert {host: values["version"] for host, values in found.host_vars.items()} == {
+        "master": "1.36.3", "one": "1.35.4", "two": "1.36.3",
+    }  # fmt: skip
+    assert [image.tag for image in contexts[0].images] == ["v1.36.3", "v1.35.4"]

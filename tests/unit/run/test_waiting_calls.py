@@ -86,3 +86,17 @@ def test_a_node_is_back_when_it_is_ready_after_another_boot() -> None:
     assert call(cluster, "await-node", timeout_s=0, boot="boot-0")[0] == "one is ready"
     with pytest.raises(PaiError, match="it is no node"):
         call(FakeCluster(), "await-node", timeout_s=0)
+
+
+def test_an_upgraded_node_is_back_when_its_kubelet_and_its_own_pods_are() -> None:
+    """Pods that a controller starts anywhere are not waited for: they may come back elsewhere."""
+    item = node("one")
+    item["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.4"
+    cluster = FakeCluster.of(item, pod("proxy", "DaemonSet", phase="Pending"), pod("front", phase="Pending"))
+    with pytest.raises(PaiError, match=r"one is not ready: its kubelet says version 1\.35\.4") as caught:
+        call(cluster, "await-node", timeout_s=0, version="1.36.3")
+    assert "pod ml/proxy does not run: " in caught.value.details
+    assert "front" not in caught.value.details
+    item["status"]["nodeInfo"]["kubeletVersion"] = "v1.36.3"
+    cluster = FakeCluster.of(item, pod("front", phase="Pending"))
+    assert call(cluster, "await-node", timeout_s=0, version="1.36.3") == ("one is ready", [])
