@@ -7,9 +7,9 @@ DOCUMENTATION = r"""
 module: pai_restore
 short_description: Put a backup of module pai_backup in the place of a control plane's etcd
 description:
-  - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and the
-    programs start again. The data before it stays beside it. On a machine without a control plane the keys and the data
-    are laid out for kubeadm init to find."
+  - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and
+    the programs start again. The data before it stays beside it. On a machine without a control plane the keys and the
+    data are laid out for kubeadm init to find."
   - "C(left): the programs of another control plane stop, and it is no longer a member of anything; it joins again as a
     new one."
   - A machine whose cluster has another authority than the backup is refused.
