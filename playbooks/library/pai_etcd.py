@@ -69,7 +69,7 @@ def state() -> tuple[list[Member], dict[str, str]]:
 
 
 def let_go(module: AnsibleModule) -> list[str]:
-    """Takes members out, one after the other, and looks anew before each; the names of those that left."""
+    """Takes members out, one after the other, and looks again before each; the names of those that left."""
     places, own = list(module.params["leaving"]), module.params["address"]
     gone: list[str] = []
     while True:

@@ -7,10 +7,10 @@ DOCUMENTATION = r"""
 module: pai_restore
 short_description: Put a backup of module pai_backup in the place of a control plane's etcd
 description:
-  - "C(restored): the programs of the control plane stop, etcd begins anew from the snapshot as the only member, and the
-    programs start again. The data before it stays beside it. On a machine without a control plane the keys and the data
-    are laid out for kubeadm init to find."
-  - "C(left): the programs of another control plane stop, and it is no member of anything any more; it joins again as a
+  - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and
+    the programs start again. The data before it stays beside it. On a machine without a control plane the keys and the
+    data are laid out for kubeadm init to find."
+  - "C(left): the programs of another control plane stop, and it is no longer a member of anything; it joins again as a
     new one."
   - A machine whose cluster has another authority than the backup is refused.
 options:
@@ -84,7 +84,7 @@ def unpacked(archive: str, folder: str) -> None:
         with tarfile.open(archive) as found:
             for entry in found.getmembers():
                 if not (entry.isfile() or entry.isdir()) or entry.name.startswith("/") or ".." in entry.name.split("/"):
-                    raise RestoreError(f"the backup holds {entry.name!r}, which is no file of a backup")
+                    raise RestoreError(f"the backup holds {entry.name!r}, which is not a file of a backup")
             found.extractall(folder)  # noqa: S202 - each name was looked at
     except (OSError, tarfile.TarError) as error:
         raise RestoreError(f"the backup cannot be used: {error}") from error
@@ -179,7 +179,7 @@ def restore(module: AnsibleModule) -> str:
 
 
 def leave() -> None:
-    """This control plane is no member any more; kubeadm undoes the rest before it joins again."""
+    """This control plane is no longer a member; kubeadm undoes the rest before it joins again."""
     stop()
     shutil.rmtree(ASIDE, ignore_errors=True)
     shutil.rmtree(os.path.join(DATA, MEMBER), ignore_errors=True)

@@ -92,7 +92,7 @@ def leave_problem(found: list[Member], sick: dict[str, str], places: list[str], 
         return "no member would be left"
     lost = [member for member in staying if member["id"] in sick]
     if lost and any(member["id"] not in sick for member in going):
-        return f"first bring back or remove what is not well: {_named(lost, sick)}"
+        return f"first restore or remove what is not well: {_named(lost, sick)}"
     well = len(voters) - sum(member["id"] in sick for member in voters)
     if going and well <= len(voters) // 2:
         return f"etcd has no quorum, so it takes no member out: {_named(voters, sick)}"

@@ -18,7 +18,7 @@ SOURCES = sorted(
                    "installer/pai_install/scheduling/selftest")
     for path in (ROOT / folder).glob("*.py")
     if ("inding(" in path.read_text() or path.name == "promises.py")
-    and path.name not in ("pai_finding.py", "checks.py")
+    and path.name not in ("pai_finding.py", "checks.py", "preflight_gate.py")
 )  # fmt: skip
 MAKERS = ("finding", "own_finding", "Finding")
 

@@ -29,7 +29,7 @@ STANDS_IN = {
         "roles/job_recorder/defaults/main.yml",
     },
     ports.ETCD_CLIENT_PORT: {"playbooks/module_utils/pai_etcd_members.py", "roles/control_plane/files/etcdctl.sh"},
-    ports.ETCD_PEER_PORT: set(),
+    ports.ETCD_PEER_PORT: {"playbooks/library/pai_restore.py"},
     ports.KUBELET_PORT: {"addons/metrics_server/patches/metrics-server.yaml.j2"},
     ports.NFS_PORT: {
         "playbooks/library/pai_nfs_check.py",

@@ -18,7 +18,7 @@ from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
 from pai_install.system.words import plural
 
-# kubeadm makes certificates of 365 days: those of this week are left alone, and so a run that was cut off goes on
+# kubeadm makes certificates of 365 days: those of this week are left alone, and so a run that was interrupted goes on
 DEFAULT_WITHIN_DAYS = 358
 RENEW = "certs-renew"
 _RESTARTS = "restarts etcd, API server, controller manager and scheduler, one after the other"

@@ -22,7 +22,7 @@ _BEFORE = PHASE_NAMES[: PHASE_NAMES.index("control-plane")]
 
 
 class Restore(Operation):
-    """etcd of one control plane begins anew from the backup; the others leave and join again by the apply after it.
+    """etcd of one control plane starts again from the backup; the others leave and join again by the apply after it.
 
     Not in OPERATIONS: the backup is read before, and the installation goes on after it.
     """
@@ -47,7 +47,7 @@ class Restore(Operation):
         if silent := [name for name in planes if name not in observation.machines]:
             raise PaiError(
                 f"{', '.join(silent)} does not answer, and would go on serving what it has",
-                remedy="bring the control plane back, or write absent: true at it once it is switched off for good",
+                remedy="restore the control plane, or write absent: true at it once it is switched off permanently",
                 exit_code=ExitCode.UNREACHABLE,
             )
         leader = leader_of(site, observation.machines)

@@ -127,7 +127,7 @@ def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
 def _content(archive: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 - tarfile's own type is private
     found = archive.extractfile(name)
     if found is None:
-        raise ValueError(f"{name} in it is no file")
+        raise ValueError(f"{name} in it is not a file")
     return found
 
 

@@ -26,7 +26,7 @@ class SnapshotError(Exception):
 
 
 def take(path: str) -> str:
-    """Takes a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is no file."""
+    """Takes a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is none."""
     partial = f"{path}.partial"
     try:
         done = subprocess.run(

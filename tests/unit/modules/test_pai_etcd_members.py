@@ -113,7 +113,7 @@ def members_of(etcd: Any, count: int) -> list[dict[str, Any]]:
         (3, (), (), ""),
         (3, (2,), (), ""),
         (3, (), (1,), "cannot leave by its own word"),
-        (3, (2,), (3,), "first bring back or remove what is not well: etcd of m2"),
+        (3, (2,), (3,), "first restore or remove what is not well: etcd of m2"),
         (3, (2, 3), (3,), "etcd has no quorum"),
     ],
 )

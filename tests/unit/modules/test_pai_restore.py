@@ -114,8 +114,8 @@ def test_data_are_replaced_and_those_of_before_stay(machine: Path, run_module: R
     ("files", "words"),
     [
         ({**GOOD, "kubernetes__pki__ca_dot_crt": "another"}, "of another cluster"),
-        ({"__etc__passwd": "x"}, "no file of a backup"),
-        ({"a__..__b": "x"}, "no file of a backup"),
+        ({"__etc__passwd": "x"}, "not a file of a backup"),
+        ({"a__..__b": "x"}, "not a file of a backup"),
     ],
 )
 def test_what_is_refused_changes_nothing(machine: Path, run_module: Run, files: dict[str, str], words: str) -> None:
