@@ -30,6 +30,7 @@ GPU, GPU_NAME = "nvidia.com~1gpu", "nvidia.com/gpu"
 HERE = Path(__file__).parent
 # a parameter server never ends by itself
 ENOUGH = {"minSucceededTaskCount": 1}
+FREE = r"{.status.allocatable.nvidia\.com/gpu}"
 READY = "{.status.conditions[?(@.type=='Ready')].status}"
 METHOD = "python3 /opt/program.py --pause={} --ps_hosts=$PAI_TASK_ROLE_ps_server_HOST_LIST"
 WORKERS = "--worker_hosts=$PAI_TASK_ROLE_worker_HOST_LIST"
@@ -218,15 +219,21 @@ def machine_of(cluster: Cluster, name: str, role: str) -> str:
     return str(pods[0]["machine"]) if pods else ""
 
 
+def plugin(cluster: Cluster, verb: str) -> None:
+    """Starts or stops what gives the devices of the existing machine to the kubelet; without it there are none."""
+    cluster.on(EXISTING, f"systemctl {verb} device-plugin-stand-in")
+
+
 @pytest.mark.soak
 def test_a_gang_goes_on_elsewhere_when_its_machine_is_lost(site: Cluster, tmp_path: Path) -> None:
-    devices(site, EXISTING, "remove")
+    plugin(site, "stop")
     try:
+        assert until(lambda: site.kubectl("get", "node", EXISTING, f"--output=jsonpath={FREE}") == "0", 60)
         done = job(site, "submit", small_gang(tmp_path, "lasting"), "--group", GROUP)
         assert done.returncode == 0, done.stdout + done.stderr
         assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
         assert machine_of(site, "lasting", "worker") == LOST
-        devices(site, EXISTING, "add", "8")
+        plugin(site, "start")
         fault(site.site, LOST, "power-off")
         assert until(lambda: f"{LOST} has not reported for a while" in shown(site, "lasting")["why"], 120)
         assert until(lambda: f"taken off {LOST}" in shown(site, "lasting")["why"], 420)
@@ -237,6 +244,7 @@ def test_a_gang_goes_on_elsewhere_when_its_machine_is_lost(site: Cluster, tmp_pa
         assert job(site, "stop", "lasting", "--yes").returncode == 0
         assert until(lambda: site.kubectl(*pods) == "", 120)
     finally:
+        plugin(site, "start")
         fault(site.site, LOST, "heal")
         assert until(lambda: "True" in site.kubectl("get", "node", LOST, f"--output=jsonpath={READY}"), 180)
         devices(site, LOST, "add", "8")

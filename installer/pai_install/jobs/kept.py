@@ -72,7 +72,7 @@ def _as_it_stood(job: JobState, removed: JsonObject) -> JobState:
         gone=_moment(removed.get("at")),
         stopped_by=by,
         stopped_why=why,
-        warned="",  # nothing comes of it any more
+        warned="",  # nothing comes of it now
     )
 
 
