@@ -34,8 +34,8 @@ def _lines(catalogue: Catalogue) -> Iterator[str]:
 def _hosts(catalogue: Catalogue) -> Iterator[str]:
     yield from ("", "## Hosts", "")
     yield "What the dev box speaks to for the source `upstream`, by HTTPS: the host in an address, and those that it"
-    yield "sends on to for a login or for the bytes. `*` stands for what differs by place and time. A site needs those of"
-    yield "its components."
+    yield "sends on to for a login or for the bytes. `*` stands for what differs by place and time. A site needs those"
+    yield "of its components."
     yield ""
     rows = [(f"`{host}`", ", ".join(f"`{it}`" for it in others) or "-") for host, others in catalogue.servers.items()]
     yield from table(("Host", "Sends on to"), rows)

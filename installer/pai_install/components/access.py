@@ -1,4 +1,4 @@
-"""How a server is asked: login, trust, a token that ends, and a server that asks for patience."""
+"""How a server is asked: login, trust, a token that ends, and a server that asks to come back later."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Access:
 
     headers: the login among them, kept from other servers that it redirects to. trust: None means the system's
     authorities. renew: called with a 401; puts a new login into `headers`, or raises PaiError. timeout_s: silence that
-    it may keep. patience_s: how long it is waited for altogether when it asks to come back later.
+    it may keep. waits_s: how long it is waited for altogether when it asks to come back later.
     """
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     trust: ssl.SSLContext | None = None
     renew: Callable[[urllib.error.HTTPError], None] | None = None
     timeout_s: float = 60.0
-    patience_s: float = 300.0
+    waits_s: float = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ ANYBODY = Access()
 
 
 def in_a_hurry(access: Access) -> Access:
-    """The same for a question whose answer somebody waits for."""
-    return replace(access, timeout_s=10.0, patience_s=0.0)
+    """The same for a question that a user waits for: it ends soon."""
+    return replace(access, timeout_s=10.0, waits_s=0.0)
 
 
 def answered(access: Access, send: Callable[[], _Answer]) -> _Answer:

@@ -75,7 +75,7 @@ def open_url(
 ) -> http.client.HTTPResponse:
     """An open response to GET; environment proxies and certificates are honoured.
 
-    A server that asks to come back (429 or 503 with Retry-After) is asked again, as long as `access` has patience.
+    A server that asks to come back (429 or 503 with Retry-After) is asked again, for `access.waits_s` at most.
     Raises PaiError that names the url and what the server or network said; an HTTP status of 401 is handed to
     the caller as urllib's HTTPError, because it may know how to log in.
     """
@@ -89,7 +89,7 @@ def open_url(
             if error.code == 401:
                 raise
             pause_s = asked_pause_s(error)
-            if pause_s is None or waited_s + pause_s > access.patience_s:
+            if pause_s is None or waited_s + pause_s > access.waits_s:
                 raise refused(url, error) from error
             progress(f"{urllib.parse.urlsplit(url).hostname} asks to wait: {pause_s:.0f} s")
             time.sleep(pause_s)
@@ -124,7 +124,7 @@ def download(
 ) -> Path:
     """Brings the file at `url` to `target`, verified; a file that is already there and right is kept.
 
-    access: how its server is asked; a login that ends on the way is made anew. limit: bytes that it may have;
+    access: how its server is asked; after its end it logs in again. limit: bytes that it may have;
     nothing of a longer one is kept.
     An interrupted download goes on where it stopped. Raises PaiError when the content has another sha256 (it is
     deleted) or the file cannot be fetched after a few attempts.

@@ -32,7 +32,7 @@ MANIFESTS = (
 class Reference:
     """Where an image is: base url of the registry, repository below it, tag.
 
-    digest: of the index or manifest that the tag is known to mean, "sha256:..."; "" where nobody has written it down.
+    digest: of the index or manifest that the tag is known to mean, "sha256:..."; "" where it is unknown.
     """
 
     registry: str
@@ -166,7 +166,10 @@ def pull(
 
 
 def probe(place_: Reference, architecture: Architecture, mirror: Mirror = UPSTREAM) -> None:
-    """Asks for the image's manifest and the first byte of a blob, without patience; raises PaiError as `pull` does."""
+    """Asks for the image's manifest and the first byte of a blob, and waits for no server.
+
+    Raises PaiError as `pull` does.
+    """
     session = _Session(place_, mirror, silent, patient=False)
     _described, data = _choose(session, architecture)
     config = _parts(session, data)[0][0]

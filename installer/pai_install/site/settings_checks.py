@@ -43,6 +43,9 @@ def check_settings(config: Document, settings: Settings) -> None:
         message = "was silently ignored by OpenPAI; here it counts"
         remedy = "remove it where the cache shall stay open to everyone"
         config.add(("docker_cache_htpasswd",), "site.meaning", message, remedy, severity="warning")
+    if settings.component_mirror_username and (settings.component_mirror_url or "").startswith("http:"):
+        message = "the login goes there without encryption"
+        config.add(("component_mirror_url",), "site.plain-http", message, "use https://", severity="warning")
     _check_htpasswd(config, settings)
     check_kubelet(config)
 

@@ -50,6 +50,14 @@ def test_list_shows_every_component_with_its_licence(capsys: pytest.CaptureFixtu
     assert "1.36.3    from modules, upstream" in text
 
 
+def test_list_says_which_images_go_by_their_tag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["components", "list"]) == ExitCode.OK
+    text = capsys.readouterr().out
+    assert "1.36.3    from modules, upstream; by tag, not by digest: kube-proxy" in text
+    assert "3.6.8     from modules, upstream; images by digest" in text
+    assert "1.4.3     from modules, upstream\n" in text, "no images"
+
+
 def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["components", "list", "--format", "json"]) == ExitCode.OK
     document = output(capsys)
@@ -58,6 +66,10 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert runc["licence"] == "Apache-2.0"
     assert runc["versions"] == {"1.4.3": ["modules", "upstream"]}
     assert (runc["files"], runc["images"]) == (["runc"], [])
+    etcd = next(item for item in document["components"] if item["component"] == "etcd")
+    assert etcd["digests"]["3.6.8"]["etcd"].startswith("sha256:")
+    hived = next(item for item in document["components"] if item["component"] == "hivedscheduler")
+    assert list(hived["lacks"]) == ["arm64"]
 
 
 def test_status_of_an_empty_cache_is_not_ready(capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,5 +81,5 @@ def test_what_no_login_helps(access: Access, status: int) -> None:
 
 def test_a_question_in_a_hurry_waits_for_nobody() -> None:
     quick = in_a_hurry(Access({"Authorization": "x"}))
-    assert (quick.patience_s, quick.headers) == (0.0, {"Authorization": "x"})
+    assert (quick.waits_s, quick.headers) == (0.0, {"Authorization": "x"})
     assert quick.timeout_s < Access().timeout_s

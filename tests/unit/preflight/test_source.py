@@ -14,7 +14,7 @@ from pai_install.components.model import PinnedComponent
 from pai_install.components.upstream import Releases
 from pai_install.preflight import source
 from pai_install.preflight.source import answer_problem, source_finding
-from tests.unit.preflight.machines import CONFIG, read_site
+from tests.unit.preflight.machines import CONFIG, STORAGES, STORING, read_site
 
 MIRROR = (
     "component_source: mirror\ncomponent_mirror_url: http://mirror.internal:8080/files\n"
@@ -92,6 +92,15 @@ def test_a_bundle_that_is_not_there(tmp_path: Path) -> None:
     found = source_finding(site, cache=tmp_path / "cache", probe=lambda _url: "")
     assert found.verdict is Verdict.FAIL
     assert "gone.tar" in found.message
+
+
+def test_what_upstream_lacks_for_arm64_is_said_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pai_install.components.choose.box_architecture", lambda: "arm64")
+    site = read_site(tmp_path / "s", STORING, CONFIG + "component_source: upstream\n", STORAGES)
+    found = source_finding(site, cache=tmp_path / "cache", ask=lambda _releases, _picks: {})
+    assert found.verdict is Verdict.FAIL
+    assert "lacks for arm64: rsync 2.3 (no public record says" in found.message
+    assert "component_images" in found.remedy
 
 
 class _Answer(http.server.BaseHTTPRequestHandler):

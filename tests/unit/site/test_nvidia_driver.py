@@ -8,7 +8,7 @@ from pai_install.site.settings import Settings
 
 
 def driver(value: object) -> object:
-    return Settings(user="admin", nvidia_driver=value).nvidia_driver  # type: ignore[arg-type]
+    return Settings(user="admin", nvidia_driver=value).nvidia_driver
 
 
 def test_the_driver_is_the_admins_unless_the_site_says_otherwise() -> None:

@@ -68,7 +68,7 @@ def driver_secure_boot(case: Case) -> Result | None:
     title="The driver that is loaded is not exchanged under running programs",
     reads="hardware: /proc/driver/nvidia/version; devices: open files of all processes; nvidia_driver in config.yaml",
     rule="FAIL when another branch is loaded and programs use it; WARN when another branch is loaded, or nouveau",
-    remedy="let these programs end first; then apply, and restart the machine: the driver that is loaded stays until then",
+    remedy="let these programs end first; then apply, and restart the machine: the loaded driver stays until then",
 )
 def driver_in_use(case: Case) -> Result | None:
     """Packages of another branch replace the libraries of the loaded one at once."""

@@ -25,7 +25,7 @@ def verdict(site: Site, check: str, **evidence: Any) -> tuple[str, str]:
 
 @pytest.mark.parametrize("check", ["driver-headers", "driver-secure-boot", "driver-in-use"])
 def test_nobody_asks_where_the_driver_is_the_admins(site: Site, wishing: Site, check: str) -> None:
-    evidence = {"worker1": {}, "worker2": {}}
+    evidence: dict[str, Any] = {"worker1": {}, "worker2": {}}
     assert "worker1" not in findings_of(site, check, evidence)
     assert list(findings_of(wishing, check, evidence)) == ["worker1"], "the others have no NVIDIA devices"
 
