@@ -84,8 +84,8 @@ def groups(site: Site) -> dict[str, tuple[str, ...]]:
     return {name: tuple(machine.hostname for machine in machines) for name, machines in members.items()}
 
 
-# Ansible keeps what it found: the name of a version would be gone after an upgrade of the system, and the distribution's
-# own is the one that has apt's library
+# Ansible keeps what it found: the name of a version would be gone after an upgrade of the system, and the system's own
+# is the one that has apt's library
 _PYTHONS = ["/usr/bin/python3", *(f"python3.{minor}" for minor in range(14, 8, -1))]
 
 
