@@ -194,7 +194,7 @@ def put(source: IO[bytes], path: str) -> None:
 
 
 def remove(before: dict[str, Any], ledger: dict[str, Any]) -> None:
-    """Removes what an earlier version of an artifact had and none has now, unless somebody changed it."""
+    """Removes what an earlier version of an artifact had and none has now, unless it was changed since."""
     wanted = {path for entry in ledger.values() for path in entry["files"]}
     for path, seen in before.items():
         if path not in wanted and os.path.exists(path) and unchanged(path, seen):

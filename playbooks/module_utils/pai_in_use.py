@@ -12,6 +12,7 @@ from ansible.module_utils.pai_machine import command, read
 # of Docker with systemd (docker-ID.scope) and without (/docker/ID), of nerdctl and podman
 CONTAINER_CGROUP = re.compile(r"(?:docker[-/]|nerdctl-|libpod-)([0-9a-f]{12,64})")
 CNI_FOLDER = "/etc/cni/net.d"
+OLD_SHIMS = ("containerd-shim", "containerd-shim-runc-v1")
 QUESTION_S = 20
 DAEMONS = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine")  # as /proc/PID/comm has them
 
@@ -40,6 +41,15 @@ def gpu_processes(proc: str = "/proc") -> int:
     """How many processes have an NVIDIA device open, NVIDIA's own daemons apart."""
     folders = [path for path in glob.glob(proc + "/[0-9]*") if not read(path + "/comm").startswith(DAEMONS)]
     return sum(_holds_gpu(path) for path in folders)
+
+
+def old_shims(proc: str = "/proc") -> int:
+    """How many containers run under a shim that containerd 2 cannot take over: v1 of Docker 19.03 and older, runc-v1.
+
+    Docker 20.10 and newer use runc-v2.
+    """
+    programs = [os.path.basename(read(path).split("\0")[0]) for path in glob.glob(proc + "/[0-9]*/cmdline")]
+    return sum(name in OLD_SHIMS for name in programs)
 
 
 def _holds_gpu(process: str) -> bool:

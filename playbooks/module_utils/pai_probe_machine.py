@@ -20,7 +20,7 @@ try:
 except ImportError:  # Python before 3.11
     tomllib = None  # type: ignore[assignment]
 
-from ansible.module_utils.pai_in_use import cni_files, gpu_containers, gpu_processes
+from ansible.module_utils.pai_in_use import cni_files, gpu_containers, gpu_processes, old_shims
 from ansible.module_utils.pai_machine import CGROUP_CONTROLLERS, cgroup_version, command, memory_bytes, os_release, read
 from ansible.module_utils.pai_managed import STATE_DIR
 from ansible.module_utils.pai_probe import active_units, found_program, names_in, number
@@ -291,9 +291,11 @@ def docker() -> dict[str, Any]:
 def containerd(path: str = "/etc/containerd/config.toml") -> dict[str, Any]:
     """A containerd that is there. config: why its file cannot be used; tasks: namespace -> how many containers run.
 
+    old_shims: how many containers containerd 2 cannot take over.
     Docker's and Kubernetes' own namespaces are left out: they are judged elsewhere.
     """
-    found: dict[str, Any] = {"running": bool(active_units(["containerd"])), "config": toml_problem(path), "tasks": {}}
+    running = bool(active_units(["containerd"]))
+    found: dict[str, Any] = {"running": running, "config": toml_problem(path), "tasks": {}, "old_shims": old_shims()}
     names = command(["ctr", "namespaces", "list", "--quiet"])[1].split() if found["running"] else []
     for name in names:
         count = len(command(["ctr", "--namespace", name, "tasks", "list", "--quiet"])[1].split())

@@ -84,6 +84,13 @@ def test_docker_can_still_handle_it(cluster: Cluster) -> None:
     assert "at-work" in cluster.on(EXISTING, "docker ps --format '{{.Names}}'").split()
 
 
+def test_the_container_outlives_later_restarts_of_containerd(founding: Founding, cluster: Cluster) -> None:
+    """As needrestart and upgrades of packages do them, under a unit of Docker that stops with containerd."""
+    cluster.on(EXISTING, "systemctl restart containerd.service && systemctl start docker.service")
+    cluster.on(EXISTING, "for second in $(seq 30); do docker version >/dev/null 2>&1 && break; sleep 1; done")
+    assert existing.container(cluster.on(EXISTING, "docker inspect at-work")) == founding.container
+
+
 def test_daemon_json_has_all_that_the_admin_wrote(cluster: Cluster) -> None:
     daemon = json.loads(cluster.on(EXISTING, "cat /etc/docker/daemon.json"))
     assert_contains(daemon, existing.DAEMON)

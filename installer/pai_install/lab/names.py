@@ -19,9 +19,10 @@ def data_folders(machine: LabMachine) -> dict[str, str]:
 
     What a machine serves is among them: no NFS server exports an overlay.
     """
+    named = {"storage": machine.storage, "images": machine.images}
     return {
         **{name: f"/var/lib/{name}" for name in _DATA_DIRS},
-        **({"storage": machine.storage} if machine.storage else {}),
+        **{name: path for name, path in named.items() if path},
     }
 
 

@@ -22,7 +22,7 @@ class LabGpus:
 class LabMachine:
     """One machine: its host name, its address inside the lab's subnet, the port its sshd listens on, its GPUs.
 
-    storage: the folder that it serves, empty for none.
+    storage: the folder that it serves, images: the one of containerd_data_root; empty for none.
     """
 
     name: str
@@ -30,6 +30,7 @@ class LabMachine:
     port: int = 22
     gpus: LabGpus | None = None
     storage: str = ""
+    images: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,8 @@ def spec_of(site: Site) -> LabSpec:
 
 def _lab_machine(site: Site, machine: Machine) -> LabMachine:
     gpus, storage = _gpus_of(site.sku_of(machine)), site.services.file_server.localpath if machine.storage else ""
-    return LabMachine(machine.hostname, IPv4Address(machine.hostip), machine.ssh.port, gpus, storage)
+    images = site.settings.containerd_data_root or ""
+    return LabMachine(machine.hostname, IPv4Address(machine.hostip), machine.ssh.port, gpus, storage, images)
 
 
 def _gpus_of(sku: Sku) -> LabGpus | None:

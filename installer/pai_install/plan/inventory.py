@@ -96,6 +96,11 @@ def groups(site: Site) -> dict[str, tuple[str, ...]]:
     return {name: tuple(machine.hostname for machine in machines) for name, machines in members.items()}
 
 
+# Ansible keeps what it found: the name of a version would be gone after an upgrade of the system, and the system's own
+# is the one that has apt's library
+_PYTHONS = ["/usr/bin/python3", *(f"python3.{minor}" for minor in range(14, 8, -1))]
+
+
 def connection(machine: Machine) -> dict[str, Any]:
     """How Ansible reaches a machine."""
     words: dict[str, Any] = {
@@ -103,6 +108,7 @@ def connection(machine: Machine) -> dict[str, Any]:
         "ansible_port": machine.ssh.port,
         "ansible_user": machine.ssh.user,
         "ansible_become": machine.become,
+        "ansible_interpreter_python_fallback": _PYTHONS,
     }
     if machine.ssh.key_file is not None:
         words["ansible_ssh_private_key_file"] = str(machine.ssh.key_file)

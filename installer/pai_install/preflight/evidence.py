@@ -140,11 +140,15 @@ class DeviceUse(_Part):
 
 
 class Containerd(_Part):
-    """A containerd that is there. config: why its file cannot be used. tasks: namespace -> running containers."""
+    """A containerd that is there. config: why its file cannot be used. tasks: namespace -> running containers.
+
+    old_shims: containers that containerd 2 cannot take over.
+    """
 
     running: bool = False
     config: str = ""
     tasks: Mapping[str, int] = Field(default_factory=dict)
+    old_shims: int = 0
 
 
 class Kubernetes(_Part):

@@ -172,3 +172,11 @@ def test_ssh_checks_host_keys_against_the_sites_list(tmp_path: Path, *, accept_n
     assert f"StrictHostKeyChecking={word}" in words
     assert words[::2] == ["-o"] * (len(words) // 2)
     assert made["ANSIBLE_HOST_KEY_CHECKING"] == "True"
+
+
+def test_a_users_ticket_of_kerberos_reaches_ssh(tmp_path: Path) -> None:
+    """As the agent's socket does: machines of a realm take no key."""
+    given = {"HOME": "/home/u", "KRB5CCNAME": "FILE:/tmp/ticket", "SSH_AUTH_SOCK": "/tmp/agent", "OTHER": "x"}
+    made = made_environment(given, tmp_path)
+    assert (made["KRB5CCNAME"], made["SSH_AUTH_SOCK"]) == ("FILE:/tmp/ticket", "/tmp/agent")
+    assert "OTHER" not in made

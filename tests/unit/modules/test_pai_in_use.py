@@ -101,3 +101,18 @@ def test_what_containerd_wrote_for_an_earlier_version_is_no_network_of_others(
     (tmp_path / "10-containerd-net.conflist").write_text(json.dumps(written))
     monkeypatch.setattr(in_use, "CNI_FOLDER", str(tmp_path))
     assert len(in_use.cni_files()) == others
+
+
+def test_containers_that_the_new_containerd_cannot_take_over(tmp_path: Path) -> None:
+    """Docker 19.03's shim was removed from containerd 2, its container would be lost to Docker."""
+    lines = {
+        1: "containerd-shim\0-namespace\0moby\0-workdir\0/var/lib/containerd/x\0",
+        2: "/usr/bin/containerd-shim-runc-v2\0-namespace\0moby\0-id\0a\0",
+        3: "/usr/bin/containerd-shim-runc-v1\0-namespace\0k8s.io\0-id\0b\0",
+        4: "grep\0containerd-shim\0",
+        5: "",
+    }
+    for number, line in lines.items():
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "cmdline").write_text(line)
+    assert module_util("pai_in_use").old_shims(str(tmp_path)) == 2

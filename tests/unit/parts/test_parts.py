@@ -12,7 +12,9 @@ import pytest
 
 from pai_install.components.catalogue import load_catalogue
 from pai_install.components.model import ComponentSet
+from pai_install.parts.api_proxy import seconds_between_checks
 from pai_install.parts.base import hosts
+from pai_install.parts.container_runtime import ContainerRuntime
 from pai_install.parts.part import RoleVariables
 from pai_install.parts.registry import ADDONS, PARTS, make_context, needed_components, part_named
 from pai_install.plan.inventory import build_inventory
@@ -379,3 +381,21 @@ def test_a_driver_is_installed_where_the_site_asks_for_it_and_the_sku_has_device
     assert "nvidia_driver_branch" not in asked.variables_of("worker2"), "no NVIDIA devices"
     assert "nvidia_driver" in asked.settings_of("worker1")
     assert "nvidia_driver" not in asked.settings_of("worker2")
+
+
+@pytest.mark.parametrize(("machines", "seconds"), [(1, 2), (100, 2), (101, 3), (500, 10), (1000, 20)])
+def test_an_api_server_is_asked_fifty_times_a_second_at_most(machines: int, seconds: int) -> None:
+    assert seconds_between_checks(machines) == seconds
+    assert machines / seconds <= 50
+
+
+def test_images_of_pods_go_where_the_site_says(make_site: Callable[..., Site], components: ComponentSet) -> None:
+    """Without a word of it nothing is written: what an admin has set in containerd's own file stays."""
+    plain = build_inventory(make_context(make_site(), components, Path("/s")), {})
+    assert value(plain, "worker1", "container_runtime_containerd_data_root") == ""
+    site = make_site(config=CONFIG + "containerd_data_root: /mnt/containerd\n")
+    inventory = build_inventory(make_context(site, components, Path("/s")), {})
+    assert value(inventory, "worker1", "container_runtime_containerd_data_root") == "/mnt/containerd"
+    space = ContainerRuntime().space(site, site.machines[0])
+    assert "/mnt/containerd" in space
+    assert "/var/lib/containerd" not in space

@@ -139,7 +139,7 @@ def good(name: str) -> dict[str, Any]:
         "packages": {},
         "docker": {"running": False, "snap": False, "program": "", "package": "", "daemon_json": "", "data_root": ""},
         "devices": {"gpu_containers": 0, "gpu_processes": 0},
-        "containerd": {"running": False, "config": "", "tasks": {}},
+        "containerd": {"running": False, "config": "", "tasks": {}, "old_shims": 0},
         "kubernetes": {
             "marker": {},
             "roles": [],

@@ -6,7 +6,7 @@ cat > "$folder/DEBIAN/control" <<'END'
 Package: moby-engine
 Version: 25.0.3-stand-in
 Architecture: all
-Maintainer: a stand-in <nobody@example.org>
+Maintainer: a stand-in <stand-in@example.org>
 Description: stand-in for the package moby-engine
 END
 printf '#!/bin/sh\nexec sleep infinity\n' > "$folder/usr/bin/dockerd"

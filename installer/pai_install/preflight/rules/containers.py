@@ -254,8 +254,9 @@ def gpu_containers(case: Case) -> Result | None:
 @machine_check(
     id="containerd",
     title="containerd, if installed, has a valid configuration",
-    reads="containerd: config.toml, its tasks",
-    rule="FAIL for an invalid config.toml; WARN for containers outside Docker and Kubernetes",
+    reads="containerd: config.toml, its tasks, the programs of shims",
+    rule="FAIL for an invalid config.toml, and for containers under a shim that containerd 2 lacks; WARN for "
+    "containers outside Docker and Kubernetes",
     remedy="correct the file on this machine; apply must read it to merge its own settings",
 )
 def containerd(case: Case) -> Result | None:
@@ -263,6 +264,14 @@ def containerd(case: Case) -> Result | None:
     seen = case.evidence.containerd
     if seen.config:
         return failed("/etc/containerd/config.toml is not valid TOML", value=seen.config, expected="TOML")
+    if seen.old_shims:
+        return failed(
+            "containers run under a shim of Docker 19.03 or older, which the new containerd cannot take over: they "
+            "would be lost to Docker",
+            value=str(seen.old_shims),
+            expected="0, or shims of runc-v2 (Docker 20.10 and newer)",
+            remedy="let these containers end first; upgrade Docker before you start them again",
+        )
     if seen.tasks and not case.evidence.ours:
         shown = ", ".join(f"{count} in {name}" for name, count in sorted(seen.tasks.items()))
         remedy = "nothing: the containers keep running while apply restarts containerd"

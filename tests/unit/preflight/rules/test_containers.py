@@ -164,6 +164,7 @@ def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: s
 @pytest.mark.parametrize(
     ("containerd", "verdict", "word"),
     [
+        ({"running": True, "old_shims": 2}, "FAIL", "cannot take over"),
         ({"config": "Invalid statement (at line 3, column 1)"}, "FAIL", "config.toml is not valid"),
         ({"running": True, "tasks": {"default": 2}}, "WARN", "outside Docker and Kubernetes"),
         ({"running": True}, "PASS", "runs"),
