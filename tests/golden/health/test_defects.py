@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -394,7 +394,7 @@ def test_the_driver_s_own_words_for_a_gpu_that_does_not_start() -> None:
 # Defect 7: whatever one machine says, the others are judged
 
 
-ODD = {
+ODD: dict[str, Callable[[Box], Box]] = {
     "smart": lambda box: box.output("smart:/dev/sda", '{"smart_status": null, "smart_support": 7, "device": []}'),
     "attached": lambda box: box.output("nvidia_smi_xml", smi_xml([h100()]).replace(">1<", ">" + "9" * 5000 + "<")),
     "generation": gpu_change("pci/pci_gpu_link_info/pcie_gen/max_link_gen", "9" * 400),

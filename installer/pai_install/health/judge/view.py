@@ -21,7 +21,6 @@ from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.xid import Incident, XidMeaning, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, with_current_uuids
 
-
 # nvidia-smi's own: GPU not found, power cables, interrupts, infoROM, off the bus
 _STATUS_OF_GPUS = (6, 8, 10, 14, 15)
 
