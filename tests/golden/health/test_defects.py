@@ -310,6 +310,13 @@ CASES: dict[str, tuple[Box, list[str]]] = {
     "19 a program's own fault": (
         healthy().log(line("traps: python[77] general protection fault ip:7f in libnccl.so.2[7f+1000]")), [],
     ),
+    "19 the kernel's own fault": (
+        healthy().log(line("general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP")),
+        ["WARN kernel-oops - reboot"],
+    ),
+    "5 two jobs in two weeks": (
+        healthy().log(xid(31, "pid=7000, name=a, x", ago=900_000), xid(31, "pid=8000, name=b, x", ago=60)), [],
+    ),
     "clocks locked at work": (
         healthy(1).gpus(texts({"clocks_event_reasons/clocks_event_reason_applications_clocks_setting": "Active",
                                "clocks_event_reasons/clocks_event_reason_gpu_idle": "Not Active",
