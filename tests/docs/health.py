@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pai_install.checks.limits import Limits
-from pai_install.health.judge.catalogues import load_catalogue, load_limits
+from pai_install.health.judge.catalogues import SxidMeaning, load_catalogue, load_limits, load_sxids
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.judge.xid import XidMeaning
 from tests.docs.markdown import table, with_generated
@@ -13,7 +13,7 @@ from tests.docs.markdown import table, with_generated
 
 def with_checks(text: str) -> str:
     """The page with its tables made anew. Raises ValueError where it has no marks."""
-    return with_generated(text, checks(), numbers(load_limits()), xids(load_catalogue()))
+    return with_generated(text, checks(), numbers(load_limits()), xids(load_catalogue()), sxids(load_sxids()))
 
 
 def checks() -> Iterator[str]:
@@ -50,3 +50,12 @@ def xids(catalogue: dict[int, XidMeaning]) -> Iterator[str]:
         merged.setdefault(key, []).append(number)
     rows = [(", ".join(map(str, same)), *key) for key, same in merged.items()]
     yield from table(("Xid", "Meaning", "Verdict", "Action", "What to do"), rows)
+
+
+def sxids(catalogue: dict[int, SxidMeaning]) -> Iterator[str]:
+    """Every SXid; those of one meaning share a row."""
+    merged: dict[tuple[str, str], list[int]] = {}
+    for number, meaning in sorted(catalogue.items()):
+        merged.setdefault((meaning.name, meaning.verdict.value), []).append(number)
+    rows = [(", ".join(map(str, same)), *key) for key, same in merged.items()]
+    yield from table(("SXid", "Meaning", "Verdict"), rows)

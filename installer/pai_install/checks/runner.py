@@ -46,8 +46,8 @@ def results(judge: Callable[..., Answer], *subjects: Any) -> tuple[Result, ...]:
             return ()
         if isinstance(answer, Result):
             return (answer,)
-        for result in answer:
-            found.append(result)  # one by one: what was found before a gap stays found
+        for result in answer:  # one by one: what was found before a gap stays found
+            found.append(result)  # noqa: PERF402
     except NotObservedError as gap:
         found.append(gap.result)
     except ODD as error:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pai_install.checks.finding import Finding, counts, worst
+from pai_install.checks.check import Check
+from pai_install.checks.finding import Finding, worst
 from pai_install.checks.report.html import Link, Page, ReportMachine, parts, render
-from pai_install.checks.verdict import Verdict, gravest
+from pai_install.checks.verdict import GRAVITY, Action, Verdict, gravest
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import UNREACHED, HealthReport
 from pai_install.system.words import plural
 
 _LETTER = {Verdict.FAIL: "F", Verdict.WARN: "W", Verdict.UNKNOWN: "U", Verdict.PASS: "P", Verdict.SKIP: "S"}
+_ORDER = tuple(_LETTER[verdict] for verdict in GRAVITY)
+_UNREACHED = (
+    UNREACHED,
+    "The machine gives evidence",
+    "SSH, the collector's answer",
+    "FAIL when it gives none",
+    "own",
+    "check power, network, login and Python on the machine",
+)
 
 
 LINKS = (Link("pai-install health history MACHINE"), Link("pai-install explain CHECK"))
@@ -22,6 +32,7 @@ LINKS = (Link("pai-install health history MACHINE"), Link("pai-install explain C
 def html(report: HealthReport, *, title: str) -> str:
     """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page."""
     findings = list(report.findings)
+    machine_counts = {verdict: number for verdict, number in report.machine_counts.items() if number}
     data = json.dumps(_data(report), separators=(",", ":"))
     looked_at = (*report.missed, *(item.name for item in report.machines))
     skus = {item.name: ReportMachine(item.name, sku=item.sku) for item in report.machines}
@@ -30,23 +41,36 @@ def html(report: HealthReport, *, title: str) -> str:
     page = Page(title, worst(findings), f"{plural(len(shown), 'machine')} checked", shown, LINKS)
     # "</script>" or "<!--" in a value would end the element or swallow the page; \u003c is the same letter in JSON
     escaped = data.replace("<", "\\u003c")
-    return render("health.html", package="pai_install.health", page=page, data=escaped, **parts(page, findings))
+    shown_parts = {"page": page, "data": escaped, "machine_counts": machine_counts, **parts(page, findings)}
+    return render("health.html", package="pai_install.health", **shown_parts)
 
 
 def _data(report: HealthReport) -> dict[str, Any]:
-    checks = {UNREACHED: "The machine gives evidence", **{name: check.title for name, check in CHECKS.items()}}
-    index = {name: number for number, name in enumerate(checks)}
+    checks = [_UNREACHED, *map(_words, CHECKS.values())]
+    index = {row[0]: number for number, row in enumerate(checks)}
     texts: dict[tuple[str, ...], int] = {}
     machines = [_machine(name, "", "reboot", [report.silence(name)], index, texts) for name in report.missed]
     machines += [
         _machine(item.name, item.sku, item.action.value, item.findings, index, texts) for item in report.machines
     ]
+    about = {machine.name: f"{', '.join(machine.roles)} {machine.address}".strip() for machine in report.described}
+    for machine in machines:
+        machine["i"] = about.get(machine["n"], "")
     return {
-        "checks": list(checks.items()),
-        "verdicts": counts(report.findings),
+        "checks": [list(row) for row in checks],
         "texts": [list(text) for text in texts],
-        "machines": machines,
+        "machines": sorted(machines, key=_gravity),
     }
+
+
+def _words(check: Check[Any]) -> tuple[str, ...]:
+    return check.id, check.title, check.reads, check.rule, check.source, check.remedy
+
+
+def _gravity(machine: Mapping[str, Any]) -> tuple[int, int, int]:
+    """The order of rows: the gravest verdict first, of these the costliest action, then the most findings."""
+    worst_letter = next((number for number, letter in enumerate(_ORDER) if letter in machine["v"]), len(_ORDER))
+    return worst_letter, -Action(machine["a"]).rank, -machine["v"].count(_ORDER[0])
 
 
 def _machine(

@@ -64,7 +64,7 @@ class HealthReport:
         return [finding for finding in self.findings if finding.verdict in verdicts]
 
     def exit_code(self, *, strict: bool = False) -> ExitCode:
-        """VERIFICATION_FAILED for any FAIL; with `strict` also for WARN and UNKNOWN that nobody has acknowledged."""
+        """VERIFICATION_FAILED for any FAIL; with `strict` also for WARN and UNKNOWN that no one has acknowledged."""
         bad = {Verdict.FAIL} | ({Verdict.WARN, Verdict.UNKNOWN} if strict else set())
         found = any(item.verdict in bad and key_of(item) not in self.acknowledged for item in self.findings)
         return ExitCode.VERIFICATION_FAILED if found else ExitCode.OK

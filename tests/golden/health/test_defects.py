@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult
+from pai_install.health.judge.evaluate import machine_view
+from pai_install.health.judge.xid import meaning_of
 from pai_install.health.memory.snapshot import Baseline, PastIncident, Snapshot
 from pai_install.health.report import HealthReport
 from pai_install.health.report import text as text_of
 from tests.unit.health.machines import (
+    CATALOGUE,
     NOW,
     Box,
     Texts,
@@ -225,6 +230,13 @@ CASES: dict[str, tuple[Box, list[str]]] = {
                           for name, text in (("state", "1: DOWN"), ("phys_state", "3: Disabled"))}),
         ["FAIL rdma-ports - drain"],
     ),
+    "15 one of three ports is off, whatever the GPU": (
+        healthy().paths({
+            f"/sys/class/infiniband/mlx5_9/ports/1/{name}": text
+            for name, text in (("state", "1: DOWN"), ("phys_state", "3: Disabled"), ("link_layer", "InfiniBand"))
+        }),
+        ["WARN rdma-ports mlx5_9/1 config"],
+    ),
     "15 a machine with fewer ports than most": (
         healthy(8).paths(
             {path: None for path in healthy(8).evidence.files if "mlx5_7/" in path or "mlx5_6/" in path}
@@ -297,6 +309,13 @@ CASES: dict[str, tuple[Box, list[str]]] = {
     ),
     "19 a program's own fault": (
         healthy().log(line("traps: python[77] general protection fault ip:7f in libnccl.so.2[7f+1000]")), [],
+    ),
+    "19 the kernel's own fault": (
+        healthy().log(line("general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP")),
+        ["WARN kernel-oops - reboot"],
+    ),
+    "5 two jobs in two weeks": (
+        healthy().log(xid(31, "pid=7000, name=a, x", ago=900_000), xid(31, "pid=8000, name=b, x", ago=60)), [],
     ),
     "clocks locked at work": (
         healthy(1).gpus(texts({"clocks_event_reasons/clocks_event_reason_applications_clocks_setting": "Active",
@@ -394,7 +413,7 @@ def test_the_driver_s_own_words_for_a_gpu_that_does_not_start() -> None:
 # Defect 7: whatever one machine says, the others are judged
 
 
-ODD = {
+ODD: dict[str, Callable[[Box], Box]] = {
     "smart": lambda box: box.output("smart:/dev/sda", '{"smart_status": null, "smart_support": 7, "device": []}'),
     "attached": lambda box: box.output("nvidia_smi_xml", smi_xml([h100()]).replace(">1<", ">" + "9" * 5000 + "<")),
     "generation": gpu_change("pci/pci_gpu_link_info/pcie_gen/max_link_gen", "9" * 400),
@@ -553,3 +572,129 @@ def test_machines_are_counted_and_not_findings() -> None:
     sick = CASES["1 reset beside what cannot be read"][0].report()
     last = text_of(HealthReport((sick, healthy().report()), {"gone": "no route"})).splitlines()[-1]
     assert last.startswith("3 machines: 2 FAIL, 1 PASS (findings: 4 FAIL")
+
+
+# The same defects in the other form of the answer, and in any word that a driver may print
+
+
+QUERY = """
+==============NVSMI LOG==============
+
+Driver Version                            : 535.247.01
+Attached GPUs                             : 1
+GPU 00000000:18:00.0
+    Product Name                          : NVIDIA A100-SXM4-40GB
+    Persistence Mode                      : Enabled
+    GPU Reset Status
+        Reset Required                    : {required}
+        Drain and Reset Recommended       : {drain}
+    Performance State                     : {state}
+    FB Memory Usage
+        Total                             : 40960 MiB
+        Used                              : {used}
+    Utilization
+        Gpu                               : {busy}
+    Clocks Throttle Reasons
+        Idle                              : Not Active
+        Applications Clocks Setting       : {setting}
+        SW Power Cap                      : Not Active
+    Clocks
+        SM                                : {clock}
+    Applications Clocks
+        Graphics                          : {application}
+    Default Applications Clocks
+        Graphics                          : 1095 MHz
+    Max Clocks
+        SM                                : 1410 MHz
+    Processes                             : None
+"""
+QUIET = {"required": "No", "drain": "No", "state": "P0", "used": "4 MiB", "busy": "0 %", "setting": "Not Active",
+         "clock": "1410 MHz", "application": "1095 MHz"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "check", "verdict"),
+    [
+        ({}, "gpu-recovery-action", Verdict.PASS),
+        ({"required": "Yes"}, "gpu-recovery-action", Verdict.FAIL),
+        ({"drain": "Yes"}, "gpu-recovery-action", Verdict.FAIL),
+        ({"required": "N/A", "drain": "N/A"}, "gpu-recovery-action", Verdict.SKIP),
+        ({"required": "Unknown Error"}, "gpu-recovery-action", Verdict.UNKNOWN),
+        ({"used": "9184 MiB"}, "gpu-memory-leak", Verdict.FAIL),
+        ({"used": "9184 MiB", "busy": "65 %"}, "gpu-memory-leak", Verdict.UNKNOWN),
+        ({"state": "P8", "busy": "0 %"}, "gpu-performance-state", Verdict.PASS),
+        ({"state": "P8", "busy": "90 %"}, "gpu-performance-state", Verdict.WARN),
+        ({"setting": "Active", "clock": "300 MHz"}, "gpu-clock-limit", Verdict.WARN),
+        ({"setting": "Active", "clock": "1095 MHz"}, "gpu-clock-limit", Verdict.PASS),
+        ({"application": "600 MHz"}, "gpu-clock-limit", Verdict.WARN),
+        ({"setting": "ERR!"}, "gpu-clock-limit", Verdict.UNKNOWN),
+    ],
+)
+def test_text_of_nvidia_smi(changes: Mapping[str, str], check: str, verdict: Verdict) -> None:
+    box = healthy(1).command("nvidia_smi_xml", CommandResult(rc=255, stderr="no XML", duration_s=1))
+    box = box.output("nvidia_smi_text", QUERY.format(**{**QUIET, **changes}))
+    assert box.verdict(check) is verdict
+
+
+WORDS = st.sampled_from(
+    [
+        "",
+        "N/A",
+        "0x7f",
+        "1e400",
+        "-1",
+        "9" * 400,
+        "ERR!",
+        "Yes",
+        "Active",
+        "P8",
+        "\x00",
+        "Ünknown",
+        "GPU is lost",
+        "None",
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(st.sampled_from(sorted(h100(0))), WORDS, min_size=1, max_size=6))
+def test_no_words_of_a_gpu_end_a_judgement(changes: dict[str, str]) -> None:
+    report = healthy(1).gpus(texts(changes)).report()
+    assert len({item.id for item in report.findings}) > 90
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(sorted(healthy(1).evidence.commands)), st.text(max_size=300), st.integers(-1, 255))
+def test_no_answer_of_a_program_ends_a_judgement(command: str, text: str, status: int) -> None:
+    report = healthy(1).command(command, CommandResult(rc=status, stdout=text, duration_s=1)).report()
+    assert len({item.id for item in report.findings}) > 90
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.sampled_from(sorted(healthy(1).evidence.files)), st.one_of(st.text(max_size=200), st.just("9" * 5000)))
+def test_no_content_of_a_file_ends_a_judgement(path: str, text: str) -> None:
+    report = healthy(1).paths({path: text}).report()
+    assert len({item.id for item in report.findings}) > 90
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([8, 13, 31, 43, 45, 48, 63, 79, 94, 119, 149, 154, 999]),
+            st.integers(0, 90_000),
+            st.sampled_from(["pid=1, name=a", NONE, RESET, NETIR, "caused by previous Xid 79"]),
+        ),
+        min_size=1,
+        max_size=12,
+    )
+)
+def test_an_incident_is_never_milder_than_its_gravest_member(entries: list[tuple[int, int, str]]) -> None:
+    log = [xid(number, text, ago=ago) for number, ago, text in sorted(entries, key=lambda entry: -entry[1])]
+    incidents = machine_view(healthy().log(*log).evidence, healthy().knowledge).incidents
+    assert sum(len(item.members) for item in incidents) <= len(entries)
+    for incident in incidents:
+        worst = max(meaning_of(member, CATALOGUE).gravity for member in incident.members)
+        assert incident.gravest.gravity == worst
+        assert incident.meaning.gravity[0] == worst[0]
+        assert incident.cause in incident.members

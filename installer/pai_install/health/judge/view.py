@@ -21,7 +21,6 @@ from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.xid import Incident, XidMeaning, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, with_current_uuids
 
-
 # nvidia-smi's own: GPU not found, power cables, interrupts, infoROM, off the bus
 _STATUS_OF_GPUS = (6, 8, 10, 14, 15)
 
@@ -272,7 +271,15 @@ class MachineView:
             or bool(self._sysfs_gpus)
             or "/proc/driver/nvidia/version" in self._evidence.files
             or self._smi_speaks_of_gpus
+            or self._log_speaks_of_gpus
         )
+
+    @property
+    def _log_speaks_of_gpus(self) -> bool:
+        """Whether the driver named a GPU in the kernel log, or said that there is one which it did not get."""
+        kinds = kernel_log.LogKind
+        started = (event.text for event in self._events if event.kind is kinds.GPU_START)
+        return bool(self._incidents) or any("No NVIDIA" not in text for text in started)
 
     @property
     def _smi_speaks_of_gpus(self) -> bool:

@@ -1,1 +1,1 @@
-"""What is remembered of a machine between runs: snapshots, accepted baselines."""
+"""What is remembered of a machine between runs: snapshots, accepted baselines, acknowledgements."""

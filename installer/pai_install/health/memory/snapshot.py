@@ -31,7 +31,8 @@ class Snapshot:
 
     counters: group ("gpu <card>", "port mlx5_0/1", "net eth0", "pci <bus id>") -> counter -> value.
     gpus: bus id -> card, of those that said. failed, warned: check ids with that verdict. said: "CHECK DEVICE" -> what
-    is wrong, of what needs attention. The oldest run that is kept also carries the incidents of those that were forgotten.
+    is wrong, of what needs attention. The oldest run that is kept also carries the incidents of those that were
+    forgotten.
     """
 
     time: float

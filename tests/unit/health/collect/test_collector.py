@@ -255,7 +255,7 @@ def test_a_machine_without_another_process_still_gives_evidence(monkeypatch: pyt
 
 def test_a_flood_on_any_stream_leaves_the_other_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collector, "TOTAL_CUT", 5000)
-    commands = {
+    commands: dict[str, dict[str, Any]] = {
         "nvidia_smi_xml": {"stdout": "", "stderr": "\x00" * 90_000},
         "ps": {"stdout": "p" * 900, "stderr": ""},
         "gone": {"missing": True},

@@ -81,7 +81,7 @@ _EVENTS = (
     (
         LogKind.KERNEL_FAULT,
         re.compile(r"BUG: (?:unable to handle|kernel NULL|Bad page|scheduling while)|kernel BUG at|\bOops\b"
-                   r"|general protection fault(?!.* in [\w./+-]+\.so)|Kernel panic|stack-protector: Kernel stack"),
+                   r"|general protection fault[,:] |Kernel panic|stack-protector: Kernel stack"),
     ),
     (
         LogKind.RDMA_DEVICE,

@@ -7,6 +7,7 @@ import re
 from pai_install.checks.evidence import NotObservedError
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
+from pai_install.health.evidence.document import CommandResult
 from pai_install.health.evidence.parse.host import parse_modules, parse_units
 from pai_install.health.evidence.parse.kernel_log import LogKind
 from pai_install.health.evidence.products import products
@@ -47,29 +48,34 @@ _VERSION = re.compile(r"\b(\d{3}\.\d+(?:\.\d+)?)\b")
 )
 def responds(machine: MachineView) -> Result:
     result = machine.result("nvidia_smi_xml")
-    if result is None:
-        return unknown("nvidia-smi was not run")
+    if result is None or result.not_started:
+        return unknown("nvidia-smi was not run, or not reached in time")
     if result.missing:
         remedy = "install the NVIDIA driver, or correct the layout: it says that this machine has NVIDIA GPUs"
         return failed("nvidia-smi is not installed", "missing", "installed", action=Action.CONFIG, remedy=remedy)
-    if result.refused and not result.exhausted:
-        remedy = "reinstall the driver's packages for this machine's architecture and distribution"
-        message = f"nvidia-smi cannot be started: {result.refused}"
-        return failed(message, result.refused, "an answer", action=Action.CONFIG, remedy=remedy)
     if result.refused:
-        return unknown(f"nvidia-smi could not be started: {result.refused}")
+        return _not_started(result)
     if result.timed_out:
-        stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
-        after = " and could not be killed" if result.unkillable else ""
-        return failed(
-            f"the driver hangs: nvidia-smi does not answer{after}", f"{result.duration_s:.0f} s{stuck}", "an answer"
-        )
-    if result.not_started:
-        return unknown("nvidia-smi was not reached in time")
+        return _hangs(result)
     slow = machine.limit("driver-slow-seconds")
-    if result.duration_s > slow:
-        return warned("nvidia-smi answers slowly", f"{result.duration_s:.0f} s", f"<= {slow:.0f} s")
-    return passed(f"{result.duration_s:.1f} s", f"<= {slow:.0f} s")
+    value, expected = f"{result.duration_s:.1f} s", f"<= {slow:.0f} s"
+    return warned("nvidia-smi answers slowly", value, expected) if result.duration_s > slow else passed(value, expected)
+
+
+def _not_started(result: CommandResult) -> Result:
+    """The kernel does not run nvidia-smi: it is the wrong one, or the machine can start nothing (host-evidence)."""
+    message = f"nvidia-smi cannot be started: {result.refused}"
+    if result.exhausted:
+        return unknown(message)
+    remedy = "reinstall the driver's packages for this machine's architecture and distribution"
+    return failed(message, result.refused, "an answer", action=Action.CONFIG, remedy=remedy)
+
+
+def _hangs(result: CommandResult) -> Result:
+    stuck = f", in state {result.state}" + (f" at {result.wchan}" if result.wchan not in ("", "0") else "")
+    after = " and could not be killed" if result.unkillable else ""
+    value = f"{result.duration_s:.0f} s{stuck}"
+    return failed(f"the driver hangs: nvidia-smi does not answer{after}", value, "an answer")
 
 
 @machine_check(

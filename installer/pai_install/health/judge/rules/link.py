@@ -56,10 +56,19 @@ def link_width(gpu: GpuView, machine: MachineView) -> Result:
         if width < accepted:
             return failed("the PCIe link is narrower than it was", f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
         return passed(f"x{width:.0f}", f"x{accepted:.0f} (baseline)")
+    if (
+        width < most
+        and (gpu.peek(fields.GEN_MAX).number or 0) >= _NARROWS_AT_IDLE
+        and gpu.peek(fields.PSTATE).text != "P0"
+    ):
+        return skipped("the link is judged in P0 only: an idle link of PCIe 6 gives lanes up")
+    return _width_of_slot(gpu, machine, width, most)
+
+
+def _width_of_slot(gpu: GpuView, machine: MachineView, width: float, most: float) -> Result:
+    """The width against that of card and slot, where no baseline says what is normal."""
     if width >= most:
         return passed(f"x{width:.0f}", f"x{most:.0f}")
-    if (gpu.peek(fields.GEN_MAX).number or 0) >= _NARROWS_AT_IDLE and gpu.peek(fields.PSTATE).text != "P0":
-        return skipped("the link is judged in P0 only: an idle link of PCIe 6 gives lanes up")
     port = _sysfs_width(gpu, machine, "upstream/max_link_width")
     if port is not None and width < min(most, port):
         return failed("the PCIe link is narrower than card and slot allow", f"x{width:.0f}", f"x{min(most, port):.0f}")
@@ -123,8 +132,8 @@ def numa_node(machine: MachineView) -> Result:
     id="pcie-direct",
     title="Neither IOMMU nor ACS stands between GPUs and network cards",
     reads="/sys/bus/pci/devices/*/iommu_group/type, ACS control of the switches above the GPUs",
-    rule="WARN when the IOMMU translates for a GPU, or a switch above one sends what GPUs say to each other through the "
-    "processor; SKIP where there is nothing to reach: one GPU and no active port",
+    rule="WARN when the IOMMU translates for a GPU, or a switch above one sends what GPUs say to each other through "
+    "the processor; SKIP where there is nothing to reach: one GPU and no active port",
     source="NVIDIA's GPUDirect RDMA guide; NCCL's; GPUD",
     remedy="boot with iommu=pt (or the IOMMU off) and switch ACS off for the PCIe switches: BIOS, or setpci at boot",
     action=Action.CONFIG,

@@ -309,15 +309,17 @@ def leak(gpu: GpuView, machine: MachineView) -> Result:
     if gpu.gpu.processes:
         return passed(f"{used:.0f} MiB", message="in use")
     most = machine.limit("memory-leak-mib")
-    if used > most and (gap := gpu.gpu.process_gap):
-        return unknown(f"memory is in use, and by whom is not known: {gap}", f"{used:.0f} MiB")
-    if used > most and (work := _works(gpu)):
-        return unknown(f"memory is in use by a process that nvidia-smi does not show here: {work}", f"{used:.0f} MiB")
-    if used > most:
-        return failed(
-            "memory is in use and no process owns it", f"{used:.0f} MiB", f"<= {most:.0f} MiB", action=Action.REBOOT
-        )
-    return passed(f"{used:.0f} MiB", f"<= {most:.0f} MiB")
+    return _unowned(gpu, used, most) if used > most else passed(f"{used:.0f} MiB", f"<= {most:.0f} MiB")
+
+
+def _unowned(gpu: GpuView, used: float, most: float) -> Result:
+    """What memory means that is in use and that nvidia-smi gives to no process."""
+    value = f"{used:.0f} MiB"
+    if gap := gpu.gpu.process_gap:
+        return unknown(f"memory is in use, and by whom is not known: {gap}", value)
+    if work := _works(gpu):
+        return unknown(f"memory is in use by a process that nvidia-smi does not show here: {work}", value)
+    return failed("memory is in use and no process owns it", value, f"<= {most:.0f} MiB", action=Action.REBOOT)
 
 
 def _works(gpu: GpuView) -> str:

@@ -27,7 +27,8 @@ _RATES = {
     title="Every InfiniBand or RoCE port is up",
     reads="/sys/class/infiniband/*/ports/*, baseline",
     rule="FAIL when a port is not ACTIVE and LinkUp, or fewer InfiniBand ports are up than the baseline or ib-ports "
-    "says; WARN when one never had a link in this boot, none has ib-gigabits, or the machine has fewer than ib-ports",
+    "says; WARN when one never had a link in this boot, is off while most are up, none has "
+    "ib-gigabits, or the machine has fewer than ib-ports",
     limits=("ib-gigabits", "ib-ports"),
     source="GPUD, GCM",
     remedy="check cable, transceiver and the switch's port",
@@ -41,10 +42,13 @@ def port_state(machine: MachineView) -> Iterator[Result]:
     wanted = machine.optional_limit("ib-gigabits", product)
     fabric = [port for port in ports if port.link_layer == "InfiniBand"]
     full_speed = 0
+    shortage = _shortage(fabric, wanted, product, machine)
+    accepted = machine.baseline is not None and machine.baseline.ib_ports is not None
+    odd_ones_out = shortage is None and not accepted and _most_are_up(fabric)
     for port in ports:
-        yield _state_of(port)
+        yield _state_of(port, odd=odd_ones_out and port in fabric)
         full_speed += port.rate is not None and wanted is not None and port.rate >= wanted and port in fabric
-    if shortage := _shortage(fabric, wanted, product, machine):
+    if shortage:
         yield shortage
     if fabric and wanted is not None and not full_speed:
         rates = sorted({f"{port.rate:g}" if port.rate is not None else "?" for port in fabric})
@@ -81,12 +85,19 @@ def _never_used(port: FabricPort) -> bool:
     return "DOWN" in port.state.upper() and searching and not port.counters.get("link_downed")
 
 
-def _state_of(port: FabricPort) -> Result:
+def _most_are_up(ports: Sequence[FabricPort]) -> bool:
+    """Whether at least twice as many InfiniBand ports are up as not: the others are hardly meant to be off."""
+    up = sum(port.is_up for port in ports)
+    return up > 1 and up >= 2 * (len(ports) - up)
+
+
+def _state_of(port: FabricPort, *, odd: bool) -> Result:
+    """odd: whether most other ports of its kind are up, and no one has accepted that some are not."""
     value = f"{port.state}, {port.phys_state}, {port.rate:g} Gb/s" if port.rate is not None else port.state
     if not port.state or not port.phys_state:
         return unknown("the port's state could not be read", device=port.name)
     if "DOWN" in port.state.upper() and "DISABLED" in port.phys_state.upper():
-        return skipped("the port is disabled", device=port.name)
+        return _switched_off(port, value) if odd else skipped("the port is disabled", device=port.name)
     if _never_used(port):
         return warned(
             "the port has had no link in this boot: is there no cable?",
@@ -100,6 +111,12 @@ def _state_of(port: FabricPort) -> Result:
     if port.rate is None:
         return unknown("the port's speed could not be read", device=port.name)
     return passed(value, "ACTIVE, LinkUp", device=port.name)
+
+
+def _switched_off(port: FabricPort, value: str) -> Result:
+    remedy = "switch it on; when it is off on purpose: pai-install health baseline --accept"
+    message = "the port is disabled, and most other InfiniBand ports here are up"
+    return warned(message, value, "ACTIVE, LinkUp", device=port.name, action=Action.CONFIG, remedy=remedy)
 
 
 @machine_check(

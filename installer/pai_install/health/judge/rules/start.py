@@ -33,8 +33,8 @@ _ASIDE = ("None of the NVIDIA", "No NVIDIA", "probe routine failed", "rm_init_ad
     id="gpu-driver-start",
     title="The driver could start every GPU",
     reads="kernel log of this boot (RmInitAdapter, probe), nvidia-smi",
-    rule="FAIL for a GPU whose start failed and that nvidia-smi does not show now; WARN within xid-window-hours for one "
-    "that it shows",
+    rule="FAIL for a GPU whose start failed and that nvidia-smi does not show now; WARN within xid-window-hours for "
+    "one that it shows",
     limits=("xid-window-hours",),
     source="NVS; the driver's own words",
     remedy="power the machine off and on; reseat or replace the card when it returns",
@@ -71,7 +71,7 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
     id="gpu-excluded",
     title="No GPU is excluded from use",
     reads="nvidia-smi -B",
-    rule="WARN for a GPU that the driver was told to leave alone: somebody hid it, for it is sick",
+    rule="WARN for a GPU that the driver was told to leave alone: someone hid it, for it is sick",
     source="own",
     remedy="look at NVreg_ExcludedGpus in /etc/modprobe.d; have the card repaired or correct the layout",
     gpus_only=True,

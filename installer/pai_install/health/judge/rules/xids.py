@@ -23,7 +23,7 @@ _PLACE = re.compile(r"GPC \d+, TPC \d+, SM \d+")
     reads="kernel log of this boot",
     rule="by number, see the Xid table; a burst is one incident, judged by its gravest Xid; FAIL within "
     "xid-window-hours, WARN later in the same boot; ended by a later 154 to None; application faults pass unless "
-    "several processes hit them",
+    "several processes hit them within xid-window-hours",
     limits=("xid-window-hours", "xid-merge-seconds"),
     source="XC; GPUD, NHV, DCGM where they differ",
     remedy="see the Xid table",
@@ -57,7 +57,7 @@ def _of_gpu(bus_id: str, incidents: Sequence[Incident], machine: MachineView) ->
         message += f", {age_h:.0f} h ago in this boot"
     if grave.verdict in (Verdict.FAIL, Verdict.WARN):
         return warned(message, value, "none", device=device, action=grave.action, remedy=remedy)
-    if several := _several_processes(open_ones):
+    if several := _several_processes([item for item in open_ones if machine.recent(item.last_time)]):
         return warned(several, value, "none", device=device)
     whose = " (application)" if incident.meaning.kind == APPLICATION else ""
     return passed(value, "nothing but applications' own faults", device=device, message=f"{message}{whose}")
