@@ -37,6 +37,7 @@ from ansible.module_utils.pai_managed import ROLES_DIR, STATE_DIR, unit_state
 from ansible.module_utils.pai_node_remains import (
     RemainsError,
     chains,
+    empty_folders,
     folders,
     interfaces,
     mounts_below,
@@ -64,6 +65,8 @@ KEPT_DATA = (STATE_DIR + "/store",)
 # another clock's package goes when chrony comes
 GAVE_WAY = ("systemd-timesyncd", "ntp", "ntpsec", "openntpd")
 UNIT_S = 120
+# packages that go set others free, which nothing needs then
+ROUNDS = 4
 
 
 def records() -> dict[str, dict[str, Any]]:
@@ -108,6 +111,9 @@ class Reset:
             item["path"] for record in self.records.values() for item in record.get("managed", []) if "path" in item
         )
         self.start_what_stays()
+        for folder in empty_folders():
+            if self.act(f"removed {folder}"):
+                os.rmdir(folder)
         self.remove_data()
         self.forget()
 
@@ -193,11 +199,12 @@ class Reset:
             item["name"] for item in self.records.get(RUNTIME_ROLE, {}).get("managed", []) if item["kind"] == "package"
         }
         if of_runtime & {*ours}:
-            self.stop_containers()
+            self.stop_docker()
         plain = [name for name in ours if name in of_runtime and not self.module.params["data"]]
         remove(plain, purge=False)
         remove([name for name in ours if name not in plain], purge=True)
-        remove(unneeded() - loose - before.keys(), purge=True)
+        for _round in range(ROUNDS):
+            remove(unneeded() - loose - before.keys(), purge=True)
         self.install_again([name for name in GAVE_WAY if name in before and name not in installed()])
 
     def install_again(self, names: list[str]) -> None:
@@ -205,11 +212,13 @@ class Reset:
         if names and not install(names):
             self.kept += [f"package {name} is missing: apt-get install {name}" for name in names]
 
-    def stop_containers(self) -> None:
-        """Of Docker, which goes: with live-restore they would outlive it."""
+    def stop_docker(self) -> None:
+        """It goes: its containers first, which with live-restore would outlive it, and its bridge."""
         status, said = command(["docker", "ps", "--quiet"], UNIT_S)
         if status == 0 and said.split():
             command(["docker", "stop", *said.split()], UNIT_S)
+        command(["systemctl", "disable", "--now", DOCKER, "docker.socket"], UNIT_S)
+        remove_interface("docker0")
 
     def start_what_stays(self) -> None:
         """Units that are not ours read their old files again."""

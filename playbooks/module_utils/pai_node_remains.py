@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 
 from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, program_path, read
-from ansible.module_utils.pai_probe_leftovers import CHAINS, packet_filters, pod_interfaces
+from ansible.module_utils.pai_probe_leftovers import CHAINS, filters_of_pods, packet_filters, pod_interfaces
 
 CRICTL = ("/usr/local/bin/crictl", "--runtime-endpoint", "unix:///run/containerd/containerd.sock")
 # made by kubeadm, the kubelet, etcd and CNI plugins; /etc/cni/net.d and what others put there stays
@@ -26,6 +26,14 @@ FOLDERS = (
     "/var/log/pods",
     "/var/log/containers",
     "/run/flannel",
+    # what kubectl learned of the API
+    "/root/.kube/cache",
+)
+# made by containerd, kubectl and the kubelet; gone where nothing is in them
+EMPTY = (
+    *("/opt/containerd/bin", "/opt/containerd/lib", "/opt/containerd", "/root/.kube"),
+    *(f"/usr/libexec/kubernetes{below}" for below in ("/kubelet-plugins/volume/exec", "/kubelet-plugins/volume")),
+    *("/usr/libexec/kubernetes/kubelet-plugins", "/usr/libexec/kubernetes"),
 )
 OUR_TABLES = ("ip pai_install", "ip6 pai_install", "netdev pai_install", "inet pai_install")
 MOUNTS = "/proc/self/mountinfo"
@@ -102,6 +110,15 @@ def folders() -> list[str]:
     return [path for path in FOLDERS if os.path.isdir(path) and not (os.path.ismount(path) and not os.listdir(path))]
 
 
+def empty_folders() -> list[str]:
+    """Those of the others that nothing is in, the inner ones first."""
+    gone: list[str] = []
+    for path in EMPTY:
+        if os.path.isdir(path) and not [name for name in os.listdir(path) if os.path.join(path, name) not in gone]:
+            gone.append(path)
+    return gone
+
+
 def interfaces() -> list[str]:
     """The interfaces of the pod network."""
     status, said = command(["ip", "-json", "link", "show"], QUESTION_S)
@@ -115,12 +132,9 @@ def remove_interface(name: str) -> None:
 
 def tables() -> list[str]:
     """nftables' tables of the pod network and of ours, as FAMILY NAME."""
-    if not os.path.isdir("/sys/module/nf_tables"):
-        return []
-    said = command(["nft", "list", "tables"], QUESTION_S)[1]
+    said = command(["nft", "list", "chains"], QUESTION_S)[1]
     known = [" ".join(line.split()[1:3]) for line in said.splitlines() if line.startswith("table ")]
-    owned = set(packet_filters()[0] or [])
-    return [name for name in known if name in owned or name in OUR_TABLES]
+    return [*filters_of_pods(said)[0], *(name for name in known if name in OUR_TABLES)]
 
 
 def remove_table(name: str) -> None:
@@ -130,7 +144,8 @@ def remove_table(name: str) -> None:
 
 def chains() -> list[str]:
     """iptables' chains of the kubelet, flannel and CNI plugins in tables of others."""
-    return list(packet_filters()[1] or [])
+    nft = filters_of_pods(command(["nft", "list", "chains"], QUESTION_S)[1])[1]
+    return sorted({*nft, *(packet_filters()[1] or [])})
 
 
 def remove_chains() -> None:

@@ -61,8 +61,8 @@ def take_over(
 ) -> bool:
     """Brings the site's state from its cluster to a dev box that does not know it; whether anything came.
 
-    Raises PaiError where there is a cluster, or may be one, and its state cannot be read: with another one every machine
-    would be changed.
+    Raises PaiError where there is a cluster, or may be one, and its state cannot be read: with another one every
+    machine would be changed.
     """
     if state.registry.exists() or not _has_cluster(site, observation):
         return False

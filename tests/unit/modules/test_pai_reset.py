@@ -183,7 +183,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, notes: Any) -> Stan
     monkeypatch.setattr(notes, "ORIGINS", str(tmp_path / "state" / "origins.json"))
     monkeypatch.setattr(managed, "unit_state", made.unit_state)
     monkeypatch.setattr(module_util("pai_machine"), "command", made.command)
-    nothing: dict[str, Any] = dict.fromkeys(("folders", "interfaces", "tables", "chains"), list)
+    nothing: dict[str, Any] = dict.fromkeys(("folders", "empty_folders", "interfaces", "tables", "chains"), list)
     in_memory: dict[str, Any] = {"pods": lambda: list(made.pods), "remove_pods": made.remove_pods}
     for attribute, stand_in in {**nothing, **in_memory, "mounts_below": lambda _folder: []}.items():
         monkeypatch.setattr(remains, attribute, stand_in)
