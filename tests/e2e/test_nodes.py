@@ -20,7 +20,7 @@ from .conftest import ROOT, Cluster, equip, lab_site, pai_install, traces, user_
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
-SUBNET = "172.30.86"
+SUBNET = "172.30.90"
 STAYS, SECOND, THIRD = "lab-worker1", "lab-worker2", "lab-worker3"
 KILLS = 10
 SEED = 20261124
