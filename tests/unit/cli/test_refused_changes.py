@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,10 +38,12 @@ class Fetching(World):
         self.script.setdefault("observe.yml", done(*answers))
         super().__post_init__()
 
-    def inventory(self, site: Site, state: StateFolder, say: object) -> Inventory:
+    def inventory(
+        self, site: Site, state: StateFolder, say: object, versions: Mapping[str, Mapping[str, str]] | None = None
+    ) -> Inventory:
         """Fetches."""
         self.fetched = True
-        return super().inventory(site, state, say)
+        return super().inventory(site, state, say, versions)
 
 
 @pytest.fixture
@@ -59,7 +62,7 @@ def change(site: Path, line: str) -> None:
     ("line", "said"),
     [
         ("pod_cidr: 10.9.0.0/16\n", "pod_cidr: the cluster runs with 10.200.0.0/13, the site says 10.9.0.0/16"),
-        ("kubernetes_version: 1.35\n", "kubernetes_version: the cluster runs with 1.36.3, the site says 1.35."),
+        ("kubernetes_version: 1.35\n", "kubernetes_version: the cluster runs with 1.36.3, the site says 1.35"),
     ],
 )
 def test_refused_before_anything_is_fetched(

@@ -56,6 +56,7 @@ class Scripted:
     machines: bool = True
     name: str = "scripted"
     configures: bool = True
+    asks_deprecated: bool = False
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -70,6 +71,10 @@ class Scripted:
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
         del site, observation
         return ()
+
+    def versions(self, site: Site, observation: Observation) -> dict[str, dict[str, str]]:
+        del site, observation
+        return {}
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         del site
