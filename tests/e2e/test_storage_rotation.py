@@ -349,5 +349,5 @@ def test_the_claim_keeps_its_name_where_that_is_asked_for(moving: Cluster) -> No
     within(60, lambda: phase(moving, "first") == "Succeeded")
     assert moving.kubectl("logs", "first", f"--namespace={SPACE}") == "moved\n"
     left = f"{SPACE}-shelf-g{generation}"
-    assert not [one for one in objects(moving) if "polic" in one or one.endswith(left)]
+    assert not [one for one in objects(moving) if "/pai-storage-" in one or one.endswith(left)]
     assert moving.to_change() == []
