@@ -49,7 +49,7 @@ def entry(name: str, last: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def growing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane and a worker, and two machines beside them that are of the layout and not of the cluster."""
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
@@ -69,9 +69,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     assert traces(SUBNET) == []
 
 
-def nodes(cluster: Cluster) -> dict[str, bool]:
+def nodes(growing: Cluster) -> dict[str, bool]:
     """Node -> whether it is ready."""
-    found = json.loads(cluster.kubectl("get", "nodes", "--output", "json"))["items"]
+    found = json.loads(growing.kubectl("get", "nodes", "--output", "json"))["items"]
     return {
         one["metadata"]["name"]: any(
             it["type"] == "Ready" and it["status"] == "True" for it in one["status"]["conditions"]
@@ -80,14 +80,14 @@ def nodes(cluster: Cluster) -> dict[str, bool]:
     }
 
 
-def logins(cluster: Cluster, machine: str) -> int:
+def logins(growing: Cluster, machine: str) -> int:
     """The logins there so far; to ask is one more."""
-    return int(cluster.on(machine, "journalctl --unit ssh --output cat | grep -c '^Accepted'"))
+    return int(growing.on(machine, "journalctl --unit ssh --output cat | grep -c '^Accepted'"))
 
 
-def leftovers(cluster: Cluster, machine: str) -> str:
+def leftovers(growing: Cluster, machine: str) -> str:
     """What is left of pai-install and of Kubernetes on a machine; empty where it is clean."""
-    return cluster.on(
+    return growing.on(
         machine,
         "ls -d /etc/kubernetes /etc/pai-install /usr/local/lib/pai-install /usr/local/bin/kube*"
         " /usr/local/bin/containerd /etc/systemd/system/pai-* /etc/systemd/system/kubelet*"
@@ -104,80 +104,80 @@ def report_of(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
-def test_of_two_at_once_one_joins_and_the_other_is_clean_and_named(cluster: Cluster) -> None:
-    cluster.on(THIRD, "mkdir -p /root/apt && mv /etc/apt/sources.list.d/* /root/apt/ && rm -rf /var/lib/apt/lists/*")
-    cluster.on(THIRD, "echo 'deb http://127.0.0.1:9/ nowhere main' > /etc/apt/sources.list.d/broken.list")
-    before = logins(cluster, STAYS)
-    done = cluster.run("node", "add", SECOND, THIRD, "--yes", timeout_s=1800)
-    assert leftovers(cluster, THIRD) == ""
-    assert logins(cluster, STAYS) == before + 1, "the worker that was there is not contacted"
+def test_of_two_at_once_one_joins_and_the_other_is_clean_and_named(growing: Cluster) -> None:
+    growing.on(THIRD, "mkdir -p /root/apt && mv /etc/apt/sources.list.d/* /root/apt/ && rm -rf /var/lib/apt/lists/*")
+    growing.on(THIRD, "echo 'deb http://127.0.0.1:9/ nowhere main' > /etc/apt/sources.list.d/broken.list")
+    before = logins(growing, STAYS)
+    done = growing.run("node", "add", SECOND, THIRD, "--yes", timeout_s=1800)
+    assert leftovers(growing, THIRD) == ""
+    assert logins(growing, STAYS) == before + 1, "the worker that was there is not contacted"
     assert done.returncode in (4, 6), (done.stdout, done.stderr)
     assert THIRD in done.stdout + done.stderr
-    assert nodes(cluster) == {"lab-master": True, STAYS: True, SECOND: True}
-    cluster.on(THIRD, "rm /etc/apt/sources.list.d/broken.list && mv /root/apt/* /etc/apt/sources.list.d/")
-    again = cluster.run("node", "add", THIRD, "--yes", timeout_s=1800)
+    assert nodes(growing) == {"lab-master": True, STAYS: True, SECOND: True}
+    growing.on(THIRD, "rm /etc/apt/sources.list.d/broken.list && mv /root/apt/* /etc/apt/sources.list.d/")
+    again = growing.run("node", "add", THIRD, "--yes", timeout_s=1800)
     assert again.returncode == 0, (again.stdout, again.stderr)
-    assert nodes(cluster)[THIRD]
-    assert logins(cluster, STAYS) == before + 2
-    assert cluster.to_change() == []
+    assert nodes(growing)[THIRD]
+    assert logins(growing, STAYS) == before + 2
+    assert growing.to_change() == []
 
 
-def test_a_machine_under_a_job_leaves_when_the_job_has_ended(cluster: Cluster) -> None:
-    job = JOB % (THIRD, busybox(cluster), 40)
-    path = cluster.site / "job.yaml"
+def test_a_machine_under_a_job_leaves_when_the_job_has_ended(growing: Cluster) -> None:
+    job = JOB % (THIRD, busybox(growing), 40)
+    path = growing.site / "job.yaml"
     path.write_text(job)
-    cluster.kubectl("apply", "--filename", str(path))
-    cluster.kubectl("wait", "--for=jsonpath={.status.active}=1", "job/train", "--timeout=120s")
-    refused = cluster.run("node", "remove", THIRD, "--yes")
+    growing.kubectl("apply", "--filename", str(path))
+    growing.kubectl("wait", "--for=jsonpath={.status.active}=1", "job/train", "--timeout=120s")
+    refused = growing.run("node", "remove", THIRD, "--yes")
     assert refused.returncode == 4, (refused.stdout, refused.stderr)
     assert "Job default/train" in refused.stderr
-    before = (cluster.site / "layout.yaml").read_text()
-    done = cluster.run("node", "remove", THIRD, "--yes", "--wait=300", timeout_s=1800)
+    before = (growing.site / "layout.yaml").read_text()
+    done = growing.run("node", "remove", THIRD, "--yes", "--wait=300", timeout_s=1800)
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert "waits for jobs: default/train" in done.stderr
-    assert json.loads(cluster.kubectl("get", "job", "train", "--output", "json"))["status"]["succeeded"] == 1
-    assert set(nodes(cluster)) == {"lab-master", STAYS, SECOND}
-    assert leftovers(cluster, SECOND) != ""
-    text = (cluster.site / "layout.yaml").read_text()
+    assert json.loads(growing.kubectl("get", "job", "train", "--output", "json"))["status"]["succeeded"] == 1
+    assert set(nodes(growing)) == {"lab-master", STAYS, SECOND}
+    assert leftovers(growing, SECOND) != ""
+    text = (growing.site / "layout.yaml").read_text()
     assert THIRD not in [one["hostname"] for one in yaml.safe_load(text)["machine-list"]]
     assert f"# {THIRD} came later" in text, "comments stay"
-    assert cluster.to_change() == []
-    (cluster.site / "layout.yaml").write_text(before)
-    assert leftovers(cluster, THIRD) == ""
+    assert growing.to_change() == []
+    (growing.site / "layout.yaml").write_text(before)
+    assert leftovers(growing, THIRD) == ""
 
 
-def busybox(cluster: Cluster) -> str:
+def busybox(growing: Cluster) -> str:
     """An image that the machines hold."""
-    said = cluster.on(STAYS, "crictl images --output json")
+    said = growing.on(STAYS, "crictl images --output json")
     names = [tag for one in json.loads(said)["images"] for tag in one["repoTags"] if "busybox" in tag]
     assert names, said
     return str(names[0])
 
 
-def test_a_dead_machine_that_comes_back_makes_no_node(cluster: Cluster) -> None:
-    fault(cluster, SECOND, "power-off")
-    cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{SECOND}", "--timeout=180s")
-    layout = cluster.site / "layout.yaml"
+def test_a_dead_machine_that_comes_back_makes_no_node(growing: Cluster) -> None:
+    fault(growing, SECOND, "power-off")
+    growing.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{SECOND}", "--timeout=180s")
+    layout = growing.site / "layout.yaml"
     before = layout.read_text()
-    done = cluster.run("node", "remove", SECOND, "--dead", "--yes")
+    done = growing.run("node", "remove", SECOND, "--dead", "--yes")
     assert done.returncode == 0, (done.stdout, done.stderr)
-    assert SECOND not in nodes(cluster)
+    assert SECOND not in nodes(growing)
     layout.write_text(before)  # the lab knows its machines from there
-    fault(cluster, SECOND, "heal")
-    wait_for(lambda: "was removed from the cluster" in cluster.on(SECOND, "journalctl --unit kubelet --output cat"))
-    assert SECOND not in nodes(cluster)
-    listed = json.loads(cluster.kubectl("get", "configmap", FENCE, "--namespace=kube-system", "--output", "json"))
+    fault(growing, SECOND, "heal")
+    wait_for(lambda: "was removed from the cluster" in growing.on(SECOND, "journalctl --unit kubelet --output cat"))
+    assert SECOND not in nodes(growing)
+    listed = json.loads(growing.kubectl("get", "configmap", FENCE, "--namespace=kube-system", "--output", "json"))
     assert SECOND in listed["data"]
-    again = cluster.run("node", "add", SECOND, "--yes", "--accept-new", timeout_s=1800)
+    again = growing.run("node", "add", SECOND, "--yes", "--accept-new", timeout_s=1800)
     assert again.returncode == 0, (again.stdout, again.stderr)
-    assert nodes(cluster)[SECOND]
+    assert nodes(growing)[SECOND]
     assert "Clean the machines" in again.stderr
-    assert cluster.to_change() == []
+    assert growing.to_change() == []
 
 
-def fault(cluster: Cluster, machine: str, name: str) -> None:
+def fault(growing: Cluster, machine: str, name: str) -> None:
     """Breaks a machine, or heals it."""
-    done = pai_install("lab", "fault", "--site", str(cluster.site), machine, name)
+    done = pai_install("lab", "fault", "--site", str(growing.site), machine, name)
     assert done.returncode == 0, done.stderr
 
 
@@ -194,24 +194,24 @@ def wait_for(condition: Any, seconds: float = 180) -> None:
         time.sleep(2)
 
 
-def test_killed_half_way_the_same_command_comes_to_its_end(cluster: Cluster) -> None:
+def test_killed_half_way_the_same_command_comes_to_its_end(growing: Cluster) -> None:
     """Ten times, at random moments of adding and removing."""
     moments = random.Random(SEED)  # noqa: S311 - a repeatable test
     for number in range(KILLS):
         verb = "remove" if number % 2 == 0 else "add"
         words = ["node", verb, SECOND, "--yes", *(["--keep-in-layout"] if verb == "remove" else [])]
-        kill(cluster, words, moments.uniform(1, 25 if verb == "remove" else 60))
-        done = cluster.run(*words, timeout_s=1800)
+        kill(growing, words, moments.uniform(1, 25 if verb == "remove" else 60))
+        done = growing.run(*words, timeout_s=1800)
         assert done.returncode == 0, (number, verb, done.stdout, done.stderr)
-        assert (SECOND in nodes(cluster)) == (verb == "add")
-        assert cluster.to_change() == [], (number, verb)
+        assert (SECOND in nodes(growing)) == (verb == "add")
+        assert growing.to_change() == [], (number, verb)
         if verb == "remove":
-            assert leftovers(cluster, SECOND) == ""
+            assert leftovers(growing, SECOND) == ""
 
 
-def kill(cluster: Cluster, words: list[str], seconds: float) -> None:
+def kill(growing: Cluster, words: list[str], seconds: float) -> None:
     """Starts a command and kills it without a warning."""
-    command = [str(ROOT / "pai-install"), *words, "--site", str(cluster.site)]
+    command = [str(ROOT / "pai-install"), *words, "--site", str(growing.site)]
     with subprocess.Popen(
         command,
         cwd=ROOT,
@@ -227,34 +227,34 @@ def kill(cluster: Cluster, words: list[str], seconds: float) -> None:
     time.sleep(3)  # what Ansible still had to say to the machine
 
 
-def test_reboots_come_one_after_the_other(cluster: Cluster) -> None:
-    boots = {name: cluster.on(name, "cat /proc/sys/kernel/random/boot_id") for name in (STAYS, SECOND)}
-    done = cluster.run("node", "reboot", STAYS, SECOND, "--yes", "--force", timeout_s=1800)
+def test_reboots_come_one_after_the_other(growing: Cluster) -> None:
+    boots = {name: growing.on(name, "cat /proc/sys/kernel/random/boot_id") for name in (STAYS, SECOND)}
+    done = growing.run("node", "reboot", STAYS, SECOND, "--yes", "--force", timeout_s=1800)
     assert done.returncode == 0, (done.stdout, done.stderr)
-    assert all(cluster.on(name, "cat /proc/sys/kernel/random/boot_id") != boot for name, boot in boots.items())
-    assert nodes(cluster) == {"lab-master": True, STAYS: True, SECOND: True}
+    assert all(growing.on(name, "cat /proc/sys/kernel/random/boot_id") != boot for name, boot in boots.items())
+    assert nodes(growing) == {"lab-master": True, STAYS: True, SECOND: True}
 
 
-def test_another_machine_takes_the_name_of_one_that_is_gone(cluster: Cluster) -> None:
+def test_another_machine_takes_the_name_of_one_that_is_gone(growing: Cluster) -> None:
     """A stand-in for other hardware: another machine id and another host key, and no kubelet that starts."""
-    ready = cluster.run("node", "replace", SECOND, "--yes")
+    ready = growing.run("node", "replace", SECOND, "--yes")
     assert ready.returncode == 4, (ready.stdout, ready.stderr)
     assert "the node is ready" in ready.stderr
-    old = identity(cluster, SECOND)
-    cluster.on(SECOND, "systemctl disable kubelet; tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id; sync")
-    cluster.on(
+    old = identity(growing, SECOND)
+    growing.on(SECOND, "systemctl disable kubelet; tr -d - < /proc/sys/kernel/random/uuid > /etc/machine-id; sync")
+    growing.on(
         SECOND, "rm /etc/ssh/ssh_host_ed25519_key* && ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/ssh_host_ed25519_key"
     )
-    fault(cluster, SECOND, "power-off")
-    fault(cluster, SECOND, "heal")
-    cluster.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{SECOND}", "--timeout=180s")
-    done = cluster.run("node", "replace", SECOND, "--yes", "--accept-new", timeout_s=1800)
+    fault(growing, SECOND, "power-off")
+    fault(growing, SECOND, "heal")
+    growing.kubectl("wait", "--for=condition=Ready=Unknown", f"node/{SECOND}", "--timeout=180s")
+    done = growing.run("node", "replace", SECOND, "--yes", "--accept-new", timeout_s=1800)
     assert done.returncode == 0, (done.stdout, done.stderr)
-    assert identity(cluster, SECOND) != old
-    assert cluster.to_change() == []
+    assert identity(growing, SECOND) != old
+    assert growing.to_change() == []
 
 
-def identity(cluster: Cluster, name: str) -> str:
+def identity(growing: Cluster, name: str) -> str:
     """The machine id of a node."""
-    node = json.loads(cluster.kubectl("get", "node", name, "--output", "json"))
+    node = json.loads(growing.kubectl("get", "node", name, "--output", "json"))
     return str(node["status"]["nodeInfo"]["machineID"])
