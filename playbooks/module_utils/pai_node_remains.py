@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 
 from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, program_path, read
-from ansible.module_utils.pai_probe_leftovers import CHAINS, filters_of_pods, packet_filters, pod_interfaces
+from ansible.module_utils.pai_pod_filters import CHAINS, filters_of_pods, packet_filters, pod_interfaces
 
 CRICTL = ("/usr/local/bin/crictl", "--runtime-endpoint", "unix:///run/containerd/containerd.sock")
 # made by kubeadm, the kubelet, etcd and CNI plugins; /etc/cni/net.d and what others put there stays

@@ -64,8 +64,10 @@ def _release(component: Component, version: str, release: Release, content: Cont
     for name, spec in component.files.items():
         for key, url in spec.downloads(name).items():
             for architecture in release.sha256[key]:
-                data = _file(key, spec, version, architecture, scratch)
-                content.files[url.format(version=version, arch=architecture)] = data
+                address = url.format(version=version, arch=architecture)
+                # several programs may come out of one archive
+                data = content.files.get(address) or _file(key, spec, version, architecture, scratch)
+                content.files[address] = data
                 sums.setdefault(key, {})[architecture] = hashlib.sha256(data).hexdigest()
     objects = {
         name: {file: _object(spec.url.format(version=version, file=file), content) for file in spec.files}

@@ -266,29 +266,34 @@ def resolve(
             remedy="choose component_source: upstream, mirror or a bundle of these, or give images by component_images",
             exit_code=ExitCode.SITE_INVALID,
         )
-    gone = [
-        PinnedComponent(name, version)
-        for name, version in had.items()
-        if name in stays
-        and (needed is None or name in needed)
-        and not catalogue.components[name].has(version, families[name])
-    ]
-    if gone:
-        raise no_longer(gone, f"this version of pai-install (component source {source})")
+    picks = [PinnedComponent(name, version) for name, version in had.items() if needed is None or name in needed]
+    _require_installed(catalogue, [one for one in picks if one.component in stays], source, families)
     refused = {
         name: why
         for name in had
         if name not in given and (why := _lack(catalogue, name, had[name], family, architecture))
     }
-    if wrong := sorted(refused.keys() & set(needed or ())):
+    wrong = {f"{name} {had[name]}": refused[name] for name in sorted(refused.keys() & set(needed or ()))}
+    _require_architecture(wrong, source, architecture)
+    return Selection(exact, source, tuple(one for one in picks if one.component not in refused))
+
+
+def _require_installed(
+    catalogue: Catalogue, picks: Collection[PinnedComponent], source: SourceName, families: Mapping[str, Family]
+) -> None:
+    gone = [one for one in picks if not catalogue.components[one.component].has(one.version, families[one.component])]
+    if gone:
+        raise no_longer(gone, f"this version of pai-install (component source {source})")
+
+
+def _require_architecture(refused: Mapping[str, str], source: SourceName, architecture: Architecture | None) -> None:
+    if refused:
         raise PaiError(
             f"the component source {source} lacks for {architecture}: "
-            + "; ".join(f"{name} {had[name]} ({refused[name]})" for name in wrong),
+            + "; ".join(f"{name} ({why})" for name, why in refused.items()),
             remedy="choose component_source: modules, give the image by component_images, or do without what needs it",
             exit_code=ExitCode.SITE_INVALID,
         )
-    chosen_names = [name for name in had if name not in refused and (needed is None or name in needed)]
-    return Selection(exact, source, tuple(PinnedComponent(name, had[name]) for name in chosen_names))
 
 
 def _lack(catalogue: Catalogue, name: str, version: str, family: Family, architecture: Architecture | None) -> str:

@@ -125,7 +125,7 @@ def test_fix_in_a_module_changes_the_roles_that_use_it(copied: Path) -> None:
     assert changed(copied, "playbooks/library/pai_kernel.py") == {"base"}
     assert changed(copied, "playbooks/library/pai_service.py") == {
         *("time_sync", "container_runtime", "kubernetes_node", "api_proxy", "pod_forwarding", "component_store"),
-        *("docker_cache", "storage_server", "job_recorder", "gpu_use"),
+        *("docker_cache", "storage_server", "job_recorder", "gpu_use", "nvidia_driver", "etcd_backup"),
     }
 
 

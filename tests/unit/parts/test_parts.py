@@ -88,9 +88,9 @@ def test_crictl_is_on_every_machine(inventory: Inventory) -> None:
         assert programs["crictl"] == "/usr/local/bin"
 
 
-def test_etcdctl_is_on_control_planes_only(inventory: Inventory) -> None:
+def test_programs_of_etcd_and_kubeadm_are_on_control_planes_only(inventory: Inventory) -> None:
     programs = {entry["name"]: entry["dest"] for entry in value(inventory, "master", "control_plane_artifacts")}
-    assert programs == {name: f"/usr/local/lib/pai-install/{name}" for name in ("etcdctl", "etcdutl")}
+    assert programs == {name: f"/usr/local/lib/pai-install/{name}" for name in ("etcdctl", "kubeadm", "etcdutl")}
     assert value(inventory, "worker1", "control_plane_artifacts") is None
 
 

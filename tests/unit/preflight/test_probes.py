@@ -372,32 +372,3 @@ def test_a_docker_that_runs_says_what_it_does(machine: Any, monkeypatch: pytest.
     monkeypatch.setattr(machine, "read", lambda _path: "")
     found = machine.docker()
     assert (found["version"], found["containers"], found["data_root"]) == ("26.1", 3, "/data")
-
-
-POD_FILTERS = """\
-table ip kube-proxy {
-\tchain nat-prerouting {
-\t\ttype nat hook prerouting priority dstnat; policy accept;
-\t}
-}
-table ip nat {
-\tchain KUBE-SERVICES {
-\t}
-\tchain DOCKER {
-\t}
-}
-table ip flannel-ipv4 {
-\tchain postrtg {
-\t}
-}
-"""
-
-
-def test_filters_of_pods_are_told_from_those_of_others(leftover: Any) -> None:
-    assert leftover.filters_of_pods(POD_FILTERS) == (["ip kube-proxy", "ip flannel-ipv4"], ["KUBE-SERVICES"])
-    assert leftover.filters_of_pods("") == ([], [])
-
-
-def test_interfaces_of_pods_are_told_from_those_of_others(leftover: Any) -> None:
-    names = ["lo", "eth0", "cni0", "flannel.1", "docker0", "kube-ipvs0", "cnibridge", "veth12"]
-    assert leftover.pod_interfaces([{"ifname": name} for name in names]) == ["cni0", "flannel.1", "kube-ipvs0"]
