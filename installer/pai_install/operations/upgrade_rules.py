@@ -132,7 +132,7 @@ def _indented(line: str) -> str:
 def warnings(uses: Sequence[ApiUse]) -> tuple[Finding, ...]:
     """A finding per API in use that a later version will lack.
 
-    An API that is deprecated without a version that removes it is no work for anybody: Kubernetes itself uses Endpoints.
+    One that no version removes is work for nobody: Kubernetes itself uses Endpoints.
     """
     return tuple(
         Finding(
