@@ -57,7 +57,10 @@ def simulated(packages: Collection[str]) -> Optional[set[str]]:
 
 def unneeded() -> set[str]:
     """Packages that came as needs of others and that nothing needs now."""
-    status, said = command([*APT, "--simulate", "autoremove"], QUESTION_S)
+    # apt keeps what another package only suggests
+    status, said = command(
+        [*APT, "--option", "APT::AutoRemove::SuggestsImportant=false", "--simulate", "autoremove"], QUESTION_S
+    )
     return removed_in(said) if status == 0 else set()
 
 
