@@ -30,7 +30,9 @@ FACTS: Mapping[str, str] = {
     "interfaces": "ip -brief link | awk '{ print $1 }'",
     "addresses": "ip -brief -4 address | awk '{ print $1, $3 }'",
     "routes": "ip route",
-    "packet filters": "nft list tables; iptables-save 2>/dev/null | grep ^: || true",
+    # rules and chains: iptables makes its empty tables whenever somebody asks it, and counts packets
+    "packet filters": "nft list tables | grep -vE ' ip6? (filter|nat|mangle)$';"
+    " { iptables-save; ip6tables-save; } 2>/dev/null | sed -n '/^-A/p; s/^\\(:[^ ]* -\\) .*/\\1/p'",
     "kernel parameters": "sysctl net.ipv4.ip_forward net.core.somaxconn vm.overcommit_memory",
     "users": "cut -d: -f1 /etc/passwd",
 }
@@ -44,6 +46,8 @@ EXCEPTIONS: Mapping[str, str] = {
     r"files in /etc: /etc/(passwd|group|shadow|gshadow|subuid|subgid)-?": "apt adds users of packages, and keeps them",
     r"users: _chrony": "Debian's packages leave the users that they made",
     r"files in /var: /var/lib/systemd/": "state of timers",
+    r"files in /var: /var/lib/ucf/(hashfile|registry)": "ucf keeps its earlier lists of the settings of packages",
+    r"folders in /var: /var/lib/(containerd|docker|etcd) ": "disks of the lab: the programs set their mode",
     r"folders in /var: /var/lib/(private|systemd)": "made by systemd when a unit first asked for them",
 }
 

@@ -24,6 +24,9 @@ def test_bundle_holds_logs_and_no_secret(cluster: Cluster, tmp_path: Path) -> No
         assert f"machines/{machine}/journal-kubelet.txt" in content
         assert content[f"machines/{machine}/containerd-version.txt"].startswith("containerd")
     assert "etcd" in content["machines/lab-master/etcd-members.txt"] or content["machines/lab-master/etcd-members.txt"]
+    assert "registry" in content["machines/lab-master/journal-pai-component-store.txt"]
+    logs = [name for name in content if name.startswith("cluster/logs/kube-system/")]
+    assert {"kube-apiserver-lab-master.txt", "etcd-lab-master.txt"} <= {name.rpartition("/")[2] for name in logs}
     assert {"status.json", "cluster/nodes.json", "site/config.yaml", "README.txt"} <= content.keys()
     holding = [name for name, text in content.items() if PLANTED_SECRET in text or "PRIVATE KEY-----\nM" in text]
     assert holding == []
