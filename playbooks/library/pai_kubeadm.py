@@ -118,7 +118,7 @@ def set_marker(state: str, done: bool, upgrading: str = "") -> None:
 
 @contextmanager
 def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
-    """Waits for a kubeadm that an earlier run left behind, whose dev box is gone, to end by itself."""
+    """Waits for a kubeadm that an earlier run started, whose dev box is gone, to end by itself."""
     with open(path, "w", encoding="utf-8") as handle:
         deadline = time.monotonic() + timeout_s
         while True:
