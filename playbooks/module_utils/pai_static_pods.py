@@ -25,7 +25,7 @@ def aside_of(name: str) -> str:
 
 
 def stopped_halfway(name: str, root: str = "/") -> bool:
-    """Whether a restart of the static pod was cut off after its program had stopped."""
+    """Whether a restart of the static pod was interrupted after its program had stopped."""
     manifest, aside = (
         os.path.join(root, path.lstrip("/")) for path in (os.path.join(MANIFESTS, f"{name}.yaml"), aside_of(name))
     )
