@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.unit.modules.conftest import ModuleFailedError, Run
 
+ROOT = Path(__file__).parents[3]
 PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
@@ -123,6 +125,30 @@ def test_what_is_refused_changes_nothing(machine: Path, run_module: Run, files: 
         run(run_module, packed(machine, **files))
     assert wal(machine) == "now"
     assert len(list((machine / "manifests").iterdir())) == len(PODS)
+
+
+@pytest.mark.usefixtures("restoring")
+def test_a_look_before_the_others_leave_changes_nothing(machine: Path, run_module: Run) -> None:
+    """The others lose their data after it: what would be refused then is refused now."""
+    words = {"state": "checked", "name": "m1", "address": "10.0.0.1"}
+    assert not run_module("pai_restore", archive=str(packed(machine, **GOOD)), **words)["changed"]
+    with pytest.raises(ModuleFailedError, match="of another cluster"):
+        run_module(
+            "pai_restore", archive=str(packed(machine, **{**GOOD, "kubernetes__pki__ca_dot_crt": "other"})), **words
+        )
+    assert wal(machine) == "now"
+    assert [path.name for path in (machine / "etcd").iterdir()] == ["member"]
+    assert (machine / "kubernetes/encryption/config.json").read_text() == "now encryption/config.json"
+    assert list((machine / "state").iterdir()) == []
+
+
+def test_the_look_comes_before_any_machine_leaves() -> None:
+    """Else a backup of another cluster would cost two of three control planes."""
+    (play,) = yaml.safe_load((ROOT / "playbooks" / "restore.yml").read_text())
+    (block,) = [task["block"] for task in play["tasks"] if "block" in task]
+    states = [task["pai_restore"]["state"] for task in block if "pai_restore" in task]
+    assert states == ["checked", "left", "restored"]
+    assert play["any_errors_fatal"]
 
 
 def test_when_etcdutl_fails_etcd_has_its_old_data(machine: Path, restoring: Any, run_module: Run) -> None:
