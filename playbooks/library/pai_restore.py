@@ -32,6 +32,7 @@ before: {description: Where the data are that etcd had before., type: str, retur
 """
 
 import glob
+import json
 import os
 import shutil
 import tarfile
@@ -45,7 +46,7 @@ from ansible.module_utils.pai_api_ready import asked_whether_ready
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT
 from ansible.module_utils.pai_managed import STATE_DIR
-from ansible.module_utils.pai_static_pods import youngest_start
+from ansible.module_utils.pai_static_pods import PODS, youngest_start
 
 ETCDUTL = "/usr/local/lib/pai-install/etcdutl"
 KUBERNETES = "/etc/kubernetes"
@@ -54,7 +55,6 @@ DATA = "/var/lib/etcd"
 MEMBER = "member"
 KEPT, FRESH = "before-restore-", "restored-"
 ASIDE = STATE_DIR + "/restore"
-PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 # watches of before must not take what comes now for old: more than a cluster writes between two backups
 BUMP = "1000000000"
 
@@ -171,6 +171,16 @@ def replace(data: str) -> str:
     return before
 
 
+def mark_restored() -> None:
+    """Tells pai_kubeadm, where no control plane is yet, what init finds here: else it would begin with nothing."""
+    path = os.path.join(STATE_DIR, "kubeadm.json")
+    if b'"done": true' in read(path):
+        return
+    with open(f"{path}.new", "w", encoding="utf-8") as handle:
+        json.dump({"state": "init", "done": False, "restored": True}, handle)
+    os.replace(f"{path}.new", path)
+
+
 @contextmanager
 def looked_at(module: AnsibleModule) -> Iterator[str]:
     """A folder with what is in the backup, for a while. Raises RestoreError."""
@@ -196,6 +206,7 @@ def restore(module: AnsibleModule) -> str:
         try:
             lay_keys(folder)
             before = replace(data)
+            mark_restored()
         finally:
             start()
     ready = f"https://127.0.0.1:{API_PORT}/readyz"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 import tarfile
 from collections.abc import Callable
@@ -35,6 +36,7 @@ def machine(tmp_path: Path) -> Path:
     for name in ("pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "pki/apiserver.crt", "encryption/config.json"):
         (tmp_path / "kubernetes" / name).write_text(f"now {name}")
     (tmp_path / "etcd/member/wal/0.wal").write_text("now")
+    (tmp_path / "state/kubeadm.json").write_text('{"state": "init", "done": true}')
     return tmp_path
 
 
@@ -105,7 +107,7 @@ def test_data_are_replaced_and_those_of_before_stay(machine: Path, run_module: R
     assert (kubernetes / "pki/sa.key").read_text() == "then sa.key"
     assert stat.S_IMODE((kubernetes / "pki/sa.key").stat().st_mode) == 0o600
     assert (kubernetes / "pki/apiserver.crt").read_text() == "now pki/apiserver.crt"
-    assert list((machine / "state").iterdir()) == []
+    assert [path.name for path in (machine / "state").iterdir()] == ["kubeadm.json"]
     again = run(run_module, packed(machine, **GOOD))
     kept = [path.name for path in (machine / "etcd").iterdir()]
     assert sorted(kept) == sorted(["member", Path(again["before"]).name]), "one copy of before, not more"
@@ -139,7 +141,7 @@ def test_a_look_before_the_others_leave_changes_nothing(machine: Path, run_modul
     assert wal(machine) == "now"
     assert [path.name for path in (machine / "etcd").iterdir()] == ["member"]
     assert (machine / "kubernetes/encryption/config.json").read_text() == "now encryption/config.json"
-    assert list((machine / "state").iterdir()) == []
+    assert [path.name for path in (machine / "state").iterdir()] == ["kubeadm.json"]
 
 
 def test_the_look_comes_before_any_machine_leaves() -> None:
@@ -177,10 +179,13 @@ def test_a_machine_without_a_control_plane_gets_keys_and_data(machine: Path, run
     for path in (machine / "kubernetes").rglob("*"):
         if path.is_file():
             path.unlink()
+    (machine / "state" / "kubeadm.json").unlink()
     result = run(run_module, packed(machine, **GOOD))
     assert result["changed"]
     assert (machine / "kubernetes/pki/ca.crt").read_text() == "now pki/ca.crt"
     assert wal(machine) == "restored"
+    marker = machine / "state" / "kubeadm.json"
+    assert json.loads(marker.read_text()) == {"state": "init", "done": False, "restored": True}
 
 
 @pytest.mark.usefixtures("restoring")
