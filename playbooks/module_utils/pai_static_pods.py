@@ -10,6 +10,8 @@ import time
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_managed import STATE_DIR
 
+PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
 
 def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) -> None:
     """Waits until the programs of these static pods have restarted; until then the old ones still answer."""

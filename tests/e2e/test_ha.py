@@ -192,7 +192,6 @@ def test_backup_destroy_and_restore(ha: Cluster, tmp_path: Path) -> None:
     assert ha.run("backup", str(file)).returncode == 0
     for master in MASTERS:
         ha.on(master, "rm -rf /var/lib/etcd/member; pkill -x etcd || true")
-    assert "before-backup" not in ha.on(MASTERS[0], "ls /var/lib/etcd")
     restored = ha.run("restore", str(file), "--yes", timeout_s=1800)
     assert restored.returncode == 0, restored.stdout + restored.stderr
     assert "configmap/before-backup" in ha.kubectl("get", "configmaps", "--output=name").split()
