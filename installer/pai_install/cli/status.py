@@ -55,14 +55,14 @@ def status(site_dir: Path, environment: Environment, *, offline: bool) -> Standi
     last_run = _last_run(state)
     tell_unfinished(site)
     interrupted = None if running else interrupted_run(state.journal)
-    cut_off = interrupted.run if interrupted else ""
     present = {machine.hostname for machine in site.present_machines}
     unproven = {host: entry for host, entry in read_proof(state.proof).unproven.items() if host in present}
     known = Standing(
         site,
         last_run=last_run,
         running=str(running or ""),
-        interrupted=cut_off,
+        interrupted=interrupted.run if interrupted else "",
+        continued_by=interrupted.operation if interrupted and interrupted.operation else "apply",
         unproven={host: entry.why for host, entry in unproven.items()},
         proof_failed=any(entry.failed for entry in unproven.values()),
     )

@@ -30,7 +30,8 @@ class LastRun:
 class Standing:
     """Everything that `status` tells. plan and findings are None when the machines were not observed.
 
-    running: who works on the site now. interrupted: the name of a run that never ended.
+    running: who works on the site now. interrupted: the name of a run that never ended, and
+    continued_by the command that does what it left.
     versions: host -> program -> version. compared: whether the machines were compared with what the site says, for
     which its components must be on the dev box. look: how looking at the machines ended.
     unproven: machine -> why it is not known to work. proof_failed: whether the last proof of one of them was made,
@@ -43,6 +44,7 @@ class Standing:
     last_run: LastRun | None = None
     running: str = ""
     interrupted: str = ""
+    continued_by: str = "apply"
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     compared: bool = True
     look: ExitCode = ExitCode.OK
@@ -184,7 +186,7 @@ def _notes(standing: Standing) -> Iterator[str]:
     if standing.running:
         yield f"running now: {standing.running}"
     if standing.interrupted:
-        yield f"the run {standing.interrupted} was interrupted; apply continues it"
+        yield f"the run {standing.interrupted} was interrupted; {standing.continued_by} continues it"
     yield _last_run(standing.last_run)
 
 

@@ -35,6 +35,7 @@ from pai_install.report.notices import Observer, PhaseFinished, PhaseStarted
 from pai_install.report.planned import plan_data
 from pai_install.run.actions import Stage
 from pai_install.run.adoption import adoption_refusal, with_adopted
+from pai_install.run.await_cluster import await_cluster
 from pai_install.run.box import box_certificates
 from pai_install.run.environment import Environment
 from pai_install.run.eventlog import EventLog
@@ -167,6 +168,8 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         site, inventory, unfit = _configured(session, observation, insist=insist)
         observation = replace(observation, inventory=with_guests(inventory, operation.guests))
     if operation.queries:
+        if session.interrupted:  # what it began on a control plane may still be at work
+            await_cluster(session.cluster, session.say)
         observation = replace(observation, answers=session.cluster.list(*operation.queries))
     if operation.asks_deprecated:
         observation = replace(observation, deprecated=deprecated_uses(session.cluster))

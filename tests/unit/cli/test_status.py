@@ -95,6 +95,14 @@ def test_offline_asks_nobody_and_tells_of_a_cut_off_run(site: Path, in_world: An
     assert "was interrupted; apply continues it" in capsys.readouterr().out
 
 
+def test_the_command_that_was_cut_off_is_the_one_that_continues(site: Path, in_world: Any, capsys: Any) -> None:
+    in_world(World())
+    (site / ".pai").mkdir(exist_ok=True)
+    (site / ".pai" / "journal.jsonl").write_text('{"run": "r1", "what": "run_started", "operation": "upgrade"}\n')
+    run(["status", "--site", str(site), "--offline"])
+    assert "the run r1 was interrupted; upgrade continues it" in capsys.readouterr().out
+
+
 def test_while_another_run_works_it_is_named_and_left_alone(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World())
     with site_lock(open_state(site).path, "apply"):

@@ -180,6 +180,12 @@ def test_apis_that_a_later_version_lacks_are_a_warning(site: Site, newer: Invent
     assert (finding.id, finding.verdict.value) == ("deprecated-api", "WARN")
 
 
+def test_a_deprecated_api_that_no_version_removes_is_no_warning(site: Site, newer: Inventory) -> None:
+    """Every cluster's own controllers write Endpoints of v1."""
+    seen = observation(newer, {}, deprecated=(ApiUse("", "v1", "endpoints", ""),))
+    assert Upgrade().known(site, seen, Plan((), newer)) == ()
+
+
 def test_pods_that_nothing_starts_again_stop_it(site: Site, inventory: Inventory, newer: Inventory) -> None:
     bare = pod("mine", "", node="worker1")
     seen = observation(newer, seen_at(inventory, "1.35.4"), answers=(tuple(map(node, NODES)), (bare,)))

@@ -98,8 +98,10 @@ def test_drift_gathers_the_reasons_of_all_phases(site: Any, kit: Any) -> None:
 def test_text_names_what_runs_and_what_was_cut_off(site: Any, kit: Any) -> None:
     run = LastRun("20260301T120000Z", 6, 3.0, {"one": ("Base", "Time")})
     text = status_text(Standing(site, None, None, run, running="`apply` by ops", interrupted="r7"))
+    other = status_text(Standing(site, None, None, run, interrupted="r7", continued_by="upgrade"))
     assert "running now: `apply` by ops\n" in text
     assert "the run r7 was interrupted; apply continues it\n" in text
+    assert "the run r7 was interrupted; upgrade continues it\n" in other
     assert "last run 20260301T120000Z: exit code 6; left to do: one: Base, Time\n" in text
 
 
