@@ -230,8 +230,7 @@ class Member:
         The node stays, with its labels and who took it out of scheduling.
         """
         name, deadline = self.module.params["name"], time.monotonic() + OLD_SELF_S
-        ready = ["get", "node", name, "--output", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}']
-        while name and time.monotonic() < deadline and Kubectl(KUBELET_CONF).ask(*ready).said == "True":
+        while name and time.monotonic() < deadline and Kubectl(KUBELET_CONF).says_ready(name):
             time.sleep(2)
 
     def remove_pod_network(self) -> None:

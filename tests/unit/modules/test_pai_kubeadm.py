@@ -127,19 +127,19 @@ def test_a_node_that_joins_again_waits_until_its_old_self_is_no_longer_ready(
 ) -> None:
     """kubeadm joins no node that is ready, as one of a restored cluster is for some time."""
     member, commands = entering(kubeadm, tmp_path, monkeypatch)
-    said, asked = ["True", "True", "False"], []
+    ready, asked = [True, True, False], []
 
-    def ask(words: tuple[str, ...]) -> SimpleNamespace:
-        asked.append(words[:3])
+    def says_ready(node: str) -> bool:
+        asked.append(node)
         assert not [argv for argv in commands if "join" in argv], "asked before it joins"
-        return SimpleNamespace(said=said.pop(0))
+        return ready.pop(0)
 
-    monkeypatch.setattr(kubeadm, "Kubectl", lambda _conf: SimpleNamespace(ask=lambda *words: ask(words)))
+    monkeypatch.setattr(kubeadm, "Kubectl", lambda _conf: SimpleNamespace(says_ready=says_ready))
     monkeypatch.setattr(kubeadm, "write_login", lambda *_words: None)
     monkeypatch.setattr(kubeadm.time, "sleep", lambda _seconds: None)
     member.module.params.update(login={"certificate": "c", "authority": "a", "endpoint": "e:1"}, name="m2")
     member.enter("join-control-plane")
-    assert asked == [("get", "node", "m2")] * 3
+    assert asked == ["m2"] * 3
     assert [argv[1] for argv in commands if "join" in argv] == ["join"]
 
 
