@@ -43,6 +43,7 @@ from ansible.module_utils.pai_node_remains import (
     mounts_below,
     pods,
     remove_chains,
+    remove_docker_filters,
     remove_folder,
     remove_interface,
     remove_pods,
@@ -62,6 +63,8 @@ CONTAINERD_DATA = "/var/lib/containerd"
 # the role whose packages keep data of people: removed with their data only where that is asked for
 RUNTIME_ROLE = "container_runtime"
 KEPT_DATA = (STATE_DIR + "/store",)
+# packages that Docker ends with
+DOCKERS = frozenset(["docker.io", "docker-ce"])
 # another clock's package goes when chrony comes
 GAVE_WAY = ("systemd-timesyncd", "ntp", "ntpsec", "openntpd")
 UNIT_S = 120
@@ -198,7 +201,7 @@ class Reset:
         of_runtime = {
             item["name"] for item in self.records.get(RUNTIME_ROLE, {}).get("managed", []) if item["kind"] == "package"
         }
-        if of_runtime & {*ours}:
+        if DOCKERS & {*ours}:  # not one that was there before: it goes on
             self.stop_docker()
         plain = [name for name in ours if name in of_runtime and not self.module.params["data"]]
         remove(plain, purge=False)
@@ -213,12 +216,13 @@ class Reset:
             self.kept += [f"package {name} is missing: apt-get install {name}" for name in names]
 
     def stop_docker(self) -> None:
-        """It goes: its containers first, which with live-restore would outlive it, and its bridge."""
+        """It goes: its containers first, which with live-restore would outlive it, its bridge and packet filters."""
         status, said = command(["docker", "ps", "--quiet"], UNIT_S)
         if status == 0 and said.split():
             command(["docker", "stop", *said.split()], UNIT_S)
         command(["systemctl", "disable", "--now", DOCKER, "docker.socket"], UNIT_S)
         remove_interface("docker0")
+        remove_docker_filters()
 
     def start_what_stays(self) -> None:
         """Units that are not ours read their old files again."""

@@ -33,7 +33,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_parallel import at_once
 
 _JOURNAL = ["journalctl", "--no-pager", "--output", "short-iso"]
-UNITS = ("kubelet", "containerd", "docker", "chrony", "pai-registry", "pai-api-proxy", "nfs-server")
+UNITS = ("kubelet", "containerd", "docker", "chrony", "pai-component-store", "pai-api-proxy", "nfs-server")
 COMMANDS = {
     **{f"journal-{unit}.txt": [*_JOURNAL, "--lines", "2000", "--unit", unit] for unit in UNITS},
     "journal-kernel.txt": [*_JOURNAL, "--lines", "1000", "--dmesg"],

@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ansible.module_utils.pai_machine import PROGRAM_MISSING, command, program_path, read
 from ansible.module_utils.pai_pod_filters import CHAINS, filters_of_pods, packet_filters, pod_interfaces
@@ -35,6 +35,8 @@ EMPTY = (
     *(f"/usr/libexec/kubernetes{below}" for below in ("/kubelet-plugins/volume/exec", "/kubelet-plugins/volume")),
     *("/usr/libexec/kubernetes/kubelet-plugins", "/usr/libexec/kubernetes"),
 )
+# lines of iptables-save that Docker made; it names the bridge of a network after the network's id
+DOCKERS = re.compile(r"^:DOCKER|(?:^|\s)-[AjgI] DOCKER|\s-[io] (?:docker0|br-[0-9a-f]{12})(?:\s|$)")
 OUR_TABLES = ("ip pai_install", "ip6 pai_install", "netdev pai_install", "inet pai_install")
 MOUNTS = "/proc/self/mountinfo"
 PODS_S = 300.0
@@ -150,9 +152,18 @@ def chains() -> list[str]:
 
 def remove_chains() -> None:
     """Takes the chains out of every variant of iptables; rules of others stay as they are."""
+    _rewrite_filters(without_chains)
+
+
+def remove_docker_filters() -> None:
+    """Takes out what Docker leaves when it ends: its chains, and rules for its bridges."""
+    _rewrite_filters(without_docker)
+
+
+def _rewrite_filters(reduced: Callable[[str], str]) -> None:
     for save, restore in _variants():
         status, said = command([save], QUESTION_S)
-        if status == 0 and said != (rest := without_chains(said)):
+        if status == 0 and said != (rest := reduced(said)):
             subprocess.run(
                 [restore],
                 input=rest,
@@ -178,3 +189,8 @@ def without_chains(saved: str) -> str:
     names = "|".join(re.escape(name) for name in CHAINS)
     ours = re.compile(rf"^:(?:{names})|(?:^|\s)-[AjgI] (?:{names})|pai-install")
     return "".join(line + "\n" for line in saved.splitlines() if not ours.search(line))
+
+
+def without_docker(saved: str) -> str:
+    """What iptables-save said, without Docker's chains, their rules, the jumps there and rules for its bridges."""
+    return "".join(line + "\n" for line in saved.splitlines() if not DOCKERS.search(line))

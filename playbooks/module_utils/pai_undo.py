@@ -29,7 +29,8 @@ PUT_ASIDE = re.compile(r"^# [^\n]*\(pai-install\): ", re.MULTILINE)
 # Folders that a machine has without us; an empty one of any other goes with the last file in it.
 STANDARD = frozenset(
     [
-        "/", "/etc", "/etc/apt/keyrings", "/etc/apt/sources.list.d", "/etc/default", "/etc/modules-load.d",
+        "/", "/etc", "/etc/apt", "/etc/apt/apt.conf.d", "/etc/apt/keyrings", "/etc/apt/preferences.d",
+        "/etc/apt/sources.list.d", "/etc/default", "/etc/modules-load.d",
         "/etc/sysctl.d", "/etc/systemd", "/etc/systemd/system", "/opt", "/root", "/usr/local", "/usr/local/bin",
         "/usr/local/lib", "/usr/local/sbin", "/usr/local/share", "/var/lib", "/var/log",
     ]

@@ -13,6 +13,8 @@ from pai_install.cluster.transport import Call
 _READ_TIMEOUT_S = 60.0
 _REQUEST_TIMEOUT = "--request-timeout=30s"
 _MOST_LOGS = 2000
+# kubectl logs wants a selector: the pods without this label are all
+_EVERY_POD = "!pai-install/none"
 
 
 def get(ref: Ref) -> Call:
@@ -100,7 +102,7 @@ def logs(pod: Ref, container: str, tail: int, *, previous: bool) -> Call:
 
 def logs_of(select: Select, tail: int) -> Call:
     """The logs of all pods of a selection, each line with its pod."""
-    how = (*_in(select.namespace), f"--selector={select.labels}", f"--tail={tail}")
+    how = (*_in(select.namespace), f"--selector={select.labels or _EVERY_POD}", f"--tail={tail}")
     words = ("logs", *how, "--prefix", "--all-containers", f"--max-log-requests={_MOST_LOGS}")
     return Call(words, may_fail=True, reads=True, timeout_s=300)
 

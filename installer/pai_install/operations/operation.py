@@ -24,6 +24,7 @@ class Operation(BaseModel):
     name: the verb's words, e.g. "node drain". summary: one line for lists and help.
     configures: whether it gives machines their settings; only then are the site's components fetched.
     asks_deprecated: whether `Observation.deprecated` is asked for.
+    ends_cluster: whether no cluster is left that could keep the site's state.
     Every method is pure.
     """
 
@@ -32,6 +33,7 @@ class Operation(BaseModel):
     summary: ClassVar[str]
     configures: ClassVar[bool] = False
     asks_deprecated: ClassVar[bool] = False
+    ends_cluster: ClassVar[bool] = False
 
     @property
     def arguments(self) -> dict[str, Any]:

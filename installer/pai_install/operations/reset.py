@@ -22,6 +22,7 @@ class Reset(Operation):
 
     name: ClassVar[str] = "reset"
     summary: ClassVar[str] = "Take the cluster and everything of pai-install off all machines."
+    ends_cluster: ClassVar[bool] = True
     with_data: bool = Field(
         default=False, description="Also remove images, Docker's data, the component store's content and storages."
     )

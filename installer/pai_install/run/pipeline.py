@@ -273,7 +273,7 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
             before=prepared.looked,
             findings=_known(prepared),
         )
-    if _has_cluster(prepared, outcome) and not outcome.interrupted:
+    if _has_cluster(session, prepared, outcome) and not outcome.interrupted:
         kept = keep_state(session.state, session.cluster)
         outcome = replace(outcome, findings=(*outcome.findings, *kept))
     with finishing():
@@ -284,8 +284,10 @@ def perform(session: Session, prepared: Prepared) -> Outcome:
     return outcome
 
 
-def _has_cluster(prepared: Prepared, outcome: Outcome) -> bool:
-    """Whether a control plane was seen in a cluster, or made one now."""
+def _has_cluster(session: Session, prepared: Prepared, outcome: Outcome) -> bool:
+    """Whether a control plane was seen in a cluster that stays, or made one now."""
+    if session.request.operation.ends_cluster:
+        return False
     made = any(
         phase.name == "control-plane" and any(it.status.good for it in phase.hosts.values()) for phase in outcome.phases
     )

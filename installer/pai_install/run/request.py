@@ -29,6 +29,9 @@ class RunnableOperation(Protocol):
     def asks_deprecated(self) -> bool: ...
 
     @property
+    def ends_cluster(self) -> bool: ...
+
+    @property
     def arguments(self) -> Mapping[str, Any]: ...
 
     @property

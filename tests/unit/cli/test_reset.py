@@ -14,7 +14,8 @@ from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site
 from pai_install.site.load import load_site
-from tests.unit.cli.stub_environment import NAMES, World, run, write_site
+from tests.unit.cli.stub_environment import NAMES, World, facts, run, write_site
+from tests.unit.cluster.fake import FakeCluster
 from tests.unit.runs import done, event
 
 
@@ -82,3 +83,16 @@ def test_with_the_id_every_machine_is_cleaned(site_dir: Path, in_world: Any, cap
     assert run(["reset", "--site", str(site_dir), "--yes", "my-cluster"]) == ExitCode.OK, capsys.readouterr().err
     cleaned = [request.limit for request in world.ansible.requests if request.playbook == "reset.yml"]
     assert cleaned == [("one", "two"), ("master",)]
+
+
+def test_nobody_asks_the_cluster_that_is_gone_to_keep_something(site_dir: Path, in_world: Any, capsys: Any) -> None:
+    cluster, found = FakeCluster(), {name: facts(name) for name in NAMES}
+    found["master"]["pai"]["kubernetes"] = {"control_plane": True, "node": True, "joined": True}
+    seen = done(*(event("ok", name, ansible_facts=found[name]) for name in NAMES))
+    cleaned = done(*(event("changed", name) for name in NAMES))
+    in_world(World(api=cluster, script={"observe.yml": seen, "reset.yml": cleaned}))
+    (site_dir / ".pai").mkdir(exist_ok=True)
+    (site_dir / ".pai" / "registry.json").write_text("{}")
+    run(["reset", "--site", str(site_dir), "--yes", "my-cluster"])
+    assert cluster.calls == []
+    assert "site-state" not in capsys.readouterr().out

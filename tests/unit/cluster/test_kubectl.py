@@ -179,6 +179,13 @@ def test_logs_of_many_are_sorted_by_pod_and_one_without_does_not_spoil_them() ->
     assert door.logs_of(Select(("pods",), "default", "app=x"), tail=5) == {"a": "one\nthree", "b": "two"}
 
 
+def test_logs_of_a_whole_namespace_name_a_selector() -> None:
+    """kubectl refuses to read the logs of a namespace without one."""
+    door, transport = client(said("[pod/a/main] one\n"))
+    assert door.logs_of(Select(("pods",), "kube-system")) == {"a": "one"}
+    assert "--selector=!pai-install/none" in transport.calls[0].argv
+
+
 def test_watch_gives_each_document_as_it_comes() -> None:
     events = [{"type": kind, "object": item} for kind, item in zip(("ADDED", "MODIFIED"), items("nodes"), strict=False)]
     transport = ScriptedTransport([], printed="\n".join(json.dumps(event, indent=4) for event in events).split("\n"))

@@ -119,6 +119,41 @@ COMMIT
     ]  # fmt: skip
 
 
+def test_rules_of_docker_go_with_it_and_no_others(remains: Any) -> None:
+    saved = """\
+*filter
+:FORWARD ACCEPT [0:0]
+:DOCKER - [0:0]
+:DOCKER-ISOLATION-STAGE-1 - [0:0]
+:ADMINS - [0:0]
+-A FORWARD -j DOCKER-USER
+-A FORWARD -o docker0 -m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT
+-A FORWARD -i docker0 ! -o docker0 -j ACCEPT
+-A FORWARD -i br-lan -j ADMINS
+-A DOCKER-ISOLATION-STAGE-1 -i docker0 ! -o docker0 -j DOCKER-ISOLATION-STAGE-2
+-A POSTROUTING -s 172.18.0.0/16 ! -o br-0123456789ab -j MASQUERADE
+-A POSTROUTING -s 10.0.0.0/8 -o eth0 -j MASQUERADE
+COMMIT
+"""
+    assert remains.without_docker(saved).splitlines() == [
+        "*filter", ":FORWARD ACCEPT [0:0]", ":ADMINS - [0:0]", "-A FORWARD -i br-lan -j ADMINS",
+        "-A POSTROUTING -s 10.0.0.0/8 -o eth0 -j MASQUERADE", "COMMIT",
+    ]  # fmt: skip
+
+
+def test_what_a_package_only_suggests_is_not_needed(packages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """systemd suggests libp11-kit0, which came with chrony."""
+    asked: list[str] = []
+
+    def apt(argv: Collection[str], _limit_s: float) -> tuple[int, str]:
+        asked.extend(argv)
+        return 0, "Remv libp11-kit0 [0.25]\n"
+
+    monkeypatch.setattr(packages, "command", apt)
+    assert packages.unneeded() == {"libp11-kit0"}
+    assert "APT::AutoRemove::SuggestsImportant=false" in asked
+
+
 @pytest.fixture
 def notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """pai_origins on a machine of its own."""
@@ -253,6 +288,28 @@ def test_what_came_with_them_goes_unless_it_takes_another_along(
 def test_packages_go_with_their_data_where_that_is_asked_for(machine: StandIn, run_module: Run) -> None:
     run_module("pai_reset", data=True)
     assert "purge docker.io" in machine.did
+
+
+def test_docker_that_was_there_before_is_not_stopped(machine: StandIn, run_module: Run, notes: Any) -> None:
+    """Another package of the runtime's role goes, and Docker with its containers and packet filters stays."""
+    Path(notes.ORIGINS).unlink()
+    notes.begin({"admins": "1", "docker.io": "1"})
+    managed = module_util("pai_managed")
+    packages = [{"kind": "package", "name": name} for name in ("docker.io", "nvidia-container-toolkit")]
+    managed.write_record("container_runtime", {}, packages)
+    machine.packages.add("nvidia-container-toolkit")
+    run_module("pai_reset")
+    assert machine.packages == {"admins", "docker.io"}
+    assert "docker.service" in machine.running
+    assert not [line for line in machine.did if line.startswith("docker stop") or "docker.socket" in line]
+
+
+def test_docker_goes_with_its_packet_filters(
+    machine: StandIn, run_module: Run, monkeypatch: pytest.MonkeyPatch, remains: Any
+) -> None:
+    monkeypatch.setattr(remains, "remove_docker_filters", lambda: machine.did.append("filters of Docker"))
+    run_module("pai_reset")
+    assert machine.did.index("filters of Docker") < machine.did.index("remove docker.io")
 
 
 def test_without_notes_all_packages_stay_and_are_named(machine: StandIn, run_module: Run, notes: Any) -> None:

@@ -150,3 +150,8 @@ def test_a_block_leaves_a_text_as_it_was(text: str, lines: list[str]) -> None:
     body = "".join(f"{line}\n" for line in lines)
     whole = (text if not text or text.endswith("\n") else text + "\n") + f"{begin}\n{body}{end}\n"
     assert undo.without_block(whole, "pai-install").rstrip("\n") == text.rstrip("\n")
+
+
+@pytest.mark.parametrize("folder", ["/etc/apt", "/etc/apt/preferences.d", "/etc/apt/apt.conf.d", "/etc/apt/keyrings"])
+def test_folders_that_a_package_of_the_system_brings_stay_when_they_are_empty(folder: str) -> None:
+    assert folder in module_util("pai_undo").STANDARD

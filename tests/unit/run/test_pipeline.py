@@ -57,6 +57,7 @@ class Scripted:
     name: str = "scripted"
     configures: bool = True
     asks_deprecated: bool = False
+    ends_cluster: bool = False
 
     @property
     def arguments(self) -> dict[str, Any]:
