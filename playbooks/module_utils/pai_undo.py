@@ -29,9 +29,10 @@ PUT_ASIDE = re.compile(r"^# [^\n]*\(pai-install\): ", re.MULTILINE)
 # Folders that a machine has without us; an empty one of any other goes with the last file in it.
 STANDARD = frozenset(
     [
-        "/", "/etc", "/etc/apt/keyrings", "/etc/apt/sources.list.d", "/etc/default", "/etc/modules-load.d",
-        "/etc/sysctl.d", "/etc/systemd", "/etc/systemd/system", "/opt", "/root", "/usr/local", "/usr/local/bin",
-        "/usr/local/lib", "/usr/local/sbin", "/usr/local/share", "/var/lib", "/var/log",
+        "/", "/etc", "/etc/apt/keyrings", "/etc/apt/preferences.d", "/etc/apt/sources.list.d", "/etc/default",
+        "/etc/modprobe.d", "/etc/modules-load.d", "/etc/sysctl.d", "/etc/systemd", "/etc/systemd/system", "/opt",
+        "/root", "/usr/local", "/usr/local/bin", "/usr/local/lib", "/usr/local/sbin", "/usr/local/share", "/var/lib",
+        "/var/log",
     ]
 )  # fmt: skip
 
