@@ -151,7 +151,7 @@ def test_what_a_package_only_suggests_is_not_needed(packages: Any, monkeypatch: 
 
     monkeypatch.setattr(packages, "command", apt)
     assert packages.unneeded() == {"libp11-kit0"}
-    assert "APT::AutoRemove::SuggestsImportant=false" in asked
+    assert "--option=APT::AutoRemove::SuggestsImportant=false" in asked
 
 
 @pytest.fixture
