@@ -27,6 +27,7 @@ options:
     description: "Of a machine that joins: endpoint, certificate and authority of pai_node_certificate."
     type: dict
     default: {}
+  name: {description: "Of a machine that joins with a login: its node.", type: str, default: ""}
   ready_url: {description: "Where the API of all control planes says whether it is ready.", type: str, default: ""}
   version: {description: "Of a control plane, without v; empty: that of kubeadm.", type: str, default: ""}
   program: {description: "kubeadm, of that version.", type: path, default: /usr/local/bin/kubeadm}
@@ -83,21 +84,32 @@ from ansible.module_utils.pai_root_kubectl import (
     root_kubectl_expectations,
     root_kubectl_problem,
 )
-from ansible.module_utils.pai_static_pods import restart_static_pod, wait_for_restart
+from ansible.module_utils.pai_static_pods import PODS, restart_static_pod, wait_for_restart
 
 KUBEADM = "/usr/local/bin/kubeadm"
 ETCD_DATA = "/var/lib/etcd/member"
 ADDRESS_LEASES = "/var/lib/cni/networks"
 MARKER = STATE_DIR + "/kubeadm.json"
+# what an init that goes on over the data of a backup finds there
+RESTORED_CHECKS = [
+    "DirAvailable--var-lib-etcd",
+    *(f"FileAvailable--etc-kubernetes-manifests-{pod}.yaml" for pod in PODS),
+    *(f"Port-{port}" for port in (API_PORT, 2379, 2380, 10250, 10257, 10259)),
+]
 LOCK = "/run/pai-install-kubeadm.lock"
 KUBELET_DIR = "/var/lib/kubelet"
 KUBELET_BACKUPS = "/etc/kubernetes/tmp/kubeadm-kubelet-config-*"
 # seconds until etcd must be healthy again after a change of another control plane
 READY_TIMEOUT_S = 90
+# until a cluster notices that a kubelet is gone (40 s after its last word), with time for the controller to begin
+OLD_SELF_S = 180
 
 
 def marker() -> dict[str, Any]:
-    """What pai-install last did here: {"state": init|join|join-control-plane, "done": bool}; empty when nothing."""
+    """What pai-install last did here: {"state": init|join|join-control-plane, "done": bool}; empty when nothing.
+
+    "restored": pai_restore put a backup where init finds it, which an init that was interrupted must not lose.
+    """
     try:
         with open(MARKER, encoding="utf-8") as handle:
             return dict(json.load(handle))
@@ -105,12 +117,16 @@ def marker() -> dict[str, Any]:
         return {}
 
 
-def set_marker(state: str, done: bool, upgrading: str = "") -> None:
-    """Writes the marker in one step, on the disk before it returns. upgrading: the version that was begun."""
+def set_marker(state: str, done: bool, upgrading: str = "", *, restored: bool = False) -> None:
+    """Writes the marker in one step, on the disk before it returns.
+
+    upgrading: the version that was begun. restored: etcd's data and the keys are those of a backup.
+    """
     os.makedirs(STATE_DIR, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=STATE_DIR)
     with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-        json.dump({"state": state, "done": done, **({"upgrading": upgrading} if upgrading else {})}, handle)
+        more = {"upgrading": upgrading, "restored": restored}
+        json.dump({"state": state, "done": done, **{key: value for key, value in more.items() if value}}, handle)
         handle.flush()
         os.fsync(handle.fileno())
     os.replace(temporary, MARKER)
@@ -118,7 +134,7 @@ def set_marker(state: str, done: bool, upgrading: str = "") -> None:
 
 @contextmanager
 def alone(timeout_s: float, path: str = LOCK) -> Iterator[None]:
-    """Waits for a kubeadm that an earlier run left behind, whose dev box is gone, to end by itself."""
+    """Waits for a kubeadm that an earlier run started, whose dev box is gone, to end by itself."""
     with open(path, "w", encoding="utf-8") as handle:
         deadline = time.monotonic() + timeout_s
         while True:
@@ -177,26 +193,24 @@ class Member:
         self.actions.append(f"kubeadm {state}")
         if self.module.check_mode:
             return
-        if leftovers or before:
+        restored = state == "init" and bool(before.get("restored"))
+        if (leftovers or before) and not restored:
             self.actions.append("undid an interrupted attempt")
             self.kubeadm("reset", "--force", may_fail=True)
             # kubeadm reset leaves etcd's data of a static pod it no longer finds
             self.module.run_command(["find", "/var/lib/etcd", "-mindepth", "1", "-delete"])
             self.remove_pod_network()
         self.require_fitting_api(state)
-        set_marker(state, done=False)
+        set_marker(state, done=False, restored=restored)
         self.make_encryption_key()
-        skip = ",".join([*self.module.params["ignore_preflight_errors"], *self.restored(), *self.log_in()])
+        checks = RESTORED_CHECKS if restored else []
+        skip = ",".join([*self.module.params["ignore_preflight_errors"], *checks, *self.log_in()])
         verb = "init" if state == "init" else "join"
         words = [verb, "--config", self.config] + ([f"--ignore-preflight-errors={skip}"] if skip else [])
         self.kubeadm(*words)
         enforce_modes()
         keep_copies(state)
         set_marker(state, done=True)
-
-    def restored(self) -> list[str]:
-        """The check of kubeadm that etcd's data would fail which a backup was restored to."""
-        return ["DirAvailable--var-lib-etcd"] if os.path.exists(ETCD_DATA) else []
 
     def log_in(self) -> list[str]:
         """Writes the kubelet's login where the machine joins with one; the checks of kubeadm that it would fail."""
@@ -207,7 +221,17 @@ class Member:
             write_login(login["certificate"], login["authority"], login["endpoint"])
         except LoginError as error:
             self.module.fail_json(msg=str(error))
+        self.wait_for_old_self()
         return [KUBELET_CONF_CHECK]
+
+    def wait_for_old_self(self) -> None:
+        """Waits until the cluster has noticed that the node's earlier kubelet is gone: kubeadm joins no ready node.
+
+        The node stays, with its labels and who took it out of scheduling.
+        """
+        name, deadline = self.module.params["name"], time.monotonic() + OLD_SELF_S
+        while name and time.monotonic() < deadline and Kubectl(KUBELET_CONF).says_ready(name):
+            time.sleep(2)
 
     def remove_pod_network(self) -> None:
         """Takes away what the pods of the earlier membership left; kubeadm reset does not.
@@ -441,6 +465,7 @@ def main() -> None:
             "encryption_config": {"type": "path", "no_log": False},
             "address": {"type": "str", "default": ""},
             "login": {"type": "dict", "default": {}},
+            "name": {"type": "str", "default": ""},
             "ready_url": {"type": "str", "default": ""},
             "version": {"type": "str", "default": ""},
             "program": {"type": "path", "default": KUBEADM},

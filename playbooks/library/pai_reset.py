@@ -207,7 +207,7 @@ class Reset:
         remove(plain, purge=False)
         remove([name for name in ours if name not in plain], purge=True)
         for _round in range(ROUNDS):
-            remove(unneeded() - loose - before.keys(), purge=True)
+            remove(removable(sorted(unneeded() - loose), installed(), before, simulated), purge=True)
         self.install_again([name for name in GAVE_WAY if name in before and name not in installed()])
 
     def install_again(self, names: list[str]) -> None:

@@ -7,6 +7,8 @@ DOCUMENTATION = r"""
 module: pai_restore
 short_description: Put a backup of module pai_backup in the place of a control plane's etcd
 description:
+  - "C(checked): nothing stops; the backup is this cluster's, and etcd's data can be made from it on this machine. Asked
+    before the other control planes lose theirs."
   - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and
     the programs start again. The data before it stays beside it. On a machine without a control plane the keys and the
     data are laid out for kubeadm init to find."
@@ -14,7 +16,7 @@ description:
     new one."
   - A machine whose cluster has another authority than the backup is refused.
 options:
-  state: {description: What to reach., type: str, choices: [restored, left], required: true}
+  state: {description: What to reach., type: str, choices: [checked, restored, left], required: true}
   archive: {description: The file of pai_backup., type: path}
   name: {description: The machine's node name., type: str}
   address: {description: Its address., type: str}
@@ -29,28 +31,30 @@ RETURN = r"""
 before: {description: Where the data are that etcd had before., type: str, returned: when there were any}
 """
 
+import glob
+import json
 import os
 import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.pai_api_ready import asked_whether_ready
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT
 from ansible.module_utils.pai_managed import STATE_DIR
-from ansible.module_utils.pai_static_pods import youngest_start
+from ansible.module_utils.pai_static_pods import PODS, youngest_start
 
 ETCDUTL = "/usr/local/lib/pai-install/etcdutl"
 KUBERNETES = "/etc/kubernetes"
 AUTHORITY = "pki/ca.crt"
 DATA = "/var/lib/etcd"
 MEMBER = "member"
-KEPT = "before-restore-"
+KEPT, FRESH = "before-restore-", "restored-"
 ASIDE = STATE_DIR + "/restore"
-PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 # watches of before must not take what comes now for old: more than a cluster writes between two backups
 BUMP = "1000000000"
 
@@ -134,18 +138,28 @@ def start(aside: str = ASIDE) -> None:
             shutil.move(manifest, os.path.join(MANIFESTS, f"{name}.yaml"))
 
 
-def fill(module: AnsibleModule, folder: str) -> str:
-    """Puts what the snapshot holds in the place of etcd's data; where the old ones are, empty where there were none."""
+@contextmanager
+def made(module: AnsibleModule, folder: str) -> Iterator[str]:
+    """A folder with the data of a single member, made from the snapshot, where etcd has its own; for a while."""
     name, address = module.params["name"], module.params["address"]
     os.makedirs(DATA, mode=0o700, exist_ok=True)
-    fresh = tempfile.mkdtemp(prefix="restored-", dir=DATA)
+    for left in glob.glob(os.path.join(DATA, FRESH + "*")):  # of a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    fresh = tempfile.mkdtemp(prefix=FRESH, dir=DATA)
     peer = f"https://{address}:2380"
     words = ["--name", name, "--initial-cluster", f"{name}={peer}", "--initial-advertise-peer-urls", peer]
     words += ["--data-dir", os.path.join(fresh, "data"), "--bump-revision", BUMP, "--mark-compacted"]
-    status, out, err = module.run_command([ETCDUTL, "snapshot", "restore", os.path.join(folder, "etcd.db"), *words])
-    if status != 0:
+    try:
+        status, out, err = module.run_command([ETCDUTL, "snapshot", "restore", os.path.join(folder, "etcd.db"), *words])
+        if status != 0:
+            raise RestoreError(f"etcdutl snapshot restore failed: {(err or out).strip()[-500:]}")
+        yield os.path.join(fresh, "data", MEMBER)
+    finally:
         shutil.rmtree(fresh, ignore_errors=True)
-        raise RestoreError(f"etcdutl snapshot restore failed: {(err or out).strip()[-500:]}")
+
+
+def replace(data: str) -> str:
+    """Puts data in the place of etcd's; where the old ones are, empty where there were none."""
     before = ""
     for old in os.listdir(DATA):
         if old.startswith(KEPT):
@@ -153,29 +167,52 @@ def fill(module: AnsibleModule, folder: str) -> str:
     if os.path.exists(os.path.join(DATA, MEMBER)):
         before = os.path.join(DATA, KEPT + time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         os.rename(os.path.join(DATA, MEMBER), before)
-    os.rename(os.path.join(fresh, "data", MEMBER), os.path.join(DATA, MEMBER))
-    shutil.rmtree(fresh, ignore_errors=True)
+    os.rename(data, os.path.join(DATA, MEMBER))
     return before
 
 
-def restore(module: AnsibleModule) -> str:
-    """Does all of it; where the data of before are. Raises RestoreError; then etcd has its old data, and runs."""
+def mark_restored() -> None:
+    """Tells pai_kubeadm, where no control plane is yet, what init finds here: else it would begin with nothing."""
+    path = os.path.join(STATE_DIR, "kubeadm.json")
+    if b'"done": true' in read(path):
+        return
+    with open(f"{path}.new", "w", encoding="utf-8") as handle:
+        json.dump({"state": "init", "done": False, "restored": True}, handle)
+    os.replace(f"{path}.new", path)
+
+
+@contextmanager
+def looked_at(module: AnsibleModule) -> Iterator[str]:
+    """A folder with what is in the backup, for a while. Raises RestoreError."""
     folder = tempfile.mkdtemp(prefix="restore-", dir=STATE_DIR)
     try:
         unpacked(module.params["archive"], folder)
         require_same_cluster(folder)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def check(module: AnsibleModule) -> None:
+    """Raises RestoreError where a restoration would; nothing stops."""
+    with looked_at(module) as folder, made(module, folder):
+        pass
+
+
+def restore(module: AnsibleModule) -> str:
+    """Does all of it; where the data of before are. Raises RestoreError; then etcd has its old data, and runs."""
+    with looked_at(module) as folder, made(module, folder) as data:
         ran = stop()
         try:
             lay_keys(folder)
-            before = fill(module, folder)
+            before = replace(data)
+            mark_restored()
         finally:
             start()
-        ready = f"https://127.0.0.1:{API_PORT}/readyz"
-        if ran and not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
-            raise RestoreError("the API does not answer with the restored data: crictl logs of kube-apiserver and etcd")
-        return before
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    ready = f"https://127.0.0.1:{API_PORT}/readyz"
+    if ran and not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
+        raise RestoreError("the API does not answer with the restored data: crictl logs of kube-apiserver and etcd")
+    return before
 
 
 def leave() -> None:
@@ -191,19 +228,22 @@ def main() -> None:
     """Runs the module."""
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["restored", "left"], "required": True},
+            "state": {"type": "str", "choices": ["checked", "restored", "left"], "required": True},
             "archive": {"type": "path"},
             "name": {"type": "str"},
             "address": {"type": "str"},
             "timeout": {"type": "int", "default": 300},
         },
-        required_if=[("state", "restored", ("archive", "name", "address"))],
+        required_if=[("state", state, ("archive", "name", "address")) for state in ("checked", "restored")],
         supports_check_mode=True,
     )
     if module.check_mode:
-        module.exit_json(changed=True)
+        module.exit_json(changed=module.params["state"] != "checked")
     before = ""
     try:
+        if module.params["state"] == "checked":
+            check(module)
+            module.exit_json(changed=False)
         if module.params["state"] == "restored":
             before = restore(module)
         else:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.pai_parallel import at_once
-from ansible.module_utils.pai_static_pods import youngest_start
+from ansible.module_utils.pai_static_pods import stopped_halfway, youngest_start
 
 PKI = "/etc/kubernetes/pki"
 KUBECONFIGS = ("admin", "super-admin", "controller-manager", "scheduler")
@@ -57,8 +57,10 @@ def reader(path: str) -> str:
 
 
 def unread(path: str, root: str = "/") -> bool:
-    """Whether the program that reads the certificate runs since before it was written."""
+    """Whether the program that reads the certificate runs since before it was written, or stopped on the way to it."""
     program = reader(path)
+    if program and stopped_halfway(program, root):
+        return True
     started = youngest_start(program) if program else 0.0
     try:
         return bool(started) and started < os.path.getmtime(os.path.join(root, path.lstrip("/"))) - 1

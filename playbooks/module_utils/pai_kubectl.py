@@ -75,6 +75,11 @@ class Kubectl:
             raise KubectlError("kubectl returned no JSON object")
         return found
 
+    def says_ready(self, node: str) -> bool:
+        """Whether the API server says that a node is ready; of one that is not there it does not."""
+        ready = 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'
+        return self.ask("get", "node", node, "--output", ready).said == "True"
+
     def items(self, *words: str, timeout_s: float = QUESTION_S) -> list[dict[str, Any]]:
         """The objects of a list. Raises KubectlError."""
         found = self.get(*words, timeout_s=timeout_s).get("items")

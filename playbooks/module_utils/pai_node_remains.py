@@ -32,6 +32,8 @@ FOLDERS = (
 # made by containerd, kubectl and the kubelet; gone where nothing is in them
 EMPTY = (
     *("/opt/containerd/bin", "/opt/containerd/lib", "/opt/containerd", "/root/.kube"),
+    # containerd makes the folder of pod networks that it is told of
+    *("/etc/pai-install/cni", "/etc/pai-install"),
     *(f"/usr/libexec/kubernetes{below}" for below in ("/kubelet-plugins/volume/exec", "/kubelet-plugins/volume")),
     *("/usr/libexec/kubernetes/kubelet-plugins", "/usr/libexec/kubernetes"),
 )

@@ -11,6 +11,10 @@ from ansible.module_utils.pai_machine import command
 QUESTION_S = 60
 REMOVAL_S = 600
 APT = ("apt-get", "--yes", "--quiet", "--option=DPkg::Lock::Timeout=300")
+# the driver's packages are held, which is against upgrades: apt would not remove them either
+HELD_TOO = "--option=APT::Get::Allow-Change-Held-Packages=true"
+# Debian 13's systemd suggests libraries that come with chrony: a suggestion is no need
+NEEDS_ALONE = "--option=APT::AutoRemove::SuggestsImportant=false"
 
 # the packages that apt would remove beside those that it is told to
 Simulate = Callable[[Collection[str]], Optional[set[str]]]
@@ -51,16 +55,13 @@ def removable(
 
 def simulated(packages: Collection[str]) -> Optional[set[str]]:
     """What apt would remove for these, by its own word; None where it refuses."""
-    status, said = command([*APT, "--simulate", "remove", *sorted(packages)], QUESTION_S)
+    status, said = command([*APT, HELD_TOO, "--simulate", "remove", *sorted(packages)], QUESTION_S)
     return removed_in(said) if status == 0 else None
 
 
 def unneeded() -> set[str]:
     """Packages that came as needs of others and that nothing needs now."""
-    # apt keeps what another package only suggests
-    status, said = command(
-        [*APT, "--option", "APT::AutoRemove::SuggestsImportant=false", "--simulate", "autoremove"], QUESTION_S
-    )
+    status, said = command([*APT, NEEDS_ALONE, "--simulate", "autoremove"], QUESTION_S)
     return removed_in(said) if status == 0 else set()
 
 
@@ -79,7 +80,8 @@ def remove(packages: Collection[str], *, purge: bool) -> None:
     """Removes packages. purge: with their settings and what their maintainers count to them. Raises PackagesError."""
     if not packages:
         return
-    words = ["env", "DEBIAN_FRONTEND=noninteractive", *APT, "purge" if purge else "remove", *sorted(packages)]
+    verb = "purge" if purge else "remove"
+    words = ["env", "DEBIAN_FRONTEND=noninteractive", *APT, HELD_TOO, verb, *sorted(packages)]
     status, said = command(words, REMOVAL_S)
     if status != 0:
         raise PackagesError(f"apt-get did not remove {', '.join(sorted(packages))}: {said.strip()[-500:]}")

@@ -10,6 +10,8 @@ import time
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_managed import STATE_DIR
 
+PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
 
 def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) -> None:
     """Waits until the programs of these static pods have restarted; until then the old ones still answer."""
@@ -19,15 +21,29 @@ def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) 
         time.sleep(1)
 
 
+def aside_of(name: str) -> str:
+    """Where the manifest of a static pod waits while its program stops."""
+    return os.path.join(STATE_DIR, f"{name}.aside")
+
+
+def stopped_halfway(name: str, root: str = "/") -> bool:
+    """Whether a restart of the static pod was interrupted after its program had stopped."""
+    manifest, aside = (
+        os.path.join(root, path.lstrip("/")) for path in (os.path.join(MANIFESTS, f"{name}.yaml"), aside_of(name))
+    )
+    return os.path.exists(aside) and not os.path.exists(manifest)
+
+
 def restart_static_pod(name: str, timeout_s: float = 60) -> None:
     """Makes the kubelet restart a static pod at once, if there is one: its state is outdated, or it waits to retry.
 
-    Killed in between, the manifest is missing, and the next run renders it again.
+    Killed in between, the manifest waits aside, and the next restart puts it back.
     """
-    manifest, aside = os.path.join(MANIFESTS, f"{name}.yaml"), os.path.join(STATE_DIR, f"{name}.aside")
-    if not os.path.exists(manifest):
+    manifest, aside = os.path.join(MANIFESTS, f"{name}.yaml"), aside_of(name)
+    if os.path.exists(manifest):
+        shutil.move(manifest, aside)
+    elif not os.path.exists(aside):
         return
-    shutil.move(manifest, aside)
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline and youngest_start(name):
         time.sleep(1)

@@ -30,7 +30,7 @@ PUT_ASIDE = re.compile(r"^# [^\n]*\(pai-install\): ", re.MULTILINE)
 STANDARD = frozenset(
     [
         "/", "/etc", "/etc/apt", "/etc/apt/apt.conf.d", "/etc/apt/keyrings", "/etc/apt/preferences.d",
-        "/etc/apt/sources.list.d", "/etc/default", "/etc/modules-load.d",
+        "/etc/apt/sources.list.d", "/etc/default", "/etc/modprobe.d", "/etc/modules-load.d",
         "/etc/sysctl.d", "/etc/systemd", "/etc/systemd/system", "/opt", "/root", "/usr/local", "/usr/local/bin",
         "/usr/local/lib", "/usr/local/sbin", "/usr/local/share", "/var/lib", "/var/log",
     ]

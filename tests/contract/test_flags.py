@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.flags.found import OURS, Line, lines
+from tests.flags.found import OURS, Line, in_shell, lines, unwrapped
 from tests.flags.texts import fixtures, missing
 
 # what the code itself gives to newer versions alone: (program, flag) -> where it looks
@@ -44,6 +44,8 @@ def test_the_walk_finds_what_it_should() -> None:
         ("roles/api_proxy/tasks/main.yml", "haproxy"),
         ("roles/api_proxy/templates/pai-api-proxy.service.j2", "haproxy"),
         ("roles/container_runtime/tasks/docker_config.yml", "dockerd"),
+        ("roles/container_runtime/files/nvidia-devices.sh", "nvidia-modprobe"),
+        ("playbooks/module_utils/pai_packages.py", "apt-get"),
         ("roles/pod_forwarding/templates/pod-forwarding.sh.j2", "nft"),
         ("roles/pod_forwarding/templates/pod-forwarding.sh.j2", "iptables"),
     } <= found
@@ -63,6 +65,38 @@ def test_the_walk_finds_what_it_should() -> None:
 )
 def test_what_counts_as_there(words: tuple[str, ...], absent: tuple[str, ...]) -> None:
     assert missing(Line("here", words)) == absent
+
+
+def test_words_of_a_known_verb_are_held_against_it_alone() -> None:
+    """`kubeadm reset` has --skip-phases and --force; `upgrade node` has only the first."""
+    words = ("kubeadm", "upgrade", "node", "--skip-phases=x", "--force")
+    assert missing(Line("here", words, completed=True)) == ("--force",)
+    assert missing(Line("here", (words[0], *words[3:]), completed=True)) == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        (("rm", "-f", "x"), [("rm", "-f", "x")]),
+        (("/usr/bin/timeout", "60", "rm", "-f", "60"), [("/usr/bin/timeout", "60"), ("rm", "-f", "60")]),
+        (("timeout", "--foreground", "2.5s", "rm", "-f"), [("timeout", "--foreground", "2.5s"), ("rm", "-f")]),
+        (("env", "A=b", "timeout", "1", "rm"), [("env", "A=b"), ("timeout", "1"), ("rm",)]),
+        (("env", "A=b"), [("env", "A=b")]),
+    ],
+)
+def test_what_a_wrapper_runs_is_a_command_line_of_its_own(words: tuple[str, ...], found: list[tuple[str, ...]]) -> None:
+    assert [line.words for line in unwrapped(Line("here", words))] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "programs"),
+    [
+        ('elif [ "$pause" -lt 900 ]; then rm -f x', ["rm"]),
+        ("until ls -d x; do sleep 1; done", ["ls", "sleep"]),
+    ],
+)
+def test_a_condition_of_the_shell_is_no_program(text: str, programs: list[str]) -> None:
+    assert [line.program for line in in_shell("here", text) if line.program != "done"] == programs
 
 
 @pytest.mark.parametrize("name", fixtures())

@@ -28,9 +28,13 @@ STANDS_IN = {
         "roles/api_proxy/defaults/main.yml",
         "roles/job_recorder/defaults/main.yml",
     },
-    ports.ETCD_CLIENT_PORT: {"playbooks/module_utils/pai_etcd_members.py", "roles/control_plane/files/etcdctl.sh"},
-    ports.ETCD_PEER_PORT: {"playbooks/library/pai_restore.py"},
-    ports.KUBELET_PORT: {"addons/metrics_server/patches/metrics-server.yaml.j2"},
+    ports.ETCD_CLIENT_PORT: {
+        "playbooks/library/pai_kubeadm.py",  # in the names of kubeadm's checks
+        "playbooks/module_utils/pai_etcd_members.py",
+        "roles/control_plane/files/etcdctl.sh",
+    },
+    ports.ETCD_PEER_PORT: {"playbooks/library/pai_kubeadm.py", "playbooks/library/pai_restore.py"},
+    ports.KUBELET_PORT: {"playbooks/library/pai_kubeadm.py", "addons/metrics_server/patches/metrics-server.yaml.j2"},
     ports.NFS_PORT: {
         "playbooks/library/pai_nfs_check.py",
         "playbooks/module_utils/pai_nfs.py",

@@ -45,8 +45,8 @@ class Cluster:
     quickstart: subprocess.CompletedProcess[str]
 
     def run(self, *words: str, timeout_s: float = 900) -> subprocess.CompletedProcess[str]:
-        """Runs `pai-install VERB --site SITE ...` as a user does."""
-        return pai_install(words[0], "--site", str(self.site), *words[1:], timeout_s=timeout_s)
+        """Runs `pai-install VERB ... --site SITE` as a user does; behind the words, since a verb may be two of them."""
+        return pai_install(*words, "--site", str(self.site), timeout_s=timeout_s)
 
     def apply(self, *words: str) -> dict[str, Any]:
         """Applies; the report as JSON, with what was printed and what the proof found wrong under `stderr`."""

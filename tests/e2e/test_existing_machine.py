@@ -42,6 +42,7 @@ def test_the_plan_named_what_is_in_use_on_the_machine(founding: Founding) -> Non
         "Docker's unit stops while containerd restarts, and starts again with it",
         "1 container has an NVIDIA device open: systemd reloads its units, which may take the device away",
         "started again by docker run --gpus, it gets no GPU unless gpu_visible_to_all_containers is true",
+        "packages of Docker, containerd and the NVIDIA toolkit stay at their version when the system is upgraded",
         "the firewall drops what the machine forwards (iptables FORWARD): packets of pods are accepted there",
         f"containerd no longer reads /etc/cni/net.d ({existing.CNI_FILE.rpartition('/')[2]}, {existing.CNI_PODMAN})",
     }

@@ -83,7 +83,7 @@ def test_machines_have_the_gpus_of_the_layout_and_others_none(cluster: Cluster) 
     }
     for worker in (ONE, OTHER):
         assert [item["verdict"] for item in counted[worker]] == ["PASS", "PASS"]
-        assert "nvidia-smi 8, bus 8, /proc 8, /dev 8" in counted[worker][0]["value"]
+        assert "nvidia-smi 8, nvidia-smi -L 8, bus 8, /proc 8, /dev 8" in counted[worker][0]["value"]
     assert [item["verdict"] for item in counted["lab-master"]] == ["SKIP"]
     assert cluster.on("lab-master", "ls /usr/local/bin").count("stand-in") == 0
 

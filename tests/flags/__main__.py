@@ -2,7 +2,7 @@
 
 PATH decides whose they are. For Debian's: `apt-get download` the packages of the oldest supported release,
 `dpkg --extract` them into a folder, and put its bin and sbin first into PATH, its libraries into LD_LIBRARY_PATH and
-its xtables into XTABLES_LIBDIR.
+its xtables into XTABLES_LIBDIR. For the catalogue's: the programs of its oldest Kubernetes and of what goes with it.
 """
 
 from __future__ import annotations

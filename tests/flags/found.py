@@ -6,7 +6,8 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -45,7 +46,14 @@ COMPLETED = {
     "playbooks/library/pai_kubeadm.py": "kubeadm",
     "playbooks/library/pai_containerd_config.py": "containerd",
     "installer/pai_install/cluster/over_ssh.py": "ssh",
+    "playbooks/library/pai_node_certificate.py": "kubectl",
+    "playbooks/library/pai_restore.py": "etcdutl",
+    "playbooks/module_utils/pai_kubeadm_upgrade.py": "kubeadm",
+    "playbooks/module_utils/pai_node_remains.py": "iptables",
+    "roles/gpu_use/files/gpu_use/smi.py": "nvidia-smi",
 }
+# programs that run another one -> which of the words before that one are theirs
+WRAPPERS = {"env": r"-.*|\w+=.*", "timeout": r"-.*|[\d.]+[smhd]?"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,20 @@ def lines() -> Iterator[Line]:
     """Every command line with a program that is known where it stands, or by COMPLETED."""
     for patterns, read in ((PYTHON, _python), (SHELL, _shell), (UNITS, _units), (TASKS, _tasks)):
         for path in sorted(path for pattern in patterns for path in ROOT.glob(pattern)):
-            yield from read(path)
+            for line in read(path):
+                yield from unwrapped(line)
+
+
+def unwrapped(line: Line) -> Iterator[Line]:
+    """The command line; of a wrapper's its own words, and then the one that it runs."""
+    theirs = WRAPPERS.get(line.program)
+    if theirs is None:
+        yield line
+        return
+    own = tuple(takewhile(lambda word: re.fullmatch(theirs, word), line.words[1:]))
+    yield replace(line, words=(line.words[0], *own))
+    if inner := line.words[1 + len(own) :]:
+        yield from unwrapped(replace(line, words=inner))
 
 
 def _python(path: Path) -> Iterator[Line]:
@@ -98,7 +119,7 @@ def _python(path: Path) -> Iterator[Line]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for text in node.value.splitlines():
                 if row := re.fullmatch(r"\w+ \| \d+ \| \d+ \| (.+)", text):
-                    yield from _in_shell(f"{name}:{node.lineno}", row[1])
+                    yield from in_shell(f"{name}:{node.lineno}", row[1])
 
 
 def _is_program(word: str) -> bool:
@@ -152,6 +173,8 @@ class _Lists(ast.NodeVisitor):
             return
         if _is_program(name) and node.args:
             self.found.append((node.lineno, (name, *(word for it in node.args for word in self._words(it)))))
+        if name == "append":  # to a list of words
+            self._note(ast.copy_location(ast.List(node.args), node))
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
@@ -195,19 +218,21 @@ def _shell(path: Path) -> Iterator[Line]:
     name = str(path.relative_to(ROOT))
     for number, text in enumerate(path.read_text().replace("\\\n", " ").splitlines(), 1):
         if not text.lstrip().startswith("#"):
-            yield from _in_shell(f"{name}:{number}", text)
+            yield from in_shell(f"{name}:{number}", text)
 
 
-def _in_shell(place: str, text: str) -> Iterator[Line]:
+def in_shell(place: str, text: str) -> Iterator[Line]:
     """The simple commands of a shell line; one that starts in quotes is found when its inside is read."""
     text = re.sub(r"\{[{%].*?[%}]\}", UNKNOWN, text)
-    for part in re.split(r"\|\|?|&&|;|\$\(|\)(?= |$)|(?<!\S)[{}!](?= )|\b(?:do|then|exec|if|else|while)\b", text):
+    for part in re.split(
+        r"\|\|?|&&|;|\$\(|\)(?= |$)|(?<!\S)[{}!](?= )|\b(?:do|then|exec|if|elif|else|while|until)\b", text
+    ):
         try:
             words = tuple(word for word in shlex.split(part) if not re.match(r"\d?[<>]|\w+=", word))
         except ValueError:
             continue
         if words and words[0] in ("sh", "/bin/sh") and "-c" in words and len(words) > 2:
-            yield from _in_shell(place, words[2])
+            yield from in_shell(place, words[2])
         if words and words[0].startswith("$"):
             yield Line(place, (COMPLETED.get(place.rpartition(":")[0], UNKNOWN), *words), completed=True)
         elif words and re.fullmatch(r"[\w./-]+", words[0]):
@@ -218,7 +243,7 @@ def _units(path: Path) -> Iterator[Line]:
     name = str(path.relative_to(ROOT))
     for number, text in enumerate(path.read_text().splitlines(), 1):
         if found := re.match(r"Exec\w+=[-+@!:]*(/\S.*)", text):
-            yield from _in_shell(f"{name}:{number}", found[1])
+            yield from in_shell(f"{name}:{number}", found[1])
 
 
 def _tasks(path: Path) -> Iterator[Line]:
@@ -228,7 +253,7 @@ def _tasks(path: Path) -> Iterator[Line]:
             yield Line(name, tuple(map(str, value)))
         elif key in ("validate", "cmd", "ansible.builtin.command", "ansible.builtin.shell") and isinstance(value, str):
             for text in re.findall(r"'([^']+ [^']+)'", value) if value.startswith("{{") else [value]:
-                yield from _in_shell(name, text)
+                yield from in_shell(name, text)
 
 
 def _values(document: object) -> Iterator[tuple[str, object]]:

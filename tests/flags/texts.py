@@ -15,12 +15,13 @@ _OURS = "the catalogue's"
 
 
 _PROGRAMS = (
-    "chown", "chronyc", "dmesg", "dockerd", "dpkg", "dpkg-query", "grep", "journalctl", "modinfo", "modprobe", "nft",
-    "openssl", "paste", "python3", "sort", "swapoff", "systemctl", "systemd-detect-virt",
+    "chown", "chronyc", "df", "dmesg", "dockerd", "dpkg", "dpkg-query", "findmnt", "free", "grep", "journalctl", "ls",
+    "modinfo", "modprobe", "nft", "openssl", "paste", "python3", "rm", "sort", "swapoff", "swapon", "systemctl",
+    "systemd-detect-virt", "umount", "uname",
 )  # fmt: skip
 _VERBS = {
     "containerd": (),
-    "crictl": ("config", "images"),
+    "crictl": ("config", "images", "pods", "ps", "rmp"),
     "ctr": (
         "images import",
         "images label",
@@ -32,17 +33,24 @@ _VERBS = {
         "run",
         "tasks list",
     ),
+    "etcdctl": ("endpoint status", "member list"),
+    "etcdutl": ("snapshot restore",),
     "kubeadm": (
         "init",
         "init phase kubeconfig",
         "init phase kubeconfig all",
         "init phase upload-certs",
+        "init phase upload-config kubeadm",
         "join",
         "reset",
         "token",
         "token create",
+        "upgrade apply",
+        "upgrade node",
     ),
-    "nvidia-ctk": ("cdi list",),
+    "kubelet": (),
+    "nvidia-ctk": ("cdi generate", "cdi list", "system create-device-nodes"),
+    "runc": (),
 }
 _KUBECTL = (
     "apply", "create", "create token", "delete", "drain", "exec", "get", "label", "logs", "patch", "replace",
@@ -62,7 +70,7 @@ def _recorded() -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "ssh", (_BOOKWORM, "ssh")
     yield "ip", (_BOOKWORM, "ip -help")
     yield "openssl-x509", (_BOOKWORM, "openssl x509 -help")
-    for verb in ("info", "run"):
+    for verb in ("info", "ps", "run"):
         yield f"docker-{verb}", (_BOOKWORM, f"docker {verb} --help")
     for program, verbs in _VERBS.items():
         for verb in ("", *verbs):
@@ -92,7 +100,8 @@ def _text(line: Line) -> str:
     """What the program says of itself and of these verbs; of all its verbs, where only the run knows the verb."""
     known, program = fixtures(), line.program
     words = [word for word in line.words[1:] if not word.startswith("-") and "/" not in word]
-    if line.completed or not words or words[0] == UNKNOWN:
+    starts_with_verb = words and any(f"{name}-".startswith(f"{program}-{words[0]}-") for name in known)
+    if not words or words[0] == UNKNOWN or (line.completed and not starts_with_verb):
         return "".join(text for name, text in known.items() if name == program or name.startswith(f"{program}-"))
     verbs = {
         "-".join((program, *words[first:last])) for first in range(len(words)) for last in range(first, len(words) + 1)

@@ -27,7 +27,7 @@ SUBNET = "172.30.82"
 ROLES = tuple(model.role for model in ROLE_MODELS)
 # What the end-to-end runs of `make test` leave out. They run every other role, the second time with nothing to
 # change; so the scenarios of those are left to `make molecule` and `make soak`.
-NOT_IN_END_TO_END = frozenset({"api_proxy", "storage_server"})
+NOT_IN_END_TO_END = frozenset({"api_proxy", "nvidia_driver", "storage_server"})
 # the machines of the cluster; any other belongs to one role alone
 SHARED = frozenset({"control-plane", "worker"})
 

@@ -100,6 +100,14 @@ class Ledger:
             write_atomic(self._path, self._record.to_json(), mode=0o600)
 
 
+def names_site(path: Path, site: str) -> bool:
+    """Whether the record at `path` is of that site, also when the rest of it cannot be read."""
+    try:
+        return bool(json.loads(path.read_text())["site"] == site)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def read_record(path: Path) -> LabRecord | None:
     """The record at `path`, None when there is none. Raises PaiError when it cannot be read."""
     try:

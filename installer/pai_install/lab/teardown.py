@@ -5,13 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pai_install.errors import PaiError
 from pai_install.lab import cgroups, disk, keys, machine, network
 from pai_install.lab.box import lab_lock, restore_settings
 from pai_install.lab.names import LABS_DIR, RECORD_NAME
-from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, is_abandoned, read_record
+from pai_install.lab.record import Kind, LabRecord, Ledger, Resource, is_abandoned, names_site, read_record
 from pai_install.lab.spec import LabSpec
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
@@ -50,16 +51,29 @@ def down_site(state_dir: Path, *, progress: Callable[[str], None] = lambda _line
 def labs_of(state_dir: Path) -> tuple[tuple[Path, LabRecord], ...]:
     """Record files, with their contents, of the labs that `lab down` of a site removes: its own, and the abandoned.
 
-    Raises PaiError when a record cannot be read.
+    Raises PaiError when a record of the site cannot be read.
     """
     mine = str(state_dir)
+    for path in _records():
+        if names_site(path, mine):
+            read_record(path)
     return tuple((path, record) for path, record in all_labs() if record.site == mine or is_abandoned(record))
 
 
 def all_labs() -> tuple[tuple[Path, LabRecord], ...]:
-    """Record files, with their contents, of every lab on the box. Raises PaiError when one cannot be read."""
-    found = [(path, read_record(path)) for path in sorted(LABS_DIR.glob(f"*/{RECORD_NAME}"))]
+    """Record files, with their contents, of the labs on the box that this version can read.
+
+    Other versions may write of kinds that it does not know: their labs are theirs to remove.
+    """
+    found = []
+    for path in _records():
+        with suppress(PaiError):
+            found.append((path, read_record(path)))
     return tuple((path, record) for path, record in found if record is not None)
+
+
+def _records() -> list[Path]:
+    return sorted(LABS_DIR.glob(f"*/{RECORD_NAME}"))
 
 
 def removal_order(record: LabRecord) -> tuple[Resource, ...]:

@@ -60,7 +60,9 @@ class NodeRemove(Operation):
     def watched(self, site: Site) -> tuple[str, ...]:
         """The control planes, and the machines themselves unless they are dead."""
         planes = [machine.hostname for machine in site.control_planes]
-        return tuple(dict.fromkeys([*planes, *(() if self.dead else self.nodes)]))
+        if self.dead:
+            return tuple(name for name in planes if name not in self.nodes)
+        return tuple(dict.fromkeys([*planes, *self.nodes]))
 
     @property
     def queries(self) -> tuple[Select, ...]:
@@ -117,7 +119,6 @@ class _Removal:
             *cleaning(observation.machines, self._reachable(), ASKED, data=operation.data),
         )
         steps = (*capacity_steps(self._site, observation), *rest)
-        # a dead control plane is asked as well where the layout still has it
         silent = {} if operation.dead else observation.unreachable
         known = [name for name in operation.nodes if name not in silent]
         touched = {*members, *(name for step in steps for name in step.names)} & {*operation.nodes}
@@ -139,9 +140,10 @@ class _Removal:
         """Raises PaiError for a node that is said to be dead and is ready."""
         alive = [node.name for node in self._nodes if node.ready] if self._operation.dead else []
         if alive:
+            do = "power it off first" if self._operation.how == "replaced" else "leave out --dead"
             raise PaiError(
                 f"{', '.join(alive)}: the node is ready, so the machine is not dead",
-                remedy="leave out --dead; Kubernetes takes up to a minute to notice that a machine is gone",
+                remedy=f"{do}; Kubernetes takes up to a minute to notice that a machine is gone",
                 exit_code=ExitCode.PREFLIGHT_FAILED,
             )
 

@@ -120,7 +120,10 @@ def test_another_machine_takes_the_name(site: Path, in_world: Any) -> None:
 def test_a_machine_that_is_alive_is_not_replaced(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(World(api=FakeCluster.of(node("master"), node("one"), node("two"))))
     assert replace(site, "--yes") == ExitCode.PREFLIGHT_FAILED
-    assert "the node is ready, so the machine is not dead" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "the node is ready, so the machine is not dead" in said
+    assert "power it off first" in said
+    assert "--dead" not in said, "an option of another command"
     assert Ref("node", "one") in world.api.objects
 
 

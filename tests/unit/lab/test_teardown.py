@@ -228,6 +228,20 @@ def test_down_finds_the_labs_of_a_site_whatever_its_files_say_now(
     assert [path.name for path in labs.iterdir() if path.is_dir()] == ["172-30-2-0"]
 
 
+def test_a_record_of_another_version_stops_only_its_own_lab(labs: Path, spec: LabSpec, bare: Any, other: Path) -> None:
+    for site, lab in ((other, "172-30-2-0"), (spec.state_dir, "172-30-1-0")):
+        written(labs, LabRecord("172-30-3-0", str(spec.state_dir), (Resource(Kind.FOLDER, str(labs / "172-30-3-0")),)))
+        newer = {"schema_version": 1, "lab": lab, "site": str(site), "resources": [["hologram", "x", ""]]}
+        (labs / lab).mkdir()
+        (labs / lab / "lab.json").write_text(json.dumps(newer))
+        if site == other:
+            assert [record.lab for _, record in labs_of(spec.state_dir)] == ["172-30-3-0"]
+            assert down(spec) == (f"folder {labs}/172-30-3-0",)
+        else:
+            with pytest.raises(PaiError, match="hologram"):
+                down(spec)
+
+
 def test_down_takes_a_lab_whose_site_folder_is_gone(labs: Path, spec: LabSpec, bare: Any, other: Path) -> None:
     written(labs, LabRecord("172-30-2-0", str(other), (Resource(Kind.FOLDER, str(labs / "172-30-2-0")),)))
     assert down(spec) == ()

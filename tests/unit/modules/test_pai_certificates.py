@@ -106,3 +106,17 @@ def test_a_certificate_younger_than_its_program_is_not_read_yet(
         monkeypatch.setattr(certificate_facts, "youngest_start", lambda _name, at=started: at)
         (found,) = certificate_facts.certificates(run_command, str(tmp_path))
         assert found["unread"] is unread
+
+
+def test_a_program_that_stopped_on_the_way_to_its_certificate_has_not_read_it(
+    certificate_facts: Any, tmp_path: Path, pem: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A renewal that was killed between stopping a program and starting it again has more to do."""
+    monkeypatch.setattr(certificate_facts, "youngest_start", lambda _name: 0.0)
+    write(tmp_path, "/etc/kubernetes/pki/apiserver.crt", pem)
+    write(tmp_path, "/var/lib/pai-install/kube-apiserver.aside", b"kind: Pod")
+    (found,) = certificate_facts.certificates(run_command, str(tmp_path))
+    assert found["unread"]
+    write(tmp_path, "/etc/kubernetes/manifests/kube-apiserver.yaml", b"kind: Pod")
+    (found,) = certificate_facts.certificates(run_command, str(tmp_path))
+    assert not found["unread"]

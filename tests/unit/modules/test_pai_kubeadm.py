@@ -84,6 +84,65 @@ def test_a_machine_that_joins_again_does_so_without_its_old_pod_network(
     assert leases.exists() is not before
 
 
+def entering(kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, list[list[str]]]:
+    """A machine on its way in, and what it was told to run."""
+    for name in ("KUBELET_CONF", "ADMIN_CONF", "ETCD_DATA", "ADDRESS_LEASES"):
+        monkeypatch.setattr(kubeadm, name, str(tmp_path / name))
+    monkeypatch.setattr(kubeadm, "RENDERED", (str(tmp_path / "none"),))
+    for name in ("enforce_modes", "keep_copies"):
+        monkeypatch.setattr(kubeadm, name, lambda *_: None)
+    commands: list[list[str]] = []
+
+    def run(argv: list[str]) -> tuple[int, str, str]:
+        commands.append(argv)
+        return 0, "", ""
+
+    params: dict[str, Any] = {"ignore_preflight_errors": [], "ready_url": "", "encryption_config": None, "login": {}}
+    return kubeadm.Member(SimpleNamespace(check_mode=False, params=params, run_command=run)), commands
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_init_over_a_backup_is_never_begun_again_with_nothing(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: bool
+) -> None:
+    """kubeadm reset, or a deleted folder of etcd, would make an empty cluster of a restored one."""
+    member, commands = entering(kubeadm, tmp_path, monkeypatch)
+    kubeadm.set_marker("init", done=False, restored=True)
+    if killed:
+        (tmp_path / "ADMIN_CONF").write_text("")
+        monkeypatch.setattr(member, "kubeadm", lambda *_words: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            member.enter("init")
+        member, commands = entering(kubeadm, tmp_path, monkeypatch)
+    member.enter("init")
+    ((_program, verb, *_words, skipped),) = commands
+    assert verb == "init"
+    assert "DirAvailable--var-lib-etcd" in skipped
+    assert "Port-6443" in skipped
+    assert kubeadm.marker() == {"state": "init", "done": True}
+
+
+def test_a_node_that_joins_again_waits_until_its_old_self_is_no_longer_ready(
+    kubeadm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """kubeadm joins no node that is ready, as one of a restored cluster is for some time."""
+    member, commands = entering(kubeadm, tmp_path, monkeypatch)
+    ready, asked = [True, True, False], []
+
+    def says_ready(node: str) -> bool:
+        asked.append(node)
+        assert not [argv for argv in commands if "join" in argv], "asked before it joins"
+        return ready.pop(0)
+
+    monkeypatch.setattr(kubeadm, "Kubectl", lambda _conf: SimpleNamespace(says_ready=says_ready))
+    monkeypatch.setattr(kubeadm, "write_login", lambda *_words: None)
+    monkeypatch.setattr(kubeadm.time, "sleep", lambda _seconds: None)
+    member.module.params.update(login={"certificate": "c", "authority": "a", "endpoint": "e:1"}, name="m2")
+    member.enter("join-control-plane")
+    assert asked == ["m2"] * 3
+    assert [argv[1] for argv in commands if "join" in argv] == ["join"]
+
+
 @pytest.mark.parametrize("made", ["file", "folder"])
 def test_missing_kubeconfigs_are_made_and_others_left(
     kubeadm: Any, kubeadm_files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: str

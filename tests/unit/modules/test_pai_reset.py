@@ -47,6 +47,22 @@ def test_what_apt_would_remove_is_read(packages: Any) -> None:
     assert packages.removed_in(said) == {"haproxy", "socat"}
 
 
+def test_held_packages_can_go_and_a_suggestion_is_no_need(packages: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def command(argv: list[str], _timeout_s: float) -> tuple[int, str]:
+        asked.append(" ".join(argv))
+        return 0, "Remv nvidia-smi [550]\n"
+
+    monkeypatch.setattr(packages, "command", command)
+    assert packages.simulated(["nvidia-smi"]) == packages.unneeded() == {"nvidia-smi"}
+    packages.remove(["nvidia-smi"], purge=True)
+    simulation, question, removal = asked
+    assert packages.HELD_TOO in simulation
+    assert packages.HELD_TOO in removal
+    assert packages.NEEDS_ALONE in question
+
+
 def test_mounts_below_a_folder_innermost_first(remains: Any) -> None:
     table = """\
 20 1 0:1 / / rw - ext4 /dev/sda rw
@@ -135,7 +151,7 @@ def test_what_a_package_only_suggests_is_not_needed(packages: Any, monkeypatch: 
 
     monkeypatch.setattr(packages, "command", apt)
     assert packages.unneeded() == {"libp11-kit0"}
-    assert "APT::AutoRemove::SuggestsImportant=false" in asked
+    assert "--option=APT::AutoRemove::SuggestsImportant=false" in asked
 
 
 @pytest.fixture
@@ -250,6 +266,23 @@ def test_packages_of_before_stay_and_those_with_data_are_not_purged(machine: Sta
     run_module("pai_reset")
     assert machine.packages == {"admins"}
     assert {"remove docker.io", "purge socat"} <= set(machine.did)
+
+
+def test_what_came_with_them_goes_unless_it_takes_another_along(
+    machine: StandIn, run_module: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine.packages |= {"libfree", "libneeded", "loose", "later"}
+    packages = module_util("pai_packages")
+
+    def unneeded() -> set[str]:
+        return ({"loose"} if "socat" in machine.packages else {"loose", "libfree", "libneeded"}) & machine.packages
+
+    monkeypatch.setattr(packages, "unneeded", unneeded)
+    monkeypatch.setattr(
+        packages, "simulated", lambda names: {*names, *(["later"] if "libneeded" in names else [])} & machine.packages
+    )
+    run_module("pai_reset")
+    assert machine.packages == {"admins", "libneeded", "loose", "later"}
 
 
 def test_packages_go_with_their_data_where_that_is_asked_for(machine: StandIn, run_module: Run) -> None:

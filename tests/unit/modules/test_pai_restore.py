@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import stat
 import tarfile
 from collections.abc import Callable
@@ -11,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.unit.modules.conftest import ModuleFailedError, Run
 
+ROOT = Path(__file__).parents[3]
 PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
@@ -33,6 +36,7 @@ def machine(tmp_path: Path) -> Path:
     for name in ("pki/ca.crt", "pki/ca.key", "pki/etcd/ca.crt", "pki/apiserver.crt", "encryption/config.json"):
         (tmp_path / "kubernetes" / name).write_text(f"now {name}")
     (tmp_path / "etcd/member/wal/0.wal").write_text("now")
+    (tmp_path / "state/kubeadm.json").write_text('{"state": "init", "done": true}')
     return tmp_path
 
 
@@ -103,7 +107,7 @@ def test_data_are_replaced_and_those_of_before_stay(machine: Path, run_module: R
     assert (kubernetes / "pki/sa.key").read_text() == "then sa.key"
     assert stat.S_IMODE((kubernetes / "pki/sa.key").stat().st_mode) == 0o600
     assert (kubernetes / "pki/apiserver.crt").read_text() == "now pki/apiserver.crt"
-    assert list((machine / "state").iterdir()) == []
+    assert [path.name for path in (machine / "state").iterdir()] == ["kubeadm.json"]
     again = run(run_module, packed(machine, **GOOD))
     kept = [path.name for path in (machine / "etcd").iterdir()]
     assert sorted(kept) == sorted(["member", Path(again["before"]).name]), "one copy of before, not more"
@@ -123,6 +127,30 @@ def test_what_is_refused_changes_nothing(machine: Path, run_module: Run, files: 
         run(run_module, packed(machine, **files))
     assert wal(machine) == "now"
     assert len(list((machine / "manifests").iterdir())) == len(PODS)
+
+
+@pytest.mark.usefixtures("restoring")
+def test_a_look_before_the_others_leave_changes_nothing(machine: Path, run_module: Run) -> None:
+    """The others lose their data after it: what would be refused then is refused now."""
+    words = {"state": "checked", "name": "m1", "address": "10.0.0.1"}
+    assert not run_module("pai_restore", archive=str(packed(machine, **GOOD)), **words)["changed"]
+    with pytest.raises(ModuleFailedError, match="of another cluster"):
+        run_module(
+            "pai_restore", archive=str(packed(machine, **{**GOOD, "kubernetes__pki__ca_dot_crt": "other"})), **words
+        )
+    assert wal(machine) == "now"
+    assert [path.name for path in (machine / "etcd").iterdir()] == ["member"]
+    assert (machine / "kubernetes/encryption/config.json").read_text() == "now encryption/config.json"
+    assert [path.name for path in (machine / "state").iterdir()] == ["kubeadm.json"]
+
+
+def test_the_look_comes_before_any_machine_leaves() -> None:
+    """Else a backup of another cluster would cost two of three control planes."""
+    (play,) = yaml.safe_load((ROOT / "playbooks" / "restore.yml").read_text())
+    (block,) = [task["block"] for task in play["tasks"] if "block" in task]
+    states = [task["pai_restore"]["state"] for task in block if "pai_restore" in task]
+    assert states == ["checked", "left", "restored"]
+    assert play["any_errors_fatal"]
 
 
 def test_when_etcdutl_fails_etcd_has_its_old_data(machine: Path, restoring: Any, run_module: Run) -> None:
@@ -151,10 +179,13 @@ def test_a_machine_without_a_control_plane_gets_keys_and_data(machine: Path, run
     for path in (machine / "kubernetes").rglob("*"):
         if path.is_file():
             path.unlink()
+    (machine / "state" / "kubeadm.json").unlink()
     result = run(run_module, packed(machine, **GOOD))
     assert result["changed"]
     assert (machine / "kubernetes/pki/ca.crt").read_text() == "now pki/ca.crt"
     assert wal(machine) == "restored"
+    marker = machine / "state" / "kubeadm.json"
+    assert json.loads(marker.read_text()) == {"state": "init", "done": False, "restored": True}
 
 
 @pytest.mark.usefixtures("restoring")

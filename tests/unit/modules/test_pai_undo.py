@@ -59,6 +59,15 @@ def test_a_file_of_ours_goes_with_its_folder(places: Path, files: Run, undo: Cal
     assert not (places / "pai").exists()
 
 
+@pytest.mark.parametrize("folder", ["/etc/apt/preferences.d", "/etc/modprobe.d", "/etc/sysctl.d", "/usr/local/lib"])
+def test_a_folder_that_machines_have_without_us_stays(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """Those of packages that ship nothing in them: empty once our file is gone."""
+    removed: list[str] = []
+    monkeypatch.setattr("os.rmdir", removed.append)
+    module_util("pai_undo").Undo({}, check=False).tidy(f"{folder}/pai-install.conf")
+    assert removed == []
+
+
 def test_a_file_that_was_there_comes_back_and_no_copy_stays(places: Path, files: Run, undo: Callable[..., Any]) -> None:
     path = places / "config.toml"
     path.write_text("the admin's\n")

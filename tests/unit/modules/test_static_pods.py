@@ -32,6 +32,19 @@ def test_static_pod_begins_anew_when_its_program_has_ended(
     assert len(seen) == 2
 
 
+def test_a_restart_that_was_killed_is_completed(
+    static_pods: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(static_pods, "MANIFESTS", str(tmp_path))
+    monkeypatch.setattr(static_pods, "STATE_DIR", str(tmp_path))
+    (tmp_path / "etcd.aside").write_text("kind: Pod")
+    assert static_pods.stopped_halfway("etcd")
+    static_pods.restart_static_pod("etcd")
+    assert (tmp_path / "etcd.yaml").read_text() == "kind: Pod"
+    assert not static_pods.stopped_halfway("etcd")
+    assert not (tmp_path / "etcd.aside").exists()
+
+
 def test_the_youngest_process_of_a_name(static_pods: Any) -> None:
     """This process started a moment ago, and after the box did."""
     name = Path("/proc/self/comm").read_text().strip()

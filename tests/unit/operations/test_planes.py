@@ -93,6 +93,13 @@ def test_a_dead_one_is_cleaned_no_more(make_site: Callable[..., Site]) -> None:
     assert plan.leader == "m2"
 
 
+def test_a_dead_one_whose_name_another_machine_takes_is_not_asked(make_site: Callable[..., Site]) -> None:
+    """The layout still has it as a control plane; its silence must not end the command before the new one joins."""
+    site = make_site(layout(1, 2, 3))
+    operation = NodeRemove(machines=(site.machine("m1"),), nodes=("m1",), dead=True, how="replaced")
+    assert operation.watched(site) == ("m2", "m3")
+
+
 def test_of_those_that_stay_one_has_to_answer(make_site: Callable[..., Site]) -> None:
     with pytest.raises(PaiError) as caught:
         removed(make_site, (1, 2, 3), 3, silent=(1, 2), keep=True)

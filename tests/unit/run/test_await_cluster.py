@@ -48,5 +48,5 @@ def test_waits_for_an_api_server_that_is_gone_or_not_ready() -> None:
 
 def test_gives_up_without_an_error_of_its_own() -> None:
     cluster = Restarting(*(NoClusterError({"master": "down"}) for _ in range(3)))
-    await_cluster(cluster, print, patience_s=0)
+    await_cluster(cluster, print, timeout_s=0)
     assert cluster.asked == 1
