@@ -36,7 +36,7 @@ from ansible.module_utils.pai_certificates import KUBECONFIGS, PKI, certificates
 from ansible.module_utils.pai_etcd_members import EtcdError, at, members, sickness, stop_problem
 from ansible.module_utils.pai_kubeadm_files import enforce_modes
 from ansible.module_utils.pai_kubectl import API_PORT, Kubectl
-from ansible.module_utils.pai_static_pods import restart_static_pod
+from ansible.module_utils.pai_static_pods import restart_static_pod, until
 
 KUBEADM = "/usr/local/bin/kubeadm"
 AUTHORITIES = ("/ca.crt", "/front-proxy-ca.crt")
@@ -73,16 +73,6 @@ def programs(address: str) -> dict[str, Callable[[], bool]]:
         "kube-controller-manager": lambda: asked_whether_ready("https://127.0.0.1:10257/healthz")[0],
         "kube-scheduler": lambda: asked_whether_ready("https://127.0.0.1:10259/healthz")[0],
     }
-
-
-def until(holds: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether something comes true in time."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(1)
-    return True
 
 
 def quorum_problem(address: str) -> str:

@@ -38,7 +38,7 @@ import shutil
 import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ansible.module_utils.basic import AnsibleModule
@@ -46,7 +46,7 @@ from ansible.module_utils.pai_api_ready import asked_whether_ready
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_kubectl import ADMIN_CONF, API_PORT
 from ansible.module_utils.pai_managed import STATE_DIR
-from ansible.module_utils.pai_static_pods import PODS, youngest_start
+from ansible.module_utils.pai_static_pods import PODS, until, youngest_start
 
 ETCDUTL = "/usr/local/lib/pai-install/etcdutl"
 KUBERNETES = "/etc/kubernetes"
@@ -61,16 +61,6 @@ BUMP = "1000000000"
 
 class RestoreError(Exception):
     """The restoration cannot be made; the text says why."""
-
-
-def until(holds: Callable[[], bool], timeout_s: float) -> bool:
-    """Whether something comes true in time."""
-    deadline = time.monotonic() + timeout_s
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(1)
-    return True
 
 
 def read(path: str) -> bytes:

@@ -6,6 +6,7 @@ import glob
 import os
 import shutil
 import time
+from collections.abc import Callable
 
 from ansible.module_utils.pai_kubeadm_files import MANIFESTS
 from ansible.module_utils.pai_managed import STATE_DIR
@@ -13,12 +14,20 @@ from ansible.module_utils.pai_managed import STATE_DIR
 PODS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 
+def until(holds: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether something comes true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(1)
+    return True
+
+
 def wait_for_restart(manifests: list[str], since: float, timeout_s: float = 60) -> None:
     """Waits until the programs of these static pods have restarted; until then the old ones still answer."""
     names = [name[: -len(".yaml")] for name in manifests]
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline and not all(youngest_start(name) >= since - 1 for name in names):
-        time.sleep(1)
+    until(lambda: all(youngest_start(name) >= since - 1 for name in names), timeout_s)
 
 
 def aside_of(name: str) -> str:
@@ -44,9 +53,7 @@ def restart_static_pod(name: str, timeout_s: float = 60) -> None:
         shutil.move(manifest, aside)
     elif not os.path.exists(aside):
         return
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline and youngest_start(name):
-        time.sleep(1)
+    until(lambda: not youngest_start(name), timeout_s)
     shutil.move(aside, manifest)
 
 
