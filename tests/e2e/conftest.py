@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -163,6 +164,19 @@ def pai_install(*words: str, timeout_s: float = 900) -> subprocess.CompletedProc
     )
 
 
+def begun(*words: str) -> subprocess.Popen[bytes]:
+    """Starts the bootstrap script as a user does, in a session of its own: a test ends it without a warning."""
+    return subprocess.Popen(
+        [str(ROOT / "pai-install"), *words],
+        cwd=ROOT,
+        env=user_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
 def user_environment() -> dict[str, str]:
     """The environment without what only the tests themselves need."""
     return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ANSIBLE_CONFIG"}}
@@ -177,6 +191,23 @@ def lab_site(folder: Path, subnet: str) -> Path:
     config = site / "config.yaml"
     config.write_text(config.read_text() + f"\npassword: {PLANTED_SECRET}\n")
     return site
+
+
+@contextmanager
+def bare_machines(folder: Path, subnet: str) -> Iterator[Path]:
+    """A site whose machines run and have nothing installed; gone afterwards, without a trace."""
+    if os.geteuid() != 0:
+        pytest.skip("the lab needs root")
+    site = lab_site(folder, subnet)
+    equip(site)
+    up = pai_install("lab", "up", "--site", str(site), "--yes")
+    try:
+        assert up.returncode == 0, up.stderr
+        yield site
+    finally:
+        down = pai_install("lab", "down", "--site", str(site), "--yes")
+    assert down.returncode == 0, down.stderr
+    assert traces(subnet) == []
 
 
 @pytest.fixture(scope="session")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from .conftest import ROOT, Cluster, equip, lab_site, pai_install, traces
+from .conftest import Cluster, bare_machines, begun, pai_install
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -24,33 +22,13 @@ SEED = 20261121
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[Path]:
     """Machines on which nothing was ever installed; gone afterwards."""
-    if os.geteuid() != 0:
-        pytest.skip("the lab needs root")
-    folder = lab_site(tmp_path, SUBNET)
-    equip(folder)
-    up = pai_install("lab", "up", "--site", str(folder), "--yes")
-    try:
-        assert up.returncode == 0, up.stderr
+    with bare_machines(tmp_path, SUBNET) as folder:
         yield folder
-    finally:
-        down = pai_install("lab", "down", "--site", str(folder), "--yes")
-    assert down.returncode == 0, down.stderr
-    assert traces(SUBNET) == []
 
 
 def killed_apply(site: Path, seconds: float) -> bool:
     """Starts an installation and kills it without a warning; False when it ended by itself before."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ANSIBLE_CONFIG"}}
-    command = [str(ROOT / "pai-install"), "apply", "--site", str(site), "--yes"]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with begun("apply", "--site", str(site), "--yes") as process:
         time.sleep(seconds)
         alive = process.poll() is None
         if alive:

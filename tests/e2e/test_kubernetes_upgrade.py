@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT, SERVE, Cluster, equip, lab_site, pai_install, traces, until, user_environment
+from .conftest import SERVE, Cluster, begun, equip, lab_site, pai_install, traces, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -130,16 +129,7 @@ def versions(cluster: Cluster) -> dict[str, tuple[str, bool]]:
 def killed_in(cluster: Cluster, phase: str) -> bool:
     """Starts the upgrade and kills it without a warning in the middle of a step; False when it ended before."""
     before = set((cluster.site / ".pai" / "runs").iterdir())
-    command = [str(ROOT / "pai-install"), "upgrade", "--site", str(cluster.site), "--yes"]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=user_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with begun("upgrade", "--site", str(cluster.site), "--yes") as process:
         deadline = time.monotonic() + 1200
         while process.poll() is None and time.monotonic() < deadline:
             runs = set((cluster.site / ".pai" / "runs").iterdir()) - before

@@ -16,7 +16,7 @@ import yaml
 
 from pai_install.cluster.fence import NAME as FENCE
 
-from .conftest import ROOT, Cluster, equip, lab_site, pai_install, traces, user_environment
+from .conftest import Cluster, begun, equip, lab_site, pai_install, traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -211,16 +211,7 @@ def test_killed_half_way_the_same_command_comes_to_its_end(growing: Cluster) -> 
 
 def kill(growing: Cluster, words: list[str], seconds: float) -> None:
     """Starts a command and kills it without a warning."""
-    command = [str(ROOT / "pai-install"), *words, "--site", str(growing.site)]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=user_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with begun(*words, "--site", str(growing.site)) as process:
         time.sleep(seconds)
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)

@@ -18,7 +18,7 @@ from pai_install.run.environment import cached_program, site_components
 from pai_install.site import load_site
 
 from .blob_store import BlobStore
-from .conftest import LOST, ROOT, SUBNET, Cluster, fault, pai_install, user_environment, wait_for_phase
+from .conftest import LOST, SUBNET, Cluster, begun, fault, pai_install, wait_for_phase
 from .distribution import DistributionClient
 from .own_image import own_image
 from .upstream import Upstream
@@ -358,15 +358,7 @@ def test_a_rotation_that_is_killed_ends_when_it_is_run_again(closed: Cluster) ->
     old = login(closed)
     earlier = set((closed.site / ".pai" / "runs").iterdir())
     words = ["registry", "rotate", "--credentials", "--yes", "--site", str(closed.site)]
-    with subprocess.Popen(
-        [str(ROOT / "pai-install"), *words],
-        cwd=ROOT,
-        env=user_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
+    with begun(*words) as process:
         try:
             wait_for_phase(process, closed.site, earlier, "registries", LOST)
         finally:
