@@ -53,11 +53,14 @@ registry:
     - {{name: upstream.example.com, url: "{url}", username: robot, password: {password}}}
 """
 PULL = "ctr -n probe images pull --hosts-dir /etc/containerd/certs.d {image}"
-# who runs since when: every container of containerd and Docker, and both of them
+# who runs since when: every container of containerd and Docker, and both of them; those of a check that has just
+# ended, whose pods are gone at once, run for another moment
 RUNNING = """
 import json, subprocess
 out = subprocess.run(["crictl", "ps", "-o", "json"], capture_output=True, check=True).stdout
-print(sorted((one["id"], one["createdAt"]) for one in json.loads(out)["containers"]))
+space = "io.kubernetes.pod.namespace"
+found = [one for one in json.loads(out)["containers"] if one["labels"][space] != "pai-install-verify"]
+print(sorted((one["id"], one["createdAt"]) for one in found))
 """
 FILES = "find /etc/pai-install /etc/containerd/certs.d -type f -printf '%p %T@ ' -exec sha256sum '{}' ';' | sort"
 DOCKER = "systemctl show -P ExecMainStartTimestamp docker"

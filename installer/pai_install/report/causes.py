@@ -246,6 +246,12 @@ _TABLE = (
         "Free memory there or give it more.",
     ),
     _Known(
+        "ended",
+        r"(?m)^(Killed|Terminated)$",
+        "Something ended the program of the step: the machine was going down, or it ran out of memory.",
+        "Read `journalctl -n 50` and `journalctl -k -n 50` on the machine; then run the same command again.",
+    ),
+    _Known(
         "network-timeout",
         r"Connection timed out|i/o timeout|TLS handshake timeout|Network is unreachable|No route to host"
         r"|Request failed: <urlopen error",

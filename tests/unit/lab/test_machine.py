@@ -127,6 +127,22 @@ def test_killing_thaws_what_is_frozen(tmp_path: Path, sleeper: subprocess.Popen[
     assert (group / "freezer.state").read_text() == "THAWED"
 
 
+def test_killing_ends_all_at_one_moment(
+    tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = group_of(tmp_path / "g", sleeper.pid)
+    (group / "freezer.state").write_text("THAWED")
+    states: list[str] = []
+
+    def end(_pid: int) -> None:
+        states.append((group / "freezer.state").read_text())
+        sleeper.kill()
+
+    monkeypatch.setattr(machine, "_signal", end)
+    machine.kill([], [group])
+    assert set(states) == {"FROZEN"}
+
+
 def test_killing_gives_up_on_what_does_not_end(
     tmp_path: Path, sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ FAILED = {
     "certificate-untrusted": "tls: failed to verify certificate: x509: certificate signed by unknown authority",
     "service-start": "Unable to restart service docker: Job for docker.service failed",
     "memory": "fork: Cannot allocate memory",
+    "ended": "Module result deserialization failed: No start of json char found\nKilled",
     "network-timeout": "net/http: TLS handshake timeout",
 }
 
