@@ -7,9 +7,9 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.site import Site
+from pai_install.site.directory import directory_of
 from pai_install.site.groups import DEFAULT, groups_of
 from pai_install.site.schedulers import scheduler_of
-from pai_install.site.directory import directory_of
 from pai_install.storage.compile import closed_claims, grants_of
 from pai_install.storage.objects import closings, secrets, volumes
 from pai_install.users.directory import bindings

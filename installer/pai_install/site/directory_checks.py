@@ -25,8 +25,8 @@ def check_directory(source: Document, services: Services) -> None:
         source.add(path, "site.no-effect", "has no effect without OIDC", remedy, severity="warning")
 
 
-def _check_asked(source: Document, section: Authentication) -> None:
-    given, aad = section.issuer, aad_of(section)
+def _check_asked(source: Document, asked: Authentication) -> None:
+    given, aad = asked.issuer, aad_of(asked)
     if given is None and aad is None:
         remedy = "write the section issuer; or OIDC-type: AAD and the section AAD"
         source.add((_SECTION, "OIDC"), "site.missing", "says nowhere where people log in", remedy)
@@ -34,9 +34,8 @@ def _check_asked(source: Document, section: Authentication) -> None:
     if given is None or given.url is None:
         _check_issuer(source, aad)
     if not (given or Issuer()).client_id and not (aad and aad.client_id):
-        key = "issuer.client-id" if aad is None else "AAD.clientID"
-        path = (_SECTION, key.partition(".")[0])
-        source.add(path, "site.missing", f"needs {key}: tokens for others count for nothing", "add it")
+        section, key = ("issuer", "client-id") if aad is None else ("AAD", "clientID")
+        source.add((_SECTION, section), "site.missing", f"needs {key}: for whom tokens are made", "add it")
 
 
 def _check_issuer(source: Document, aad: Aad | None) -> None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.site.contradictions import check_contradictions
-from pai_install.site.document import Document
 from pai_install.site.directory_checks import check_directory
+from pai_install.site.document import Document
 from pai_install.site.group_checks import check_groups
 from pai_install.site.layout_checks import check_layout
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry

@@ -145,9 +145,9 @@ class Authentication(Service):
     @classmethod
     def has_directory(cls, data: object, info: ValidationInfo) -> object:
         """Warns of what OpenPAI needs of a directory, and this version does not."""
-        if isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true":
-            if data.get("OIDC-type") == "AAD" and "issuer" not in data:
-                tell_missing(data.get("AAD", data), info, "tenantID", "clientSecret")
+        asked = isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true"
+        if isinstance(data, Entries) and asked and data.get("OIDC-type") == "AAD" and "issuer" not in data:
+            tell_missing(data.get("AAD", data), info, "tenantID", "clientSecret")
         return data
 
     oidc: Flag = Field(default=False, alias="OIDC")
