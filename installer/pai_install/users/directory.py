@@ -56,8 +56,8 @@ def authenticator(directory: Directory) -> Object:
         "userValidationRules": [
             {
                 "expression": f"{label('user.username')}.matches({literal(_LABEL)})",
-                "message": "nothing can be labelled as theirs: the name is too long, or has other than letters, "
-                "digits and -_.@+|#, or does not end with a letter or digit",
+                "message": "the name fits into no label: it is too long, has more than letters, digits and -_.@+|#, "
+                "or does not end with a letter or digit",
             }
         ],
     }

@@ -219,7 +219,8 @@ def test_an_address_has_to_be_verified(people: People) -> None:
     try:
         sure = people.api.as_(people.issuer.token(email="alice@example.org", email_verified=True))
         until(lambda: seen(sure) == "", 90)
-        for verified in ({"email_verified": False}, {"email_verified": "true"}, {}):
+        claims: list[Json] = [{"email_verified": False}, {"email_verified": "true"}, {}]
+        for verified in claims:
             token = people.issuer.token(email="alice@example.org", **verified)
             assert seen(people.api.as_(token)) == UNKNOWN
     finally:
