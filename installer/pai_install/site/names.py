@@ -269,7 +269,7 @@ def read_plain_url(value: object) -> str:
 
 
 def read_issuer(value: object) -> str:
-    """The name of an issuer of tokens (OpenID Connect), which is its address; a '/' at its end is part of the name."""
+    """The name of an issuer of tokens (OpenID Connect), which is its address; a closing '/' is part of the name."""
     word = read_text(value)
     read_url(word)
     if not _ISSUER.fullmatch(word):

@@ -138,10 +138,11 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_the_label_is_the_one_that_we_say(people: People, name: str) -> None:
     user = people.who(name, "Vision Team")
-    script = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "whose", "namespace": "vision"}}
+    metadata = {"name": "whose", "namespace": "vision"}
+    script = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     label = owner_of(f"oidc:{name}")
     assert user.create(script).endswith(f"label {OWNER}: {label}")
-    with made(user, {**script, "metadata": {**script["metadata"], "labels": {OWNER: label}}}):
+    with made(user, {**script, "metadata": {**metadata, "labels": {OWNER: label}}}):
         pass
     assert len({owner_of(f"oidc:{other}") for other in NAMES}) == len(NAMES)
 

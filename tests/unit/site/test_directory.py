@@ -110,7 +110,12 @@ def test_a_site_that_asks_for_aad_without_saying_which_is_refused(tmp_path: Path
     "word",
     [
         *("http://sso.example.org", "sso.example.org", "https://", "https://sso.example.org?a=b", "https://a/#b"),
-        *("https://me:word@sso.example.org", "https://@sso.example.org", "https://sso.example.org:port", "https://a/%zz"),
+        *(
+            "https://me:word@sso.example.org",
+            "https://@sso.example.org",
+            "https://sso.example.org:port",
+            "https://a/%zz",
+        ),
         *("https://a%20b/", "https://[::1]/", "https://sso.example.org:99999", "https://kubernetes.default.svc/"),
     ],
 )

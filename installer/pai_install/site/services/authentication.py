@@ -127,7 +127,7 @@ class Issuer(KebabSection):
     """authentication.issuer: any directory that speaks OpenID Connect; ours. What it has counts before AAD."""
 
     url: IssuerUrl | None = None
-    """The issuer as its tokens name it (https), with or without a '/' at its end."""
+    """The issuer as its tokens name it (https), with a closing '/' or without."""
     client_id: Word | None = None
     """The client that tokens have to be made for."""
     username_claim: Word | None = None
