@@ -123,7 +123,7 @@ def test_tries_that_failed_leave_what_the_cluster_was(
     archive = packed(machine, **GOOD)
     monkeypatch.setattr(restoring, "asked_whether_ready", lambda _url: (False, "no"))
     for _try in range(4):
-        with pytest.raises(ModuleFailedError, match="what etcd had before is in .*20261120T000000Z"):
+        with pytest.raises(ModuleFailedError, match=r"what etcd had before is in .*20261120T000000Z"):
             run(run_module, archive)
         copies = [path for path in (machine / "etcd").iterdir() if path.name != "member"]
         assert len(copies) <= 2, "tries must not fill the disk"
