@@ -75,7 +75,7 @@ class Standing:
     def drift(self) -> dict[str, tuple[str, ...]]:
         """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not observed.
 
-        In the middle of an upgrade the component store holds what comes, and that is no drift: apply would bring it also
+        In the middle of an upgrade the component store holds what comes, and that is no drift: apply would bring also
         what the machines that are left still have.
         """
         found: dict[str, list[str]] = {}

@@ -34,7 +34,8 @@ def test_what_is_left_is_named_with_the_command(site: Site) -> None:
     )
     assert (found.id, found.verdict, found.subject) == ("upgrade-left", "WARN", "cluster")
     assert found.message == (
-        "an upgrade is under way, with 1 machine left (worker2: kubernetes 1.35.4 -> 1.36.3, containerd 2.3.6 -> 2.3.7);"
+        "an upgrade is under way, with 1 machine left"
+        " (worker2: kubernetes 1.35.4 -> 1.36.3, containerd 2.3.6 -> 2.3.7);"
         " pai-install upgrade --to 1.36.3 continues it"
     )
     assert found.remedy == "pai-install upgrade --to 1.36.3"
