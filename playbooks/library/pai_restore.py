@@ -10,7 +10,8 @@ description:
   - "C(checked): nothing stops; the backup is this cluster's, and etcd's data can be made from it on this machine. Asked
     before the other control planes lose theirs."
   - "C(restored): the programs of the control plane stop, etcd starts again from the snapshot as the only member, and
-    the programs start again. The data before it stays beside it. On a machine without a control plane the keys and the
+    the programs start again. The data before it stays beside it; where a restoration was interrupted or failed, that is
+    what was there before the first try. On a machine without a control plane the keys and the
     data are laid out for kubeadm init to find."
   - "C(left): the programs of another control plane stop, and it is no longer a member of anything; it joins again as a
     new one."
@@ -53,7 +54,8 @@ KUBERNETES = "/etc/kubernetes"
 AUTHORITY = "pki/ca.crt"
 DATA = "/var/lib/etcd"
 MEMBER = "member"
-KEPT, FRESH = "before-restore-", "restored-"
+# what etcd had before the last restoration that came to its end, before one that did not, and what takes its place
+KEPT, UNPROVEN, FRESH = "before-restore-", "before-unproven-restore-", "restored-"
 ASIDE = STATE_DIR + "/restore"
 # watches of before must not take what comes now for old: more than a cluster writes between two backups
 BUMP = "1000000000"
@@ -148,17 +150,43 @@ def made(module: AnsibleModule, folder: str) -> Iterator[str]:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def copies(prefix: str) -> list[str]:
+    """Data that an earlier restoration put aside, the oldest first: names end with the time."""
+    return sorted(glob.glob(os.path.join(DATA, prefix + "*")))
+
+
 def replace(data: str) -> str:
-    """Puts data in the place of etcd's; where the old ones are, empty where there were none."""
+    """Puts data in the place of etcd's; where the old ones are, empty where there were none.
+
+    The first of several tries has what the cluster was: its copy stays, and that of the last one.
+    """
     before = ""
-    for old in os.listdir(DATA):
-        if old.startswith(KEPT):
-            shutil.rmtree(os.path.join(DATA, old), ignore_errors=True)
+    for old in copies(UNPROVEN)[1:]:
+        shutil.rmtree(old, ignore_errors=True)
     if os.path.exists(os.path.join(DATA, MEMBER)):
-        before = os.path.join(DATA, KEPT + time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
+        before = os.path.join(DATA, UNPROVEN + time.strftime("%Y%m%dT%H%M%SZ", time.gmtime()))
         os.rename(os.path.join(DATA, MEMBER), before)
     os.rename(data, os.path.join(DATA, MEMBER))
     return before
+
+
+def settle() -> str:
+    """After a restoration that works: what its tries put aside gets its lasting name; gives the first one's path.
+
+    The last stays, too: the try before it may have come up after all, and served for long.
+    """
+    unproven = copies(UNPROVEN)
+    if not unproven:
+        return ""
+    for old in (*copies(KEPT), *unproven[1:-1]):
+        shutil.rmtree(old, ignore_errors=True)
+    for path in copies(UNPROVEN):
+        os.rename(path, _lasting(path))
+    return _lasting(unproven[0])
+
+
+def _lasting(unproven: str) -> str:
+    return os.path.join(DATA, KEPT + os.path.basename(unproven)[len(UNPROVEN) :])
 
 
 def mark_restored() -> None:
@@ -199,10 +227,16 @@ def restore(module: AnsibleModule) -> str:
             mark_restored()
         finally:
             start()
+    if not ran:
+        return before  # kubeadm init starts them, so nothing is proven yet
     ready = f"https://127.0.0.1:{API_PORT}/readyz"
-    if ran and not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
-        raise RestoreError("the API does not answer with the restored data: crictl logs of kube-apiserver and etcd")
-    return before
+    if not until(lambda: asked_whether_ready(ready)[0], module.params["timeout"]):
+        first = next(iter(copies(UNPROVEN)), "nowhere")
+        raise RestoreError(
+            "the API does not answer with the restored data: crictl logs of kube-apiserver and etcd say why;"
+            f" what etcd had before is in {first}"
+        )
+    return settle()
 
 
 def leave() -> None:

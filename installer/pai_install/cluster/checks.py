@@ -329,6 +329,14 @@ CONDITIONS: tuple[Check[None], ...] = (
         remedy="pai-install certs show lists them; certs renew renews those of the control planes",
     ),
     Check(
+        id="upgrade-left",
+        title="All nodes have the versions of the last upgrade",
+        judge=None,
+        reads="versions of Kubernetes, containerd, runc and the NVIDIA toolkit on the machines",
+        rule="WARN while nodes have older ones than another node",
+        remedy="pai-install upgrade continues the upgrade; the message gives the whole command",
+    ),
+    Check(
         id="node-identity",
         title="The cluster's nodes are the machines of layout.yaml",
         judge=None,

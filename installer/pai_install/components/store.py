@@ -7,10 +7,12 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -99,20 +101,22 @@ class Store:
     def exclusive(self, progress: Progress) -> Iterator[Path]:
         """One writer at a time; gives an empty folder for work, gone afterwards, also after a crash."""
         self.root.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(self.root / "lock")
+        lock, card = FileLock(self.root / "lock"), self.root / "lock.json"
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            progress("waiting for another pai-install that is fetching components")
+            progress(f"waits for another pai-install that fetches components: {_holder(card)}")
             lock.acquire()
         scratch = self.root / "build"
         try:
+            write_atomic(card, json.dumps(_myself()))
             for left in (scratch, *self._entries.glob(".*")):  # of a run that was killed
                 shutil.rmtree(left, ignore_errors=True)
             scratch.mkdir()
             yield scratch
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+            card.unlink(missing_ok=True)
             lock.release()
 
     def lookup(self, key: str, progress: Progress) -> CacheEntry | None:
@@ -179,6 +183,24 @@ class Store:
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
         return _entry(target, record)
+
+
+def _myself() -> dict[str, str | int]:
+    """What a process that waits for this one tells of it. Secrets are in no argument."""
+    return {
+        "pid": os.getpid(),
+        "command": " ".join(["pai-install", *sys.argv[1:]]),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _holder(card: Path) -> str:
+    """Who has the lock, in words."""
+    try:
+        found = json.loads(card.read_text())
+        return f"process {found['pid']} (`{found['command']}`), since {found['since']}"
+    except (OSError, ValueError, TypeError, KeyError):
+        return "it has just begun"
 
 
 def read_contents(folder: Path) -> Contents | str:

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.conditions import cluster_findings
+from pai_install.cluster.half_upgraded import upgrade_findings
 from pai_install.cluster.identity import identity_findings
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.kubeconfig import kubeconfig_step, missing_kubeconfig
@@ -115,9 +116,12 @@ class Install(Operation):
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Findings known before the run. A run with work verifies the cluster; one without reports it.
 
-        Nodes that are not the layout's machines are named in any case.
+        Nodes that are not the layout's machines are named in any case, and an upgrade that is not at its end.
         """
-        return standing(site, observation) if plan.empty else identity_findings(site, observation.machines)
+        if plan.empty:
+            return standing(site, observation)
+        machines = observation.machines
+        return (*upgrade_findings(site, machines), *identity_findings(site, machines))
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """The question in the words of an installation."""
@@ -143,6 +147,7 @@ def standing(site: Site, observation: Observation) -> tuple[Finding, ...]:
     return (
         *(change.as_finding() for change in fixed_settings(site, observation)),
         *cluster_findings(site, version, observation.machines),
+        *upgrade_findings(site, observation.machines),
         *certificates_standing(site, observation),
         *identity_findings(site, observation.machines),
     )

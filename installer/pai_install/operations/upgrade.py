@@ -30,10 +30,10 @@ from pai_install.operations.upgrade_rules import (
     require_unused_apis,
     warnings,
 )
-from pai_install.operations.verify import fixed_settings, proof
+from pai_install.operations.verify import HEALTH, fixed_settings, proof
 from pai_install.plan.batches import batches, one_after_another, width
 from pai_install.plan.changes import RefusedChange
-from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Playbook, Step
+from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.plan.planner import make_plan
 from pai_install.plan.versions import KUBERNETES, UNDER_PODS, Versions, differences, fits, installed, promised, wish
@@ -247,8 +247,27 @@ class _Work:
             again = tuple(HostStep(host, ("the kubelet's settings belong to its version",)) for host in member)
             steps.append(Step(f"{name}-settings", f"{title}: settings of the kubelet", again, Playbook("workers.yml")))
         if back := [host for host in hosts if host in away or self._marked(host)]:
+            steps += self._gpu_gate(name, title, [host for host in back if self._has_gpus(host)])
             steps.append(self._back(f"{name}-back", f"{title}: back into service", back))
         return tuple(steps)
+
+    def _has_gpus(self, host: str) -> bool:
+        return self.site.sku_of(self.members[host]).has_nvidia
+
+    def _gpu_gate(self, name: str, title: str, hosts: Sequence[str]) -> tuple[Step, ...]:
+        """Machines with GPUs are asked for their health once they are up, and before they get jobs: as for a reboot."""
+        if not hosts:
+            return ()
+        away = tuple(HostStep(host, ("upgraded",)) for host in hosts)
+        calls = ClusterCalls(tuple(self._awaited(host) for host in hosts))
+        return (
+            Step(f"{name}-ready", f"{title}: wait for the nodes", away, calls),
+            Step(f"{name}-{HEALTH}", f"{title}: check the health of GPUs", away, LocalWork("health-gate")),
+        )
+
+    def _awaited(self, host: str) -> ClusterCall:
+        how = {"node": host, "version": self.target, "timeout_s": self.operation.timeout}
+        return ClusterCall(host, "Wait until the node is well", "await-node", how)
 
     def _joins_again(self, host: str) -> bool:
         planned = self._planned(_RUNTIME).get(host)
@@ -280,8 +299,7 @@ class _Work:
         """A node that a person took out of scheduling stays out."""
         calls: list[ClusterCall] = []
         for host in hosts:
-            how = {"node": host, "version": self.target, "timeout_s": self.operation.timeout}
-            calls.append(ClusterCall(host, "Wait until the node is well", "await-node", how))
+            calls.append(self._awaited(host))
             node = self.nodes.get(host)
             if self._marked(host) or not (node and node.cordoned):
                 calls.append(_scheduling(host, stop=False))

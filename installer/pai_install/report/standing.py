@@ -8,8 +8,10 @@ from typing import Any
 
 from pai_install.checks.finding import Finding, worst
 from pai_install.checks.verdict import Verdict
+from pai_install.cluster.half_upgraded import CHECK as UPGRADE_LEFT
 from pai_install.errors import ExitCode
 from pai_install.plan.model import Plan
+from pai_install.plan.planner import STORE
 from pai_install.site.model import Machine, Site
 from pai_install.site.summary import roles
 
@@ -52,6 +54,11 @@ class Standing:
     proof_failed: bool = False
 
     @property
+    def upgrading(self) -> bool:
+        """Whether an upgrade is under way."""
+        return any(finding.id == UPGRADE_LEFT for finding in self.findings or ())
+
+    @property
     def exit_code(self) -> ExitCode:
         """That of the observation, else 7 when a check fails or the cluster is not proven, else 0.
 
@@ -66,10 +73,15 @@ class Standing:
 
     @property
     def drift(self) -> dict[str, tuple[str, ...]]:
-        """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not observed."""
+        """Host -> "PHASE: reason" for all that apply would change there; empty when nothing, or not observed.
+
+        In the middle of an upgrade the component store holds what comes, and that is no drift: apply would bring also
+        what the machines that are left still have.
+        """
         found: dict[str, list[str]] = {}
         for step in self.plan.steps if self.plan else ():
-            for host in () if step.proves else step.hosts:
+            left_out = step.proves or (step.name == STORE and self.upgrading)
+            for host in () if left_out else step.hosts:
                 found.setdefault(host.host, []).extend(f"{step.name}: {reason}" for reason in host.reasons)
         return {host: tuple(reasons) for host, reasons in found.items()}
 
@@ -166,7 +178,7 @@ def _compared(standing: Standing) -> Iterator[str]:
         yield "not compared with the site: components are missing on the dev box; pai-install components fetch"
     elif standing.plan.silent:
         yield "no machine answered: nothing was compared with the site"
-    elif not standing.drift:
+    elif not (standing.drift or standing.upgrading):
         yield "every machine that answered matches the site"
 
 

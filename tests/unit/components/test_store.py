@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from pai_install.components.model import ComponentSet
 from pai_install.components.progress import silent
@@ -134,7 +135,8 @@ def test_what_a_killed_run_left_is_cleared_away(tmp_path: Path) -> None:
         assert [path.name for path in (tmp_path / "entries").iterdir()] == ["runc-1"]
 
 
-def test_a_second_writer_waits_and_says_so(tmp_path: Path) -> None:
+def test_a_second_writer_waits_and_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["/x/pai-install", "components", "fetch", "--site", "other"])
     told: list[str] = []
     entered = threading.Event()
 
@@ -148,7 +150,20 @@ def test_a_second_writer_waits_and_says_so(tmp_path: Path) -> None:
         assert not entered.wait(0.2)
     thread.join(10)
     assert entered.is_set()
-    assert told == ["waiting for another pai-install that is fetching components"]
+    (line,) = told
+    words = "waits for another pai-install that fetches components: process"
+    assert line.startswith(f"{words} {os.getpid()} (`pai-install components fetch --site other`), since 20")
+    assert not (tmp_path / "lock.json").exists()
+
+
+def test_a_second_writer_waits_also_for_one_that_did_not_say_who_it_is(tmp_path: Path) -> None:
+    told: list[str] = []
+    with FileLock(tmp_path / "lock"):
+        thread = threading.Thread(target=lambda: Store(tmp_path).exclusive(told.append).__enter__(), daemon=True)
+        thread.start()
+        thread.join(0.5)
+    thread.join(10)
+    assert told == ["waits for another pai-install that fetches components: it has just begun"]
 
 
 def test_the_cache_follows_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

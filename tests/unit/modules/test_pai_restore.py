@@ -113,6 +113,30 @@ def test_data_are_replaced_and_those_of_before_stay(machine: Path, run_module: R
     assert sorted(kept) == sorted(["member", Path(again["before"]).name]), "one copy of before, not more"
 
 
+def test_tries_that_failed_leave_what_the_cluster_was(
+    machine: Path, restoring: Any, run_module: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many: the first copy stays through them, and what the last try replaced."""
+    stamps = iter(f"2026112{day}T000000Z" for day in range(10))
+    monkeypatch.setattr(restoring.time, "strftime", lambda *_words: next(stamps))
+    monkeypatch.setattr(restoring, "until", lambda holds, _seconds: bool(holds()))
+    archive = packed(machine, **GOOD)
+    monkeypatch.setattr(restoring, "asked_whether_ready", lambda _url: (False, "no"))
+    for _try in range(4):
+        with pytest.raises(ModuleFailedError, match=r"what etcd had before is in .*20261120T000000Z"):
+            run(run_module, archive)
+        copies = [path for path in (machine / "etcd").iterdir() if path.name != "member"]
+        assert len(copies) <= 2, "tries must not fill the disk"
+        assert (min(copies) / "wal/0.wal").read_text() == "now"
+    monkeypatch.setattr(restoring, "asked_whether_ready", lambda _url: (True, "ok"))
+    before = Path(run(run_module, archive)["before"])
+    assert (before.name, (before / "wal/0.wal").read_text()) == ("before-restore-20261120T000000Z", "now")
+    last = "before-restore-20261124T000000Z"
+    assert {path.name for path in (machine / "etcd").iterdir()} == {"member", before.name, last}
+    after = Path(run(run_module, archive)["before"])
+    assert {path.name for path in (machine / "etcd").iterdir()} == {"member", after.name}
+
+
 @pytest.mark.usefixtures("restoring")
 @pytest.mark.parametrize(
     ("files", "words"),

@@ -16,7 +16,7 @@ from pai_install.operations.upgrade_rules import removed_by, require_kubernetes,
 from pai_install.parts.context import Context
 from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
-from pai_install.plan.model import ClusterCalls, Inventory, Plan, Playbook
+from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import ApiUse, Observation
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
@@ -76,6 +76,8 @@ def test_control_planes_then_workers_one_by_one(site: Site, inventory: Inventory
         "workers-1-drain",
         "workers-1-runtime",
         "workers-1-settings",
+        "workers-1-ready",
+        "workers-1-health",
         "workers-1-back",
         "workers-2-drain",
         "workers-2-runtime",
@@ -87,7 +89,8 @@ def test_control_planes_then_workers_one_by_one(site: Site, inventory: Inventory
     by_name = {step.name: step for step in plan.steps}
     assert by_name["workers-1-drain"].names == ("worker1",)
     assert by_name["workers-2-drain"].after_all == (
-        "workers-1-drain", "workers-1-runtime", "workers-1-settings", "workers-1-back",
+        "workers-1-drain", "workers-1-runtime", "workers-1-settings", "workers-1-ready", "workers-1-health",
+        "workers-1-back",
     )  # fmt: skip
     assert by_name["verify"].after_all, "what was stopped is not proven"
     assert "kubernetes 1.35.4 -> 1.36.3" in by_name["workers-1-runtime"].hosts[0].reasons
@@ -106,6 +109,22 @@ def test_a_wide_batch_takes_several_and_the_cordon_carries_a_mark(
     assert marks == [{CORDONED_BY_UPGRADE: "true"}] * 2
 
 
+def test_gpus_are_asked_for_their_health_before_the_node_gets_jobs(
+    site: Site, inventory: Inventory, newer: Inventory
+) -> None:
+    """The gate of a reboot; a machine of the batch without GPUs does not wait for it."""
+    plan = Upgrade(max_unavailable="2").plan(site, observation(newer, seen_at(inventory, "1.35.4")))
+    steps = {step.name: step for step in plan.steps}
+    order = names(plan)
+    assert order.index("workers-1-ready") < order.index("workers-1-health") < order.index("workers-1-back")
+    assert (steps["workers-1-health"].action, steps["workers-1-health"].names) == (
+        LocalWork("health-gate"), ("worker1",),
+    )  # fmt: skip
+    assert steps["workers-1-ready"].names == ("worker1",)
+    assert steps["workers-1-back"].names == ("worker1", "worker2")
+    assert not any(name.startswith("control-plane") and name.endswith("-health") for name in order)
+
+
 def test_what_is_upgraded_is_nothing_to_do(site: Site, newer: Inventory) -> None:
     plan = Upgrade().plan(site, observation(newer, seen_at(newer, "1.36.3")))
     assert plan.empty
@@ -117,8 +136,9 @@ def test_one_that_was_cut_off_goes_on_where_it_was(site: Site, inventory: Invent
     machines = {**seen_at(inventory, "1.35.4", "worker2"), **seen_at(newer, "1.36.3", "master", "worker1")}
     marked = node("worker1", cordoned=True, labels={CORDONED_BY_UPGRADE: "true"})
     plan = Upgrade().plan(site, observation(newer, machines, answers=((node("master"), marked, node("worker2")), ())))
-    assert names(plan)[:3] == ["workers-1-settings", "workers-1-back", "workers-2-drain"]
-    back = plan.steps[1].action
+    again = ["workers-1-settings", "workers-1-ready", "workers-1-health", "workers-1-back"]
+    assert names(plan)[:5] == [*again, "workers-2-drain"]
+    back = plan.steps[3].action
     assert isinstance(back, ClusterCalls)
     assert [call.verb for call in back.calls] == ["await-node", "patch"]
 

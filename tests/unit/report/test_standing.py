@@ -61,6 +61,17 @@ def test_versions_stand_beside_the_state(site: Any, kit: Any) -> None:
     assert status_data(Standing(site, kit.plan(), versions=seen))["machines"][0]["versions"] == seen["master"]
 
 
+def test_a_half_upgraded_cluster_has_an_upgrade_left_and_no_drift_in_the_store(site: Any, kit: Any) -> None:
+    store, base = kit.phase("components", "master"), kit.phase("base", "one")
+    left = Finding("upgrade-left", Verdict.WARN, "cluster", "an upgrade is under way")
+    half = Standing(site, kit.plan(store), (left,))
+    assert half.drift == {}
+    assert "WARN cluster: an upgrade is under way\n" in status_text(half)
+    assert "matches the site" not in status_text(half)
+    assert list(Standing(site, kit.plan(store, base), (left,)).drift) == ["one"], "other drift is told"
+    assert list(Standing(site, kit.plan(store), ()).drift) == ["master"]
+
+
 def test_roles_in_words(site: Any) -> None:
     assert [roles(machine) for machine in site.machines] == [["control-plane"], ["worker", "storage"], ["worker"]]
 
