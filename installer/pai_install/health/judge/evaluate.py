@@ -21,7 +21,7 @@ from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.rules import CHECKS, FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.judge.view import MachineView
-from pai_install.health.judge.xid import XidMeaning
+from pai_install.health.judge.meaning import XidMeaning
 from pai_install.health.memory.snapshot import Baseline, Snapshot
 
 
