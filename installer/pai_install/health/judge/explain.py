@@ -20,7 +20,7 @@ _XID = re.compile(r"(?:xid[ -]?)?(\d+)", re.IGNORECASE)
 
 
 def explain(name: str, limits: Limits, catalogue: Mapping[int, XidMeaning]) -> str:
-    """What a check reads, its rule, its numbers on this site, whose they are, and what to do; or what an Xid or SXid means.
+    """What a check reads, its rule, its numbers on this site, and what to do; or what an Xid or SXid means.
 
     Raises PaiError for what is none of them.
     """
@@ -62,7 +62,7 @@ def _explain_sxid(number: int) -> str:
     if (known := load_sxids().get(number)) is None:
         raise PaiError(
             f"SXid {number} is not in the catalogue of this program",
-            remedy="look it up in NVIDIA's fabric manager guide; `health` judges it by the line's own word, Fatal or not",
+            remedy="look it up in NVIDIA's fabric manager guide; `health` goes by the line's word, Fatal or not",
             exit_code=ExitCode.USAGE,
         )
     check = CHECKS["nvswitch-sxid"]
