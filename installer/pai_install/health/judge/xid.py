@@ -46,7 +46,7 @@ class Incident:
 
 
 def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
-    """The catalogue's row, refined by what the line says: 154 its action, 74 its link, 144-150 the unit, 45 its cause."""
+    """The catalogue's row, refined by its line: 154 its action, 74 its link, 144-150 the unit, 45 its cause."""
     known = catalogue.get(xid.number)
     if known is None:
         return XidMeaning(
