@@ -240,7 +240,7 @@ def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> in
 def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Say what CHECK reads, its rule and numbers, and what to do; without it list all checks.
 
-    CHECK may also be an Xid: 79 or xid-79.
+    CHECK may also be an Xid, 79 or xid-79, or an SXid of an NVSwitch: sxid-12020.
     """
     from pai_install.checks.explain import list_checks  # noqa: PLC0415
     from pai_install.health.checkup import site_limits  # noqa: PLC0415

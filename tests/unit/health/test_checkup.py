@@ -420,6 +420,15 @@ def test_verb_explains_with_the_numbers_of_the_site(site: Site, capsys: pytest.C
     assert "fallen off the bus" in capsys.readouterr().out
 
 
+def test_verb_explains_an_error_of_a_switch(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["health", "explain", "sxid-12020"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("SXid 12020: egress sequence ID error\nverdict:    FAIL")
+    assert "nvswitch-sxid" in out
+    assert run(["health", "explain", "sxid-1"]) == 2
+    assert "not in the catalogue" in capsys.readouterr().err
+
+
 def test_verb_explain_and_rules(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert run(["health", "explain", "gpu-xid"]) == 0
     assert "xid-window-hours = 24" in capsys.readouterr().out

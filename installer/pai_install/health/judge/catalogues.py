@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from pai_install.checks.limits import Limit, Limits
 from pai_install.checks.verdict import Action, Verdict
-from pai_install.health.judge.xid import Decode, XidMeaning
+from pai_install.health.judge.meaning import Decode, XidMeaning
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.facts import facts_of, snapshot_of
 from pai_install.health.judge.fleet import HealthFleet, MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
+from pai_install.health.judge.meaning import XidMeaning
 from pai_install.health.judge.rules import CHECKS, FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.judge.view import MachineView
-from pai_install.health.judge.xid import XidMeaning
 from pai_install.health.memory.snapshot import Baseline, Snapshot
 
 

@@ -18,7 +18,8 @@ from pai_install.health.evidence.parse import kernel_log, links, nvidia
 from pai_install.health.evidence.parse.numbers import whole
 from pai_install.health.judge.expectation import Expectation
 from pai_install.health.judge.gpu_view import GpuView
-from pai_install.health.judge.xid import Incident, XidMeaning, merge
+from pai_install.health.judge.meaning import XidMeaning
+from pai_install.health.judge.xid import Incident, merge
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, Snapshot, card_of, with_current_uuids
 
 # nvidia-smi's own: GPU not found, power cables, interrupts, infoROM, off the bus

@@ -8,44 +8,14 @@ from dataclasses import dataclass, replace
 
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.kernel_log import Xid
+from pai_install.health.judge.meaning import RANK, XidMeaning
+from pai_install.health.judge.nvlink_error import with_link
 
 FOLLOWERS = frozenset({43, 45, 154})  # come after the fault that matters, and are never its cause
 APPLICATION = "application"
 _RECOVERY_ACTION = 154
+_NVLINK_ERROR = 74
 _GRAVER_THAN_SAID = ("RLW_RXPIPE",)  # its lines say Nonfatal of lost packets
-_RANK = {Verdict.PASS: 0, Verdict.SKIP: 0, Verdict.UNKNOWN: 1, Verdict.WARN: 2, Verdict.FAIL: 3}
-
-
-@dataclass(frozen=True, slots=True)
-class Decode:
-    """What one error of a unit of NVLink 5 means. status, sub_code: None for any."""
-
-    unit: str
-    status: int | None
-    sub_code: int | None
-    verdict: Verdict
-    remedy: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class XidMeaning:
-    """One row of xid.yml. kind: application, hardware, link, display, memory, software or info.
-
-    decodes: of what a line of NVLink 5 says beside its number.
-    """
-
-    number: int
-    name: str
-    verdict: Verdict
-    action: Action
-    kind: str
-    remedy: str = ""
-    decodes: tuple[Decode, ...] = ()
-
-    @property
-    def gravity(self) -> tuple[int, int]:
-        """To compare: the verdict, then the action."""
-        return _RANK[self.verdict], self.action.rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +46,7 @@ class Incident:
 
 
 def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
-    """The catalogue's row, refined by what the line itself says: 154 its action, 144-150 the unit, 45 its cause."""
+    """The catalogue's row, refined by its line: 154 its action, 74 its link, 144-150 the unit, 45 its cause."""
     known = catalogue.get(xid.number)
     if known is None:
         return XidMeaning(
@@ -89,6 +59,8 @@ def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
         )
     if xid.number == _RECOVERY_ACTION:
         return _recovery(xid, known)
+    if xid.number == _NVLINK_ERROR:
+        return with_link(known, xid.text)
     if xid.previous is not None and xid.previous != xid.number:
         cause = meaning_of(Xid(xid.previous, xid.bus_id, xid.time, ""), catalogue)
         return replace(cause, name=f"{known.name}, here Xid {cause.number} ({cause.name})")
@@ -164,7 +136,7 @@ def _incident(bus_id: str, xids: Sequence[Xid], catalogue: Mapping[int, XidMeani
     ]
     worst, gravest = max(meanings, key=lambda item: item[1].gravity)  # the first of several
     cause, meaning = max(causes or meanings, key=lambda item: item[1].gravity)
-    if _RANK[gravest.verdict] > _RANK[meaning.verdict]:
+    if RANK[gravest.verdict] > RANK[meaning.verdict]:
         cause, meaning = worst, gravest
     fatal = frozenset(item.number for xid, item in meanings if item.verdict is Verdict.FAIL and xid.number != 154)
     return Incident(bus_id, cause, meaning, gravest, tuple(xids), fatal, ended)

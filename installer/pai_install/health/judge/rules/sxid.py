@@ -14,6 +14,7 @@ from pai_install.health.judge.check import machine_check
 from pai_install.health.judge.view import MachineView
 
 _SXID = re.compile(r"SXid \(((?:PCI:)?[0-9a-fA-F:.]+)\).*?: (\d{4,6})\b,?\s*(.*)")
+_NONFATAL, _FATAL = re.compile(r"\bnon-?fatal\b", re.IGNORECASE), re.compile(r"\bFatal\b")
 _UNLISTED = "not in the catalogue"
 _RANK = {Verdict.PASS: 0, Verdict.WARN: 1, Verdict.FAIL: 2}
 
@@ -36,7 +37,7 @@ def sxid(machine: MachineView) -> Iterator[Result]:
         match = _SXID.search(event.text)
         device = normalise_bus_id(match.group(1)) if match else ""
         by_switch.setdefault(device, []).append((event, meaning_of(event.text)))
-    results = [_of_switch(device, found, machine) for device, found in sorted(by_switch.items())]
+    results = [_of_switch(device, _as_said(found), machine) for device, found in sorted(by_switch.items())]
     yield from results or [passed("none", "none")]
 
 
@@ -45,12 +46,20 @@ def meaning_of(text: str) -> SxidMeaning:
     match = _SXID.search(text)
     number = int(match.group(2)) if match else 0
     known = load_sxids().get(number)
-    if re.search(r"\bnon-?fatal\b", text, re.IGNORECASE):
+    if _NONFATAL.search(text):
         mild = known is not None and known.verdict is Verdict.PASS
         return SxidMeaning(number, known.name if known else _UNLISTED, Verdict.PASS if mild else Verdict.WARN)
-    if re.search(r"\bFatal\b", text):
+    if _FATAL.search(text):
         return SxidMeaning(number, known.name if known else _UNLISTED, Verdict.FAIL)
     return known or SxidMeaning(number, _UNLISTED, Verdict.WARN)
+
+
+def _as_said(found: Sequence[tuple[LogEvent, SxidMeaning]]) -> list[tuple[LogEvent, SxidMeaning]]:
+    """One error is several lines, of which one says Non-fatal: then those that say nothing (its data) are no graver."""
+    said = {meaning.number: meaning for event, meaning in found if _NONFATAL.search(event.text)}
+    return [
+        (event, meaning if _FATAL.search(event.text) else said.get(meaning.number, meaning)) for event, meaning in found
+    ]
 
 
 def _of_switch(device: str, found: Sequence[tuple[LogEvent, SxidMeaning]], machine: MachineView) -> Result:

@@ -1,0 +1,53 @@
+"""Xid 74: which link of a GPU failed and, by the bits of its registers, what to do (NVIDIA's WORKFLOW_NVLINK_ERR)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pai_install.checks.verdict import Action, Verdict
+from pai_install.health.judge.meaning import XidMeaning
+
+_LINE = re.compile(r"\blink\s+(\d{1,3})\s*(?:\(((?:0x[0-9a-fA-F]{1,8},\s*)+0x[0-9a-fA-F]{1,8})\))?", re.IGNORECASE)
+_ECC = ("parity or ECC of the link", "reset all linked GPUs; replace the card when it returns on this link")
+_CONTACT = ("the connection of the link", "reset all linked GPUs; reseat card, bridge or board when it returns")
+_RARE = ("an error of the link that should be rare", "reset all linked GPUs; ask the vendor when it returns")
+_SECOND = ("comes after another error", "resolve the other Xids and SXids first; reset all linked GPUs")
+# register (from 0), its bits, what they are and what to do, from the gravest to the mildest
+_GRAVE = (
+    (0, (8, 9, 12, 16, 17, 21, 22, 24, 28), _CONTACT),
+    (0, (4, 5), _ECC),
+    (2, (0, 1, 2, 6), _ECC),
+    (4, (18, 19, 21, 22, 24, 25, 27, 28), _ECC),
+    (0, (27, 29), _RARE),
+    (2, (13, 16, 17, 18, 19), _RARE),
+    (0, (1, 20), _SECOND),
+    (3, (16, 17, 18), _SECOND),
+)
+_THRESHOLD = {(4, bit) for bit in (20, 23, 26, 29)}
+_IGNORED = {(0, bit) for bit in (0, 23, 30)}
+
+
+def with_link(known: XidMeaning, text: str) -> XidMeaning:
+    """The row of 74 with its link and what the registers say of it; where they say nothing known, as it was."""
+    if not (match := _LINE.search(text)):
+        return known
+    named = replace(known, name=f"{known.name}, link {match.group(1)}")
+    bits = set(_bits(match.group(2) or ""))
+    for register, which, (cause, remedy) in _GRAVE:
+        if any((register, bit) in bits for bit in which):
+            return replace(named, name=f"{named.name}: {cause}", remedy=remedy)
+    if not bits or bits - _THRESHOLD - _IGNORED:
+        return named
+    if bits & _THRESHOLD:
+        told, remedy = "many corrected errors, no other", "run the vendor's diagnostics at the next idle moment"
+        return replace(named, name=f"{named.name}: {told}", verdict=Verdict.WARN, action=Action.NONE, remedy=remedy)
+    return replace(named, name=f"{named.name}: to be ignored", verdict=Verdict.PASS, action=Action.NONE, remedy="")
+
+
+def _bits(registers: str) -> Iterator[tuple[int, int]]:
+    """(register, bit) of every bit that is set."""
+    for register, word in enumerate(filter(None, registers.split(","))):
+        value = int(word, 16)
+        yield from ((register, bit) for bit in range(32) if value >> bit & 1)
