@@ -16,7 +16,7 @@ from pai_install.scheduling.hived_cells import leaf_types
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER, SPEC
 from pai_install.scheduling.model import PRIORITIES, Priority, Scheduling, Supply, VirtualCluster
 from pai_install.scheduling.selftest.model import PLACES, Gang, Scenario
-from pai_install.scheduling.selftest.objects import CELL_PRIORITIES, Cast, JsonObject, Stage, job_spec, meta
+from pai_install.scheduling.selftest.objects import CELL_PRIORITIES, Cast, CellStage, JsonObject, job_spec, meta
 from pai_install.scheduling.selftest.scenarios import Bounds, on_cells, on_cores
 from pai_install.scheduling.usage.health import lacks
 from pai_install.scheduling.usage.hived import hived_pods
@@ -37,7 +37,7 @@ _RESTARTS = 10
 class Act:
     """A scenario, and where it is played."""
 
-    stage: Stage
+    stage: CellStage
     scenario: Scenario
 
 
@@ -53,7 +53,9 @@ def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Fou
     """Played in the smallest guarantee of devices that is idle, and the smallest of cores."""
     known, theirs = tuple(nodes), tuple(pod for pod in pods if not _of_the_test(pod))
     found = [_stage(scheduling, *one, known, theirs) for one in _shares(scheduling)]
-    stages = sorted((it for it in found if isinstance(it, Stage)), key=lambda it: (not it.devices, it.room * it.unit))
+    stages = sorted(
+        (it for it in found if isinstance(it, CellStage)), key=lambda it: (not it.devices, it.room * it.unit)
+    )
     refused = "; ".join(dict.fromkeys(it for it in found if isinstance(it, str)))
     if not stages:
         return Programme((), dict.fromkeys(_checks(bounds), refused or "no virtual cluster is guaranteed anything"))
@@ -65,7 +67,7 @@ def programme(scheduling: Scheduling, nodes: Iterable[Found], pods: Iterable[Fou
     return Programme(tuple(acts), dict(_reasons(stage, refused)))
 
 
-def _reasons(stage: Stage, refused: str) -> Iterator[tuple[str, str]]:
+def _reasons(stage: CellStage, refused: str) -> Iterator[tuple[str, str]]:
     """Why what a full programme has may be missing."""
     why = f"{stage.cluster} has all machines of {stage.sku}: there is no one to borrow from"
     if stage.total > stage.room:
@@ -74,7 +76,7 @@ def _reasons(stage: Stage, refused: str) -> Iterator[tuple[str, str]]:
     yield "scheduler-cores", refused or "no virtual cluster is guaranteed machines without devices"
 
 
-def _total(stage: Stage) -> int:
+def _total(stage: CellStage) -> int:
     return stage.total if stage.total <= _MOST else 0
 
 
@@ -98,7 +100,7 @@ def _stage(
     supply: Supply,
     nodes: tuple[Found, ...],
     pods: tuple[Found, ...],
-) -> Stage | str:
+) -> CellStage | str:
     """The stage, or why the share is none."""
     if busy(scheduling, supply.sku, pods):
         return f"jobs have or want {supply.sku}: it is tried while none does"
@@ -111,7 +113,7 @@ def _stage(
     if not _LEAST <= room <= _MOST:
         return f"{cluster.name} has room for {room} pods of {supply.sku}; the test needs {_LEAST} to {_MOST}"
     guests = [one.name for one in scheduling.clusters if one is not cluster and one.share(supply.sku) is not None]
-    return Stage(
+    return CellStage(
         cluster=cluster.name,
         guest=(guests or [cluster.name])[0],
         sku=supply.sku,
@@ -164,7 +166,7 @@ def _job(cast: Cast, scenario: Scenario, gang: Gang, pods: int) -> JsonObject:
     return {**spec, "backoffLimit": 0}
 
 
-def _annotation(cast: Cast, stage: Stage, scenario: Scenario, gang: Gang) -> str:
+def _annotation(cast: Cast, stage: CellStage, scenario: Scenario, gang: Gang) -> str:
     borrows = gang.queue == _GUEST
     lines = [
         f"virtualCluster: {stage.guest if borrows else stage.cluster}",

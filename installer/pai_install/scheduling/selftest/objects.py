@@ -19,7 +19,7 @@ NOBODY = 65534
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class CellStage:
     """A virtual cluster of the site that HiveD's scenarios are played in.
 
     guest: that of who borrows. leaf: HiveD's name for a cell of the SKU. unit: cells of a pod. room: pods that its
@@ -48,7 +48,7 @@ class Cast:
     image: str
     machines: tuple[str, ...]
     groups: tuple[str, ...] = ()
-    stage: Stage | None = None
+    stage: CellStage | None = None
 
     @property
     def labels(self) -> dict[str, str]:

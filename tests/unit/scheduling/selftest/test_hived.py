@@ -13,7 +13,7 @@ from pai_install.scheduling.hived import class_value
 from pai_install.scheduling.hived_policies import MARKER, SPEC
 from pai_install.scheduling.model import PRIORITIES, Scheduling, Supply
 from pai_install.scheduling.selftest.hived import Programme, busy, gang_objects, programme
-from pai_install.scheduling.selftest.objects import CELL_PRIORITIES, Cast, Stage
+from pai_install.scheduling.selftest.objects import CELL_PRIORITIES, Cast, CellStage
 from pai_install.scheduling.selftest.promises import PROMISES, START, left_out, unpromised
 from pai_install.scheduling.selftest.scenarios import Bounds, on_cells
 from pai_install.scheduling.usage.hived import said_by
@@ -22,7 +22,7 @@ from tests.virtual_clusters import CASES, cluster, cores, gpus, pinned, share, s
 
 BOUNDS = Bounds()
 SMALL = {"scheduler-borrow", "scheduler-reclaim"}
-STAGE = Stage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
+STAGE = CellStage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
 
 
 def nodes(scheduling: Scheduling) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def names(found: Programme) -> set[str]:
 def test_the_smallest_idle_guarantee_is_used_and_another_one_borrows() -> None:
     found = planned(two_teams())
     stage = found.acts[0].stage
-    assert stage == Stage("product", "research", "a100", "a100", unit=2, room=4, total=16, devices=True)
+    assert stage == CellStage("product", "research", "a100", "a100", unit=2, room=4, total=16, devices=True)
     assert names(found) == {"quota", "priority", "restart", "gang", "deadlock", "oversize", "borrow", "down"}
     assert found.reasons["scheduler-cores"] == "no virtual cluster is guaranteed machines without devices"
 
@@ -144,7 +144,7 @@ def test_every_promise_is_tried_once_or_has_a_reason(case: str, *, disruptive: b
     assert "not tried" not in reasons.values()
 
 
-def annotations(name: str, gang: str, stage: Stage = STAGE) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+def asked(name: str, gang: str, stage: CellStage = STAGE) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """What HiveD is told by each role of a gang, and its pod's spec."""
     scenario = next(one for one in on_cells(BOUNDS, MARKER, stage.room, stage.total) if one.name == name)
     cast = Cast("hived", "run-1", "busybox", ("w1",), stage=stage)
@@ -154,7 +154,7 @@ def annotations(name: str, gang: str, stage: Stage = STAGE) -> list[tuple[dict[s
 
 
 def test_the_roles_of_a_gang_are_one_affinity_group() -> None:
-    (one, _), (other, spec) = annotations("gang", "whole")
+    (one, _), (other, spec) = asked("gang", "whole")
     assert one == other
     assert one["affinityGroup"] == {
         "name": "scheduler-self-test-gang.whole.run-1",
@@ -165,13 +165,13 @@ def test_the_roles_of_a_gang_are_one_affinity_group() -> None:
 
 
 def test_who_borrows_has_the_sites_priority_for_it_in_another_virtual_cluster() -> None:
-    ((guest, spec),) = annotations("borrow", "guest")
+    ((guest, spec),) = asked("borrow", "guest")
     assert (guest["virtualCluster"], guest["priority"], spec["priorityClassName"]) == ("product", -1, "oppo")
     assert guest["affinityGroup"]["members"][0]["podNumber"] == STAGE.total
-    ((owner, spec),) = annotations("borrow", "owner")
+    ((owner, spec),) = asked("borrow", "owner")
     assert (owner["virtualCluster"], spec["priorityClassName"]) == ("research", "pai-self-test-high")
     alone = replace(STAGE, guest="research")
-    assert annotations("borrow", "guest", alone)[0][1]["schedulerName"] == "hivedscheduler-ds-research"
+    assert asked("borrow", "guest", alone)[0][1]["schedulerName"] == "hivedscheduler-ds-research"
 
 
 def test_every_guaranteed_job_of_a_user_goes_before_the_tests() -> None:

@@ -13,11 +13,11 @@ from pai_install.scheduling.selftest import kueue, volcano
 from pai_install.scheduling.selftest.backends import STAGEHANDS, gang_objects, namespaces, queue_objects, setting
 from pai_install.scheduling.selftest.model import RESOURCE, Gang, Rank, Scenario
 from pai_install.scheduling.selftest.objects import PRIORITIES as OURS_PRIORITIES
-from pai_install.scheduling.selftest.objects import Cast, Stage, amount
+from pai_install.scheduling.selftest.objects import Cast, CellStage, amount
 from pai_install.scheduling.selftest.scenarios import Bounds, on_cells, on_cores, scenarios
 
 PLAYED: tuple[Backend, ...] = tuple(STAGEHANDS)
-STAGE = Stage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
+STAGE = CellStage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
 
 
 def cast(backend: Backend) -> Cast:
