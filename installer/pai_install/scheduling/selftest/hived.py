@@ -143,7 +143,7 @@ def _of_the_test(pod: Found) -> bool:
 
 
 def gang_objects(cast: Cast, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
-    """A JobSet that is one affinity group, and begins anew as a whole when it loses a pod: as users' jobs do."""
+    """A JobSet that is one affinity group, and begins again as a whole when it loses a pod: as users' jobs do."""
     roles = [
         {"name": f"role-{number}", "replicas": 1, "template": {"spec": _job(cast, scenario, gang, pods)}}
         for number, pods in enumerate(gang.tasks)
