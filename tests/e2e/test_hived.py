@@ -39,6 +39,7 @@ authentication:
 TEAMS = ("research", "product")
 WHERE = ("--namespace=pai-hived",)
 DEVICES = "hivedscheduler.microsoft.com/pod-leaf-cell-isolation"
+JOBS = "system:serviceaccount:kube-system:job-controller"
 CLASSES = {-1: "oppo", 10: "test", 100: "prod"}
 
 
@@ -159,11 +160,12 @@ def test_an_owner_takes_back_what_it_lent_and_no_half_of_a_gang_is_left(empty: C
 
 
 def test_what_hived_does_not_survive_is_refused(empty: Cluster) -> None:
+    """To who makes pods of jobs; an administrator decides himself."""
     container = {"name": "crashes", "image": "x", "resources": {"limits": {MARKER: "1"}}}
     ours = {"schedulerName": "hivedscheduler-ds-research", "nodeName": EXISTING}
     for spec, why in ((ours, "HiveD does not survive it"), ({}, "any other has neither")):
         overrides = json.dumps({"spec": {**spec, "containers": [container]}})
-        words = ("run", "crashes", "--image=x", "--namespace=research", f"--overrides={overrides}")
+        words = (f"--as={JOBS}", "run", "crashes", "--image=x", "--namespace=research", f"--overrides={overrides}")
         assert why in refusal(empty, *words)
 
 

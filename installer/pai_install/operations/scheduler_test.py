@@ -15,7 +15,9 @@ from pai_install.operations.operation import Operation
 from pai_install.plan.leader import leader_of
 from pai_install.plan.model import HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
+from pai_install.scheduling.kept import kept_object
 from pai_install.scheduling.model import Backend
+from pai_install.scheduling.read import scheduling_of
 from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
 from pai_install.scheduling.selftest.scenarios import Bounds
 from pai_install.scheduling.selftest.volcano import node_groups
@@ -46,6 +48,12 @@ class SchedulerTest(Operation):
             raise PaiError(
                 "this site has chosen no scheduler",
                 remedy="section scheduler of services-configuration.yaml chooses one; --backend names one to test",
+                exit_code=ExitCode.USAGE,
+            )
+        if self.backend == "hived" and scheduler_of(site) != "hived":
+            raise PaiError(
+                "HiveD is tested in virtual clusters that it keeps, and this site's scheduler is not hived",
+                remedy="leave --backend out, or name another one",
                 exit_code=ExitCode.USAGE,
             )
 
@@ -101,12 +109,20 @@ def self_test(
         "groups": node_groups(node.labels for node in machines),
         "disruptive": disruptive,
         "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
+        **_kept(site, backend),
     }
+    where = "in an idle virtual cluster" if backend == "hived" else f"on {' and '.join(names)}"
     effects = ("no job that asks for quota starts for about a minute",) if disruptive else ()
-    host = HostStep(leader, (f"asked for; pods run on {' and '.join(names)}",), effects)
+    host = HostStep(leader, (f"asked for; pods run {where}",), effects)
     title = f"Test the scheduler ({backend})"
     step = Step(STEP, title, (host,), LocalWork(STEP, arguments), looks=True)
     return Plan((step,) if machines else (), inventory, observation.unreachable, leader)
+
+
+def _kept(site: Site, backend: Backend | None) -> Mapping[str, Any]:
+    """HiveD is tried in the site's own virtual clusters, and has to be told them."""
+    scheduling = scheduling_of(site) if backend == "hived" else None
+    return {} if scheduling is None else {"kept": kept_object(scheduling)}
 
 
 def takers(site: Site, nodes: Iterable[Mapping[str, Any]]) -> tuple[Node, ...]:
@@ -119,12 +135,12 @@ def _workers(site: Site) -> list[str]:
 
 
 def quick_test(site: Site, observation: Observation, reason: str, needs: tuple[str, ...]) -> tuple[Step, ...]:
-    """What an installation shows of its scheduler at the end; nothing where the test does not know that.
+    """What an installation shows of its scheduler at the end; nothing without one.
 
     The cluster may not be there yet when this is planned: which workers take pods is asked when it begins.
     """
     backend, leader = scheduler_of(site), site.control_planes[0].hostname
-    if backend in (None, "hived") or leader not in observation.machines:
+    if backend is None or leader not in observation.machines:
         return ()
     bounds = Bounds()
     arguments = {
@@ -132,6 +148,7 @@ def quick_test(site: Site, observation: Observation, reason: str, needs: tuple[s
         "image": str(observation.inventory.variables_of(leader).get("cluster_verify_image", "")),
         "workers": _workers(site),
         "bounds": {"start_s": bounds.start_s, "back_s": bounds.back_s, "requeue_s": bounds.requeue_s},
+        **_kept(site, backend),
     }
     host = HostStep(leader, (reason,))
     return (Step(STEP, f"Test the scheduler ({backend})", (host,), LocalWork(STEP, arguments), needs, proves=True),)

@@ -121,9 +121,14 @@ def _priorities() -> Iterator[Object]:
             "apiVersion": "scheduling.k8s.io/v1",
             "kind": "PriorityClass",
             "metadata": {"name": name},
-            "value": -((_HIGHEST - value) << _APART),
+            "value": class_value(value),
             "preemptionPolicy": "PreemptLowerPriority",
         }
+
+
+def class_value(priority: int) -> int:
+    """What Kubernetes takes for HiveD's priority, between those of its neighbours."""
+    return -((_HIGHEST - priority) << _APART)
 
 
 def hived_remarks(scheduling: Scheduling) -> Iterator[str]:

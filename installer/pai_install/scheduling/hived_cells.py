@@ -36,7 +36,7 @@ def hived_block(scheduling: Scheduling) -> Object:
     HiveD does not start with a chain that is in no virtual cluster: one of which nothing is guaranteed is attached to
     the virtual cluster default with 0 cells, or to the first.
     """
-    names = _leaf_types(scheduling.supply)
+    names = leaf_types(scheduling.supply)
     present = [supply for supply in scheduling.supply.values() if supply.machines]
     holder = _holder(scheduling)
     return {
@@ -57,7 +57,7 @@ def hived_block(scheduling: Scheduling) -> Object:
     }
 
 
-def _leaf_types(supply: Mapping[str, Supply]) -> dict[str, str]:
+def leaf_types(supply: Mapping[str, Supply]) -> dict[str, str]:
     """SKU -> its leaf type: the SKU's name without what divides types in a way down."""
     found: dict[str, str] = {}
     for sku in supply:

@@ -18,13 +18,14 @@ from pai_install.scheduling.policy import (
     policy,
     vendors,
 )
+from pai_install.scheduling.selftest.model import PLACES
 
 Object = dict[str, Any]
 
 MARKER = "hivedscheduler.microsoft.com/pod-scheduling-enable"
 # before a virtual cluster's name: the scheduler that its pods name
 SCHEDULER = "hivedscheduler-ds-"
-_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
 # what HiveD itself writes when it binds a pod; the last one is what versions before 0.3.4 called the second
 _BOUND = "hivedscheduler.microsoft.com/pod-bind-info"
 _ISOLATION = ("hivedscheduler.microsoft.com/pod-leaf-cell-isolation", "hivedscheduler.microsoft.com/pod-gpu-isolation")
@@ -61,8 +62,13 @@ def _pods(scheduling: Scheduling) -> Object:
         "ours": f"variables.scheduler.startsWith({literal(SCHEDULER)})",
         "cluster": f"variables.scheduler.replace({literal(SCHEDULER)}, '')",
         "notes": "has(object.metadata.annotations) ? object.metadata.annotations : {}",
-        "spec": f"{literal(_SPEC)} in variables.notes ? variables.notes[{literal(_SPEC)}] : ''",
-        "clusters": f"request.namespace in {literal(at)} ? {literal(at)}[request.namespace] : []",
+        "spec": f"{literal(SPEC)} in variables.notes ? variables.notes[{literal(SPEC)}] : ''",
+        # an administrator alone can make a namespace of that name
+        "tries": f"request.namespace.startsWith({literal(f'{PLACES}-')})",
+        "clusters": (
+            f"variables.tries ? {literal([cluster.name for cluster in scheduling.clusters])} : "
+            f"request.namespace in {literal(at)} ? {literal(at)}[request.namespace] : []"
+        ),
         "highest": literal({cluster.name: PRIORITIES[cluster.highest] for cluster in scheduling.clusters}),
         "priority": (
             f"variables.spec.matches({literal(_NUMBER)}) ? "
@@ -98,17 +104,17 @@ def _content() -> Iterator[Rule]:
     )
     yield Rule(
         f"!variables.ours || ({_PLAIN})",
-        f"'the annotation {_SPEC} is to be plain lines of YAML, each key once'",
+        f"'the annotation {SPEC} is to be plain lines of YAML, each key once'",
     )
     quote = "['\"]?"
     yield Rule(
         f"!variables.ours || variables.spec.matches({literal(f'(?m)^virtualCluster: {quote}')} + variables.cluster + "
         f"{literal(f'{quote}$')})",
-        f"'the annotation {_SPEC} needs the line virtualCluster: ' + variables.cluster",
+        f"'the annotation {SPEC} needs the line virtualCluster: ' + variables.cluster",
     )
     yield Rule(
         f"!variables.ours || variables.spec.matches({literal('(?m)^ignoreK8sSuggestedNodes: false$')})",
-        f"'the annotation {_SPEC} needs the line ignoreK8sSuggestedNodes: false, or HiveD binds pods to nodes "
+        f"'the annotation {SPEC} needs the line ignoreK8sSuggestedNodes: false, or HiveD binds pods to nodes "
         "that refuse them'",
     )
     yield Rule(

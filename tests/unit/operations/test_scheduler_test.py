@@ -12,6 +12,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.plan.model import Inventory, LocalWork, Plan
 from pai_install.plan.observation import Observation
+from pai_install.scheduling.kept import kept_of
 from pai_install.site import Site, load_site
 from tests.unit.site.sites import LAYOUT, write_site
 
@@ -110,3 +111,18 @@ def test_a_site_without_a_scheduler_is_told(tmp_path: Path) -> None:
 def test_arguments_are_bounded(words: Any) -> None:
     with pytest.raises(ValidationError):
         SchedulerTest(**words)
+
+
+HIVED = "scheduler: {type: hived}\nvirtual-clusters: [{name: default, quota: [{sku: gpu, machines: 1}]}]\n"
+
+
+def test_hived_is_tried_in_the_sites_own_virtual_clusters(tmp_path: Path, site: Site) -> None:
+    own = load_site(write_site(tmp_path / "hived", layout=LAYOUT + WORKERS, services=HIVED)).site
+    SchedulerTest().require(own)
+    found = plan(own)
+    kept = kept_of(arguments(found)["kept"])
+    assert kept is not None
+    assert (kept.backend, [one.name for one in kept.clusters]) == ("hived", ["default"])
+    assert found.steps[0].hosts[0].reasons == ("asked for; pods run in an idle virtual cluster",)
+    with pytest.raises(PaiError, match="this site's scheduler is not hived"):
+        SchedulerTest(backend="hived").require(site)

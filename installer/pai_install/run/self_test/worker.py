@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from pai_install.cluster.client import ClusterClient, Select
 from pai_install.cluster.takers import takers_of
 from pai_install.run.actions import LocalWorker
 from pai_install.run.self_test.runner import Theatre
-from pai_install.scheduling.model import Backend
+from pai_install.scheduling.kept import kept_of
+from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.selftest.course import Course
+from pai_install.scheduling.selftest.hived import busy, programme
 from pai_install.scheduling.selftest.judge import Play, judged, started, untried
+from pai_install.scheduling.selftest.model import Scenario
 from pai_install.scheduling.selftest.objects import Cast
 from pai_install.scheduling.selftest.promises import PROMISES, START, left_out, unpromised
 from pai_install.scheduling.selftest.record import as_data
@@ -34,12 +38,15 @@ def self_test(cluster: ClusterClient, kept: Path) -> LocalWorker:
             return _quick(cluster, kept, arguments)
         backend: Backend = arguments["backend"]
         bounds = Bounds(**arguments["bounds"])
-        played = tuple(one for one in scenarios(backend, bounds) if arguments["disruptive"] or not one.disruptive)
         places = tuple(arguments["machines"]), tuple(arguments["groups"])
         cast = Cast(backend, secrets.token_hex(4), arguments["image"], *places)
-        courses = Theatre(cluster, cast).play(played) if played else []
+
+        def wanted(scenario: Scenario) -> bool:
+            return bool(arguments["disruptive"]) or not scenario.disruptive
+
+        courses, reasons = _played(cluster, cast, arguments, bounds, wanted)
         _keep(kept, backend, courses)
-        return findings(backend, courses, bounds)
+        return findings(backend, courses, bounds, reasons)
 
     return work
 
@@ -51,30 +58,69 @@ def _quick(cluster: ClusterClient, kept: Path, arguments: Mapping[str, Any]) -> 
         return (untried(START, "no worker is Ready and takes pods; pai-install scheduler test tries it later"),)
     backend: Backend = arguments["backend"]
     bounds = Bounds(**arguments["bounds"])
-    played = tuple(one for one in scenarios(backend, bounds) if one.name in QUICK)
     names = tuple(node.name for node in machines)
     cast = Cast(
         backend, secrets.token_hex(4), arguments["image"], names, tuple(node_groups(node.labels for node in machines))
     )
-    courses = Theatre(cluster, cast).play(played)
+    courses, reasons = _played(cluster, cast, arguments, bounds, lambda scenario: scenario.name in QUICK)
     _keep(kept, backend, courses)
-    return tuple(one for one in findings(backend, courses, bounds) if one.verdict is not Verdict.SKIP)
+    if not courses:
+        return (untried(START, f"{'; '.join(dict.fromkeys(reasons.values()))}; pai-install scheduler test tries it"),)
+    found = findings(backend, courses, bounds, reasons)
+    return tuple(one for one in found if one.verdict is not Verdict.SKIP)
 
 
-def findings(backend: Backend, courses: Sequence[Course], bounds: Bounds) -> tuple[Finding, ...]:
-    """One for every promise that any scheduler makes, in their order."""
-    found = {finding.id: finding for finding in _judged(backend, courses, bounds)}
+def _played(
+    cluster: ClusterClient,
+    cast: Cast,
+    arguments: Mapping[str, Any],
+    bounds: Bounds,
+    wanted: Callable[[Scenario], bool],
+) -> tuple[list[Course], Mapping[str, str]]:
+    """The scenarios that are wanted; check -> why this run did not try it."""
+    if cast.backend == "hived":
+        scheduling = kept_of(arguments["kept"])
+        assert scheduling is not None  # noqa: S101 - the operation has made it
+        return _in_turn(cluster, cast, scheduling, bounds, wanted)
+    played = tuple(filter(wanted, scenarios(cast.backend, bounds)))
+    return (Theatre(cluster, cast).play(played) if played else []), {}
+
+
+def _in_turn(
+    cluster: ClusterClient, cast: Cast, scheduling: Scheduling, bounds: Bounds, wanted: Callable[[Scenario], bool]
+) -> tuple[list[Course], Mapping[str, str]]:
+    """HiveD's, one after the other in one virtual cluster; what a user's job came into says nothing, and ends it."""
+    nodes, pods = cluster.list(Select(("nodes",)), Select(("pods",)))
+    found = programme(scheduling, nodes, pods, bounds)
+    acts = [act for act in found.acts if wanted(act.scenario)]
+    courses: list[Course] = []
+    for number, act in enumerate(acts):
+        played = Theatre(cluster, replace(cast, stage=act.stage)).play((act.scenario,))
+        if busy(scheduling, act.stage.sku, cluster.list(Select(("pods",)))[0]):
+            missed = [check for left in acts[number:] for check in left.scenario.checks]
+            return courses, {**found.reasons, **dict.fromkeys(missed, "a user's job came meanwhile")}
+        courses += played
+    return courses, found.reasons
+
+
+def findings(
+    backend: Backend, courses: Sequence[Course], bounds: Bounds, reasons: Mapping[str, str] | None = None
+) -> tuple[Finding, ...]:
+    """One for every promise that any scheduler makes, in their order. reasons: check -> why it was not tried."""
+    found = {finding.id: finding for finding in _judged(backend, courses, bounds, reasons)}
     return tuple(found[check] for check in PROMISES if check in found)
 
 
-def _judged(backend: Backend, courses: Sequence[Course], bounds: Bounds) -> Iterator[Finding]:
+def _judged(
+    backend: Backend, courses: Sequence[Course], bounds: Bounds, reasons: Mapping[str, str] | None
+) -> Iterator[Finding]:
     plays = [Play(course.scenario, course.recording, bounds.back_s) for course in courses]
     if plays:
         yield started(plays)
     for play in plays:
         yield from judged(play)
     played = tuple(course.scenario for course in courses)
-    for check, reason in (*unpromised(backend), *left_out(backend, played)):
+    for check, reason in (*unpromised(backend), *left_out(backend, played, reasons)):
         yield untried(check, reason)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.scheduling.model import Backend
-from pai_install.scheduling.selftest import default, kueue, volcano
+from pai_install.scheduling.selftest import default, hived, kueue, volcano
 from pai_install.scheduling.selftest.model import Gang, Scenario
 from pai_install.scheduling.selftest.objects import Cast, JsonObject, bare_pod, namespace, shared
 
@@ -16,6 +16,11 @@ _Made = tuple[JsonObject, ...]
 
 def _nothing(cast: Cast) -> _Made:
     del cast
+    return ()
+
+
+def _no_queues(cast: Cast, scenario: Scenario) -> _Made:
+    del cast, scenario
     return ()
 
 
@@ -61,6 +66,7 @@ STAGEHANDS: Mapping[Backend, Stagehand] = {
         kinds=volcano.KINDS,
         namespaces=volcano.CONTROLLERS,
     ),
+    "hived": Stagehand(hived.JOBS, _no_queues, hived.gang_objects, namespaces=hived.CONTROLLERS),
     "default": Stagehand(default.JOBS, default.queues, default.gang_objects),
 }
 

@@ -105,11 +105,12 @@ def _quota(play: Play) -> Result:
 
 
 def _borrow(play: Play) -> Result:
-    guest = play.size("guest")
+    guest, guaranteed = play.size("guest"), next(one.units for one in play.scenario.queues if one.name == "guest")
     if play.missed("borrow"):
         return failed("a job did not get what another queue did not use", play.why("borrow"))
+    took = play.took("borrow")
     return passed(
-        message=f"{guest} units held with a guarantee of 2, {play.took('borrow'):.0f} s after they were asked for"
+        message=f"{guest} units held with a guarantee of {guaranteed}, {took:.0f} s after they were asked for"
     )
 
 

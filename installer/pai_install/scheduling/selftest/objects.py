@@ -6,20 +6,41 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pai_install.scheduling.hived import class_value
 from pai_install.scheduling.model import HOST_LABEL, Backend
 from pai_install.scheduling.selftest.model import CORES, GANG, OURS, PREFIX, RUN, Gang, Rank, Scenario
 
 JsonObject = dict[str, Any]
 # Below any user's, so that no pod of the test evicts one of theirs: the higher one evicts pods of the test alone.
 PRIORITIES: Mapping[Rank, int] = {"low": -1_000_000, "high": -999_999}
+# What HiveD is told instead. Below any user's but oppo, so that HiveD lets a user's job have the place of the test's.
+CELL_PRIORITIES: Mapping[Rank, int] = {"low": 0, "high": 1}
 NOBODY = 65534
+
+
+@dataclass(frozen=True, slots=True)
+class CellStage:
+    """A virtual cluster of the site that HiveD's scenarios are played in.
+
+    guest: that of who borrows. leaf: HiveD's name for a cell of the SKU. unit: cells of a pod. room: pods that its
+    guarantee has room for; total: that all machines of the SKU have. devices: whether cells are devices.
+    """
+
+    cluster: str
+    guest: str
+    sku: str
+    leaf: str
+    unit: int
+    room: int
+    total: int
+    devices: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Cast:
     """What all objects of a run share. run: marks them. image: has busybox. machines: names of the nodes to use.
 
-    groups: Volcano's names for groups of these nodes, which a queue has to name.
+    groups: Volcano's names for groups of these nodes, which a queue has to name. stage: where HiveD is asked.
     """
 
     backend: Backend
@@ -27,6 +48,7 @@ class Cast:
     image: str
     machines: tuple[str, ...]
     groups: tuple[str, ...] = ()
+    stage: CellStage | None = None
 
     @property
     def labels(self) -> dict[str, str]:
@@ -48,8 +70,7 @@ def meta(cast: Cast, name: str, namespace: str = "", gang: str = "") -> JsonObje
 
 def shared(cast: Cast) -> tuple[JsonObject, ...]:
     """What all scenarios use: classes of priority. Those of Kueue take nothing: Kueue evicts whole jobs itself."""
-    # JobSet writes the priority of a pod as a label, which must not begin with '-'
-    values = dict.fromkeys(PRIORITIES, 0) if cast.backend == "kueue" else PRIORITIES
+    values = _values(cast.backend)
     return tuple(
         {
             "apiVersion": "scheduling.k8s.io/v1",
@@ -61,6 +82,15 @@ def shared(cast: Cast) -> tuple[JsonObject, ...]:
         }
         for rank, value in values.items()
     )
+
+
+def _values(backend: Backend) -> Mapping[Rank, int]:
+    """Kueue has priorities of its own; HiveD's have to be in its order for Kubernetes, too."""
+    if backend == "kueue":
+        return dict.fromkeys(PRIORITIES, 0)
+    if backend == "hived":
+        return {rank: class_value(priority) for rank, priority in CELL_PRIORITIES.items()}
+    return PRIORITIES
 
 
 def namespace(cast: Cast, scenario: Scenario) -> JsonObject:

@@ -97,6 +97,7 @@ _ALL = (
         without={
             "default": _ONE_BY_ONE,
             "volcano": "Volcano places all pods of a job at once: quota is never given without room",
+            "hived": "HiveD gives all pods of a job their cells at once: quota is never given without room",
         },
     ),
     Promise(
@@ -123,13 +124,15 @@ def unpromised(backend: Backend) -> Iterator[tuple[str, str]]:
             yield promise.id, reason
 
 
-def left_out(backend: Backend, played: tuple[Scenario, ...]) -> Iterator[tuple[str, str]]:
-    """Promises of the back end that no scenario of a run tries, and why."""
+def left_out(
+    backend: Backend, played: tuple[Scenario, ...], reasons: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, str]]:
+    """Promises of the back end that no scenario of a run tries, and why. reasons: check -> that of this run."""
+    known = {**_REASONS, **(reasons or {})}
     tried = {START if played else "", *(check for scenario in played for check in scenario.checks)}
     for promise in _ALL:
         if backend not in promise.without and promise.id not in tried:
-            known = backend != "hived"
-            yield promise.id, _REASONS.get(promise.id, "not tried") if known else "the self-test does not know HiveD"
+            yield promise.id, known.get(promise.id, "not tried")
 
 
 _REASONS: Mapping[str, str] = {

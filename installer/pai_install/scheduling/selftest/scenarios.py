@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.selftest.model import CORES, RESOURCE, Gang, Queue, Scenario, Scene, Want
@@ -27,7 +27,7 @@ class Bounds:
 
 
 def scenarios(backend: Backend, bounds: Bounds) -> tuple[Scenario, ...]:
-    """Those that the back end promises to pass; none for one that the test does not know."""
+    """Those that the back end promises to pass, on devices of the test; HiveD knows none, it has `on_cells`."""
     if backend == "hived":
         return ()
     made = [_quota(bounds), _priority(bounds), _cores(bounds), _restart(bounds)]
@@ -36,6 +36,26 @@ def scenarios(backend: Backend, bounds: Bounds) -> tuple[Scenario, ...]:
     if backend == "kueue" and bounds.requeue_s:
         made.append(_requeue(bounds))
     return tuple(made)
+
+
+def on_cells(bounds: Bounds, marker: str, room: int, total: int) -> tuple[Scenario, ...]:
+    """Those that HiveD passes with its own cells, in a virtual cluster that has room for so many pods, 3 or more.
+
+    marker: the resource of HiveD's pods. total: pods that all machines have room for; nothing is lent where it is no
+    more than the virtual cluster's own.
+    """
+    made = [_quota(bounds, room), _priority(bounds, room), _restart(bounds), _gang(bounds, room)]
+    made += [_deadlock(bounds, room), _oversize(bounds, room + 1, room), *_lent(bounds, room, total)]
+    return (*(replace(one, capacity=0, resource=marker) for one in made), _down(bounds))
+
+
+def _lent(bounds: Bounds, room: int, total: int) -> list[Scenario]:
+    return [_take_back(bounds, room, total)] if total > room else []
+
+
+def on_cores(bounds: Bounds, marker: str, room: int) -> Scenario:
+    """That of cores, with cells of a machine without devices."""
+    return replace(_cores(bounds, room), resource=marker, unit="1")
 
 
 def _scenario(name: str, checks: tuple[str, ...], queues: tuple[Queue, ...], *scenes: Scene) -> Scenario:
@@ -50,33 +70,33 @@ def _whole(*gangs: str) -> dict[str, Want]:
     return dict.fromkeys(gangs, Want.WHOLE)
 
 
-def _gang(bounds: Bounds) -> Scenario:
+def _gang(bounds: Bounds, room: int = 4) -> Scenario:
     """A gang waits while one device too few is free."""
-    first, whole = Gang("first", "only", (2,)), Gang("whole", "only", (1, 2))
+    first, whole = Gang("first", "only", (room - 2,)), Gang("whole", "only", (1, 2))
     return _scenario(
         "gang",
         ("scheduler-gang",),
-        _only(4),
+        _only(room),
         Scene("fill", starts=(first,), wants=_whole("first"), within_s=bounds.start_s),
         Scene("wait", starts=(whole,), within_s=WATCH_S),
         Scene("start", ends=("first",), wants=_whole("whole"), within_s=bounds.start_s),
     )
 
 
-def _deadlock(bounds: Bounds) -> Scenario:
+def _deadlock(bounds: Bounds, room: int = 4) -> Scenario:
     """Two gangs come at once, and there is room for one."""
-    gangs = tuple(Gang(name, "only", (3,), seconds=3) for name in ("one", "two"))
+    gangs = tuple(Gang(name, "only", (room - 1,), seconds=3) for name in ("one", "two"))
     both = Scene("both", starts=gangs, wants=dict.fromkeys(("one", "two"), Want.DONE), within_s=2 * bounds.start_s)
-    return _scenario("deadlock", ("scheduler-deadlock",), _only(4), both)
+    return _scenario("deadlock", ("scheduler-deadlock",), _only(room), both)
 
 
-def _quota(bounds: Bounds) -> Scenario:
+def _quota(bounds: Bounds, room: int = 2) -> Scenario:
     """A queue is full while the machines are not."""
-    return _scenario("quota", ("scheduler-quota",), _only(2), *_full(bounds))
+    return _scenario("quota", ("scheduler-quota",), _only(room), *_full(bounds, room))
 
 
-def _full(bounds: Bounds) -> tuple[Scene, ...]:
-    first, more = Gang("first", "only", (2,)), Gang("more", "only", (1,))
+def _full(bounds: Bounds, room: int) -> tuple[Scene, ...]:
+    first, more = Gang("first", "only", (room,)), Gang("more", "only", (1,))
     return (
         Scene("fill", starts=(first,), wants=_whole("first"), within_s=bounds.start_s),
         Scene("wait", starts=(more,), within_s=WATCH_S),
@@ -84,17 +104,18 @@ def _full(bounds: Bounds) -> tuple[Scene, ...]:
     )
 
 
-def _cores(bounds: Bounds) -> Scenario:
+def _cores(bounds: Bounds, room: int = 2) -> Scenario:
     """As `_quota`, with cores and no device."""
     found = ("scheduler-cores",)
-    return Scenario("cores", found, _only(2), _full(bounds), capacity=0, resource=CORES, unit="10m", topology=False)
+    scenes = _full(bounds, room)
+    return Scenario("cores", found, _only(room), scenes, capacity=0, resource=CORES, unit="10m", topology=False)
 
 
-def _take_back(bounds: Bounds) -> Scenario:
+def _take_back(bounds: Bounds, room: int = 2, total: int = 4) -> Scenario:
     """A guest borrows what an owner does not use; then the owner wants it."""
-    queues = (Queue("owner", 2, 4), Queue("guest", 2, 4))
+    queues = (Queue("owner", room, total), Queue("guest", total - room, total))
     # of one priority: quota decides, not rank; of the one that may take something from others
-    guest, owner = Gang("guest", "guest", (4,), rank="high"), Gang("owner", "owner", (2,), rank="high")
+    guest, owner = Gang("guest", "guest", (total,), rank="high"), Gang("owner", "owner", (room,), rank="high")
     return _scenario(
         "borrow",
         ("scheduler-borrow", "scheduler-reclaim"),
@@ -106,10 +127,10 @@ def _take_back(bounds: Bounds) -> Scenario:
     )
 
 
-def _priority(bounds: Bounds) -> Scenario:
+def _priority(bounds: Bounds, room: int = 2) -> Scenario:
     """Two jobs wait; the one that came later is the more important."""
-    first = Gang("first", "only", (2,), rank="high")
-    low, high = (Gang(rank, "only", (2,), rank=rank, seconds=4) for rank in ("low", "high"))
+    first = Gang("first", "only", (room,), rank="high")
+    low, high = (Gang(rank, "only", (room,), rank=rank, seconds=4) for rank in ("low", "high"))
     scenes = (
         Scene("fill", starts=(first,), wants=_whole("first"), within_s=bounds.start_s),
         Scene("low asks", starts=(low,), within_s=WATCH_S / 2),
@@ -117,18 +138,18 @@ def _priority(bounds: Bounds) -> Scenario:
         Scene("both", ends=("first",), wants={"high": Want.DONE, "low": Want.DONE}, within_s=2 * bounds.start_s),
     )
     found = ("scheduler-priority",)
-    return Scenario("priority", found, _only(2), scenes, capacity=2, resource=f"{RESOURCE}-priority")
+    return Scenario("priority", found, _only(room), scenes, capacity=2, resource=f"{RESOURCE}-priority")
 
 
-def _oversize(bounds: Bounds) -> Scenario:
+def _oversize(bounds: Bounds, pods: int = 3, quota: int = 6) -> Scenario:
     """The queue has room for a gang that the machines have no room for, and another job comes."""
-    large, small = Gang("large", "only", (3,)), Gang("small", "only", (1,))
+    large, small = Gang("large", "only", (pods,)), Gang("small", "only", (1,))
     scenes = (
         Scene("wait", starts=(large,), within_s=WATCH_S),
         Scene("pass", starts=(small,), wants=_whole("small"), within_s=bounds.start_s),
     )
     found = ("scheduler-oversize",)
-    return Scenario("oversize", found, _only(6), scenes, capacity=2, resource=f"{RESOURCE}-oversize")
+    return Scenario("oversize", found, _only(quota), scenes, capacity=2, resource=f"{RESOURCE}-oversize")
 
 
 def _requeue(bounds: Bounds) -> Scenario:

@@ -39,7 +39,7 @@ def unmet(
     scheduling: Scheduling, nodes: Iterable[JsonObject], absent: Mapping[str, tuple[str, ...]]
 ) -> tuple[Unmet, ...]:
     """nodes: as the API gives them. absent: SKU -> machines that the site says are not there."""
-    known = {text(child(node, "metadata").get("name")): node for node in nodes}
+    known = _by_name(nodes)
     return tuple(
         found
         for sku, supply in scheduling.supply.items()
@@ -50,16 +50,30 @@ def unmet(
 def _of_sku(
     scheduling: Scheduling, supply: Supply, nodes: Mapping[str, JsonObject], absent: tuple[str, ...]
 ) -> Iterator[Unmet]:
-    lacks = [lack for name in supply.machines if (lack := _lack(supply, name, nodes.get(name))) is not None]
-    for lack in lacks:
+    found = _lacks(supply, nodes)
+    for lack in found:
         if (owner := scheduling.pinned.get(lack.machine)) is not None:
             yield Unmet(supply.sku, (owner,), lack.units, (lack,))
-    shared = tuple(lack for lack in lacks if lack.machine not in scheduling.pinned)
+    shared = tuple(lack for lack in found if lack.machine not in scheduling.pinned)
     shares = {it.name: share.units for it in scheduling.clusters if (share := it.share(supply.sku)) is not None}
     short = sum(shares.values()) - scheduling.free(supply.sku) + sum(lack.units for lack in shared)
     if short > 0 and any(shares.values()):
         away = tuple(Lack(name, supply.units, "is absent") for name in absent)
         yield Unmet(supply.sku, tuple(name for name, units in shares.items() if units), short, (*shared, *away))
+
+
+def lacks(supply: Supply, nodes: Iterable[JsonObject]) -> tuple[Lack, ...]:
+    """Machines of an SKU that do not offer all their units. nodes: as the API gives them."""
+    return _lacks(supply, _by_name(nodes))
+
+
+def _by_name(nodes: Iterable[JsonObject]) -> Mapping[str, JsonObject]:
+    return {text(child(node, "metadata").get("name")): node for node in nodes}
+
+
+def _lacks(supply: Supply, nodes: Mapping[str, JsonObject]) -> tuple[Lack, ...]:
+    found = (_lack(supply, name, nodes.get(name)) for name in supply.machines)
+    return tuple(lack for lack in found if lack is not None)
 
 
 def _lack(supply: Supply, machine: str, node: JsonObject | None) -> Lack | None:

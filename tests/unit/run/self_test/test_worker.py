@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 
 from pai_install.run.self_test import worker
+from pai_install.scheduling.hived_policies import SPEC
+from pai_install.scheduling.kept import kept_object
 from pai_install.scheduling.selftest.course import Course, begun
 from pai_install.scheduling.selftest.model import Scenario
 from pai_install.scheduling.selftest.objects import Cast
 from pai_install.scheduling.selftest.volcano import GROUP_LABEL
 from tests.unit.cluster.fake import FakeCluster
+from tests.unit.scheduling.usage.objects import pod
+from tests.virtual_clusters import cluster, gpus, share, site, with_backend
 
+WORKERS = ["one", "two", "three"]
 BOUNDS = {"start_s": 60.0, "back_s": 30.0, "requeue_s": 0.0}
 
 
@@ -51,7 +56,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def tried(tmp_path: Path, backend: str, *nodes: dict[str, Any]) -> dict[str, str]:
-    arguments = {"backend": backend, "image": "busybox", "workers": ["one", "two", "three"], "bounds": BOUNDS}
+    arguments = {"backend": backend, "image": "busybox", "workers": WORKERS, "bounds": BOUNDS}
     work = worker.self_test(FakeCluster.of(*nodes), tmp_path / "kept.json")
     return {found.id: str(found.verdict) for found in work(("master",), arguments)}
 
@@ -75,3 +80,68 @@ def test_kubernetes_own_scheduler_is_tried_in_what_it_promises(tmp_path: Path, s
 def test_where_no_worker_takes_pods_the_test_is_left_out(tmp_path: Path, stage: Stage) -> None:
     assert tried(tmp_path, "kueue", node("one", "Unknown"), node("master")) == {"scheduler-start": "SKIP"}
     assert stage.names == []
+
+
+SUPPLY = gpus("a100", 2)
+DIVIDED = with_backend(
+    site(SUPPLY, clusters=(cluster("research", share(SUPPLY, 8)), cluster("product", share(SUPPLY, 8)))), "hived"
+)
+
+
+def machine(name: str) -> dict[str, Any]:
+    found = node(name)
+    return {**found, "status": {**found["status"], "allocatable": {"nvidia.com/gpu": "8"}}}
+
+
+def on_hived(tmp_path: Path, cluster: FakeCluster, **words: Any) -> dict[str, tuple[str, str]]:
+    """Check -> verdict and what is said, of a whole test or, with workers, of that after an installation."""
+    whole = {"machines": ["a100-1", "a100-2"], "groups": [], "disruptive": False}
+    arguments = {"backend": "hived", "image": "busybox", "bounds": BOUNDS, "kept": kept_object(DIVIDED)}
+    work = worker.self_test(cluster, tmp_path / "kept.json")
+    found = work(("master",), {**arguments, **(words or whole)})
+    return {one.id: (str(one.verdict), one.message) for one in found}
+
+
+def users_pod() -> dict[str, Any]:
+    note = {SPEC: "virtualCluster: research\npriority: 10\nleafCellNumber: 8"}
+    return {**pod("job", "a100-1", notes=note, scheduler="hivedscheduler-ds-research"), "kind": "Pod"}
+
+
+def test_scenarios_of_hived_are_played_one_after_the_other(tmp_path: Path, stage: Stage) -> None:
+    found = on_hived(tmp_path, FakeCluster.of(machine("a100-1"), machine("a100-2")))
+    assert stage.names == ["quota", "priority", "restart", "gang", "deadlock", "oversize", "borrow"]
+    assert len(stage.casts) == len(stage.names)
+    assert {one.stage.cluster for one in stage.casts if one.stage} == {"research"}
+    assert "--disruptive" in found["scheduler-down"][1]
+    assert found["scheduler-requeue"][0] == "SKIP"
+
+
+def test_an_installation_tries_hived_in_what_matters_most(tmp_path: Path, stage: Stage) -> None:
+    found = on_hived(tmp_path, FakeCluster.of(machine("a100-1"), machine("a100-2")), workers=["a100-1", "a100-2"])
+    assert stage.names == ["quota", "gang", "borrow"]
+    assert "SKIP" not in [verdict for verdict, _ in found.values()]
+
+
+@pytest.mark.parametrize("words", [{}, {"workers": ["a100-1", "a100-2"]}])
+def test_beside_jobs_of_users_hived_is_not_tried_and_that_is_told(tmp_path: Path, stage: Stage, words: Any) -> None:
+    found = on_hived(tmp_path, FakeCluster.of(machine("a100-1"), machine("a100-2"), users_pod()), **words)
+    assert stage.names == []
+    assert {verdict for verdict, _ in found.values()} == {"SKIP"}
+    assert any("jobs have or want a100" in said for _, said in found.values())
+
+
+def test_what_a_users_job_came_into_says_nothing(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster.of(machine("a100-1"), machine("a100-2"))
+
+    def play(scenarios: Sequence[Scenario]) -> list[Course]:
+        stage.names += [one.name for one in scenarios]
+        if scenarios[0].name == "restart":
+            cluster.apply([users_pod()], force=True)
+        return [begun(one, 0.0) for one in scenarios]
+
+    monkeypatch.setattr(stage, "play", play)
+    found = on_hived(tmp_path, cluster)
+    assert stage.names == ["quota", "priority", "restart"]
+    missed = {check.removeprefix("scheduler-") for check, (_, said) in found.items() if "came meanwhile" in said}
+    assert missed == {"restart", "gang", "deadlock", "oversize", "borrow", "reclaim"}
+    assert {found[f"scheduler-{name}"][0] for name in missed} == {"SKIP"}

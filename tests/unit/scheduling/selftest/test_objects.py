@@ -7,22 +7,26 @@ from typing import Any, get_args
 
 import pytest
 
+from pai_install.scheduling.hived_policies import MARKER
 from pai_install.scheduling.model import PRIORITIES, Backend
 from pai_install.scheduling.selftest import kueue, volcano
 from pai_install.scheduling.selftest.backends import STAGEHANDS, gang_objects, namespaces, queue_objects, setting
 from pai_install.scheduling.selftest.model import RESOURCE, Gang, Rank, Scenario
 from pai_install.scheduling.selftest.objects import PRIORITIES as OURS_PRIORITIES
-from pai_install.scheduling.selftest.objects import Cast, amount
-from pai_install.scheduling.selftest.scenarios import Bounds, scenarios
+from pai_install.scheduling.selftest.objects import Cast, CellStage, amount
+from pai_install.scheduling.selftest.scenarios import Bounds, on_cells, on_cores, scenarios
 
 PLAYED: tuple[Backend, ...] = tuple(STAGEHANDS)
+STAGE = CellStage("research", "product", "a100", "a100", unit=2, room=4, total=8, devices=True)
 
 
 def cast(backend: Backend) -> Cast:
-    return Cast(backend, "run-1", "store/busybox@sha256:1", ("w1", "w2"))
+    return Cast(backend, "run-1", "store/busybox@sha256:1", ("w1", "w2"), stage=STAGE if backend == "hived" else None)
 
 
 def chosen(backend: Backend) -> tuple[Scenario, ...]:
+    if backend == "hived":
+        return (*on_cells(Bounds(), MARKER, STAGE.room, STAGE.total), on_cores(Bounds(), MARKER, STAGE.room))
     return scenarios(backend, Bounds(requeue_s=50))
 
 
@@ -73,7 +77,7 @@ def test_no_pod_takes_anything_from_users(backend: Backend) -> None:
         (container,) = spec["containers"]
         (resource,) = container["resources"]["requests"]
         assert container["resources"]["limits"] == container["resources"]["requests"]
-        assert resource.startswith(RESOURCE) or resource == "cpu"
+        assert resource.startswith(RESOURCE) or resource in ("cpu", MARKER)
         if resource == "cpu":
             assert classes[spec["priorityClassName"]]["preemptionPolicy"] == "Never"
 
