@@ -181,6 +181,14 @@ def test_with_volcano_it_ends_and_its_instances_meet(site: Cluster, name: str, t
     ends(site, name, tmp_path)
 
 
+@pytest.mark.parametrize("site", ["default"], indirect=True, scope="module")
+@pytest.mark.parametrize("name", taken("default"))
+def test_with_no_scheduler_but_kubernetes_own_it_ends_and_its_instances_meet(
+    site: Cluster, name: str, tmp_path: Path
+) -> None:
+    ends(site, name, tmp_path)
+
+
 def ends(cluster: Cluster, name: str, folder: Path) -> None:
     """Runs an example to its end, reads that its instances have met, and removes it."""
     called, roles = MEETINGS[name]

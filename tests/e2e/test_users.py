@@ -22,8 +22,11 @@ authentication:
   group-manager:
     grouplist:
       - groupname: Vision
-      - groupname: speech
+      - {groupname: speech, extension: {acls: {storageConfigs: [data]}}}
+storages:
+  - {name: data, type: hostPath, path: /srv/pai-of-speech}
 """
+THEIR_VOLUME = ("get", "pvc", "data", "--namespace=speech", "--output=jsonpath={.spec.volumeName}")
 NAMESPACES = ("vision", "speech")
 SIGN = "openssl dgst -sha256 -sign /etc/kubernetes/pki/sa.key | base64 -w0"
 
@@ -126,6 +129,19 @@ def test_a_user_runs_a_job_of_its_own_and_reaches_nothing_of_another_group(
         entry["metadata"]["name"] = "evil"
         refused = ask(grouped, alice, "create", "-f", "-", entry=entry)
         assert why in refused.stderr, refused.stderr
+    mounts_theirs = {"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": "data"}}]}
+    claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Mi"}}, "storageClassName": ""}
+    for entry in (
+        job(grouped, "alice", "speech", **mounts_theirs),
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "data"},
+            "spec": {**claim, "volumeName": grouped.kubectl(*THEIR_VOLUME)},
+        },
+    ):
+        refused = ask(grouped, alice, "create", "-f", "-", entry=entry)
+        assert "forbidden" in refused.stderr.lower(), (entry["kind"], refused.stderr)
     assert ask(grouped, alice, "delete", "job/sleeps").returncode == 0
     assert grouped.kubectl("get", "job/sleeps", "-n", "speech", "-o", "name") == "job.batch/sleeps\n"
 
