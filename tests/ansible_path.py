@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from pathlib import Path
 from types import ModuleType
 
@@ -18,3 +19,13 @@ if _SHARED not in ansible.module_utils.__path__:
 def module_util(name: str) -> ModuleType:
     """playbooks/module_utils/NAME.py, the very module that our modules import."""
     return importlib.import_module(f"ansible.module_utils.{name}")
+
+
+def filter_plugin(name: str) -> ModuleType:
+    """playbooks/filter_plugins/NAME.py."""
+    spec = importlib.util.spec_from_file_location(name, PLAYBOOKS / "filter_plugins" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -227,9 +227,19 @@ def kubeadm_join(settings: Mapping[str, Any]) -> str:
     return _yaml([join])
 
 
+def authentication_config(anonymous: str, jwt: Sequence[Mapping[str, Any]]) -> str:
+    """The API server's AuthenticationConfiguration. anonymous: the file that says what needs no credentials."""
+    return f"{anonymous}\n" + (_yaml([{"jwt": jwt}]) if jwt else "")
+
+
 class FilterModule:
     """What Ansible asks for."""
 
     def filters(self) -> dict[str, Any]:
         """Filter name -> function."""
-        return {"kubeadm_ignored": kubeadm_ignored, "kubeadm_init": kubeadm_init, "kubeadm_join": kubeadm_join}
+        return {
+            "authentication_config": authentication_config,
+            "kubeadm_ignored": kubeadm_ignored,
+            "kubeadm_init": kubeadm_init,
+            "kubeadm_join": kubeadm_join,
+        }

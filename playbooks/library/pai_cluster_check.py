@@ -70,6 +70,8 @@ NAMESPACE = "pai-install-verify"
 PORT = 8080
 # a store that has just started answers the kubelet's next attempt
 NO_IMAGE_S = 45
+# who found no API server asks again within a minute: client-go's longest pause of 30 s, and as much again by chance
+HEARS_S = 75
 # pods are started on so many nodes at most
 MOST_NODES = 64
 # a static busybox cannot resolve names for wget; nc takes addresses
@@ -272,20 +274,22 @@ class ClusterCheck:
         return found
 
     def ask(self, node: str, name: str, check: str, subject: str, argv: list[str], word: str) -> dict[str, str]:
-        """One question from inside a pod, asked for half a minute: each machine hears of new endpoints by itself.
+        """One question from inside a pod, asked until its machine must know: each hears of new endpoints by itself.
 
         Until then the address of a Service leads out of the cluster, where another server may answer.
         """
-        said = ""
-        for _attempt in range(30):
-            status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
-            if status == 0 and word in said:
-                return finding(check, "PASS", node, f"{subject} answers")
+        end = time.monotonic() + HEARS_S
+        words = (f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
+        while (answer := self.kubectl(*words))[0] != 0 or word not in answer[1]:
+            if time.monotonic() > end:
+                break
             time.sleep(1)
+        else:
+            return finding(check, "PASS", node, f"{subject} answers")
         remedy = (
             "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
         )
-        return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
+        return finding(check, "FAIL", node, f"{subject} does not answer", value=answer[1][-300:], remedy=remedy)
 
     def remove(self) -> None:
         """Takes everything away again: the pods at once, the empty namespace goes by itself some seconds later."""

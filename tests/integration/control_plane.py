@@ -20,6 +20,8 @@ import pytest
 from pai_install.components.catalogue import load_catalogue, resolve
 from pai_install.components.fetch import cached, open_source
 from pai_install.components.model import Selection
+from tests.addons import ROOT
+from tests.ansible_path import filter_plugin
 
 Json = dict[str, Any]
 # name of a token -> user, groups
@@ -137,6 +139,7 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
     subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
     users = [f'{token},{user},{token},"{groups}"' for token, (user, groups) in USERS.items()]
     (folder / "tokens.csv").write_text("\n".join(users) + "\n")
+    let_in(folder, [])
     store: list[str | Path] = [
         *(programs["etcd"], f"--data-dir={folder}/etcd", f"--listen-client-urls=http://127.0.0.1:{etcd}"),
         *(f"--advertise-client-urls=http://127.0.0.1:{etcd}", f"--listen-peer-urls=http://127.0.0.1:{peer}"),
@@ -146,6 +149,7 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         "--allow-privileged=true",  # as kubeadm has it
         *("--bind-address=127.0.0.1", f"--cert-dir={folder}/certificates", "--authorization-mode=RBAC"),
         *(f"--token-auth-file={folder}/tokens.csv", "--service-account-issuer=https://here"),
+        f"--authentication-config={folder}/authentication.yaml",
         *(f"--service-account-signing-key-file={key}", f"--service-account-key-file={key}"),
         # their objects are made by controllers and kubelets, which are not here
         "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
@@ -156,6 +160,14 @@ def api(programs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
         made = Api(port, folder)
         _wait(made)
         yield made
+
+
+def let_in(folder: Path, jwt: Sequence[Json]) -> None:
+    """Writes whose tokens the API server takes, as the role control_plane does, in one step."""
+    anonymous = (ROOT / "roles/control_plane/files/authentication.yaml").read_text().rstrip("\n")
+    config = filter_plugin("pai_kubeadm").authentication_config(anonymous, jwt)
+    (folder / "authentication.new").write_text(config)
+    (folder / "authentication.new").rename(folder / "authentication.yaml")
 
 
 def _wait(api: Api) -> None:

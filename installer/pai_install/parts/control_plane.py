@@ -10,6 +10,8 @@ from pai_install.parts.part import Part, Port, RoleVariables, Space, restarts
 from pai_install.ports import API_SERVER_PORT, ETCD_CLIENT_PORT, ETCD_PEER_PORT
 from pai_install.registry.model import STORE_HOST
 from pai_install.site import Machine, Site
+from pai_install.site.directory import directory_of
+from pai_install.users.directory import authenticator
 
 # Its role puts a command etcdctl on PATH that knows etcd's address and certificates. kubeadm upgrades the control plane
 # before the kubelet of the machine, and what comes with it, has that version.
@@ -21,7 +23,7 @@ _PROGRAMS = (
 
 
 class ControlPlaneVariables(RoleVariables):
-    """leader: the control plane that the others join."""
+    """leader: the control plane that the others join. jwt: who may log in beside users of the cluster's own."""
 
     role = "control_plane"
     artifacts: tuple[Artifact, ...]
@@ -39,6 +41,7 @@ class ControlPlaneVariables(RoleVariables):
     node_prefix: int
     dns_apart: bool
     kubelet_config: Annotated[dict[str, Any], restarts("kubelet.service")]
+    jwt: tuple[dict[str, Any], ...]
     leader: str
     kubeconfig_dest: str
 
@@ -63,6 +66,7 @@ class ControlPlane(Part):
     def variables(self, context: Context, machine: Machine) -> ControlPlaneVariables:
         """kubeadm's settings."""
         site, settings = context.site, context.site.settings
+        directory = directory_of(site.services)
         sans = [API_NAME, *(word for master in site.control_planes for word in (master.hostname, master.hostip))]
         return ControlPlaneVariables(
             artifacts=context.artifacts(_PROGRAMS),
@@ -80,6 +84,7 @@ class ControlPlane(Part):
             node_prefix=settings.pod_cidr_node_prefix,
             dns_apart=len(site.nodes) > 1,
             kubelet_config=dict(settings.kubelet_config),
+            jwt=(authenticator(directory),) if directory else (),
             leader=context.leader.hostname,
             kubeconfig_dest=str(context.state_dir / "kubeconfig"),
         )

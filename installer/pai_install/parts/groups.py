@@ -7,10 +7,12 @@ from typing import Any
 from pai_install.parts.context import Context
 from pai_install.registry.pull_secrets import accounts, pull_secrets
 from pai_install.site import Site
+from pai_install.site.directory import directory_of
 from pai_install.site.groups import DEFAULT, groups_of
 from pai_install.site.schedulers import scheduler_of
 from pai_install.storage.compile import closed_claims, grants_of
 from pai_install.storage.objects import closings, secrets, volumes
+from pai_install.users.directory import bindings
 from pai_install.users.policies import policies
 from pai_install.users.rights import roles
 
@@ -23,16 +25,17 @@ def has_groups(site: Site) -> bool:
 def group_values(context: Context) -> dict[str, Any]:
     """namespaces: of all groups but the one that every cluster has. credentials: their logins at registries.
 
-    rights: what users may do in these namespaces, and what keeps them to it.
+    rights: what users may do in these namespaces, what keeps them to it, and which people of a directory are users.
     """
-    scheduler = scheduler_of(context.site)
-    namespaces = {group.name: group.namespace for group in groups_of(context.site.services)}
+    scheduler, groups = scheduler_of(context.site), groups_of(context.site.services)
+    namespaces = {group.name: group.namespace for group in groups}
+    members = bindings(groups) if directory_of(context.site.services) else ()
     logins = context.registries.logins
     return {
         "namespaces": [{"group": name, "name": it} for name, it in namespaces.items() if it != DEFAULT],
         "credentials": list(pull_secrets(logins, namespaces)),
         "accounts": list(accounts(logins, namespaces)),
-        "rights": [*roles(scheduler), *policies(scheduler, namespaces.values())],
+        "rights": [*roles(scheduler), *policies(scheduler, namespaces.values()), *members],
     }
 
 

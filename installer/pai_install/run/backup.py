@@ -6,6 +6,7 @@ holds every key of the cluster, and is for its owner alone (0600).
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -104,6 +105,7 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
 def read_backup(file: Path) -> BackupManifest:
     """The manifest of a backup that is whole. Raises PaiError (usage) for any other file."""
     try:
+        _require_end(file)
         with tarfile.open(file) as archive:
             manifest = BackupManifest.model_validate_json(_content(archive, _MANIFEST).read())
             _require_whole(archive, manifest)
@@ -122,6 +124,13 @@ def _require_whole(archive: tarfile.TarFile, manifest: BackupManifest) -> None:
     for name, wanted in manifest.files.items():
         if _digest(_content(archive, name)) != wanted:
             raise ValueError(f"{name} in it is damaged")
+
+
+def _require_end(file: Path) -> None:
+    """Raises EOFError for a file that was cut, also after its last member: tarfile does not read that far."""
+    with gzip.open(file) as stream:
+        while stream.read(_PART):
+            pass
 
 
 def _content(archive: tarfile.TarFile, name: str) -> Any:  # noqa: ANN401 - tarfile's own type is private

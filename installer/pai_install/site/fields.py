@@ -49,6 +49,7 @@ Cidr = Annotated[
 ]
 PlainUrl = Annotated[str, BeforeValidator(names.read_plain_url), WithJsonSchema({"type": "string", "format": "uri"})]
 Url = Annotated[str, BeforeValidator(names.read_url), WithJsonSchema({"type": "string", "format": "uri"})]
+IssuerUrl = Annotated[str, BeforeValidator(names.read_issuer), WithJsonSchema({"type": "string", "format": "uri"})]
 AbsolutePath = Annotated[
     str, BeforeValidator(names.read_absolute_path), WithJsonSchema({"type": "string", "pattern": "^/"})
 ]

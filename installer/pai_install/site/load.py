@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.site.contradictions import check_contradictions
+from pai_install.site.directory_checks import check_directory
 from pai_install.site.document import Document
 from pai_install.site.group_checks import check_groups
 from pai_install.site.layout_checks import check_layout
@@ -111,6 +112,7 @@ def _read_site(directory: Path, services_text: str | None, layout_text: str | No
         check_registry(sources[SERVICES], services.registry or RegistrySection(), usable)
     if SERVICES in sources:
         names = frozenset(machine.hostname for machine in layout.machine_list) if layout is not None else None
+        check_directory(sources[SERVICES], services)
         check_groups(sources[SERVICES], services)
         check_storages(sources[SERVICES], services.storages or (), names, usable)
         check_dynamic_volumes(sources[SERVICES], services, usable)

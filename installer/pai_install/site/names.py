@@ -18,6 +18,9 @@ _SYSTEM_FOLDERS = (
 _SHARED_FOLDERS = frozenset(f"/{name}" for name in ("", "home", "media", "opt", "root", "srv", "tmp", "var", "var/lib"))
 _LABEL = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# what API servers start with; with anything else they would not start again
+_ISSUER = re.compile(r"https://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/[A-Za-z0-9._~!$&'()*+,;=:@/-]*)?")
+_CLUSTERS_ISSUER = "https://kubernetes.default.svc"
 _LABEL_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _TAINT = re.compile(r"(?P<key>[^=:]+)(?:=(?P<value>[^=:]*))?:(?P<effect>NoSchedule|PreferNoSchedule|NoExecute)")
 
@@ -262,6 +265,18 @@ def read_plain_url(value: object) -> str:
         raise invalid("url", f"{shown(word)} has a login in it", "write username and password beside it")
     if parts.query or parts.fragment:
         raise invalid("url", f"{shown(word)} has more than an address", "write it without ? and #")
+    return word
+
+
+def read_issuer(value: object) -> str:
+    """The name of an issuer of tokens (OpenID Connect), which is its address; a closing '/' is part of the name."""
+    word = read_text(value)
+    read_url(word)
+    if not _ISSUER.fullmatch(word):
+        message = f"{shown(word)} is not the name of an issuer"
+        raise invalid("issuer", message, "write https://, host and path alone, as its tokens say in `iss`")
+    if word.startswith(_CLUSTERS_ISSUER):
+        raise invalid("issuer", f"{word} is the cluster itself", "write the issuer of your directory")
     return word
 
 

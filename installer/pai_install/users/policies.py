@@ -16,6 +16,7 @@ from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, 
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.site.use_limits import WARNED
+from pai_install.users.directory import PREFIX, label
 from pai_install.users.kinds import kinds_at, requests
 from pai_install.users.model import ACCOUNT_PREFIX, OWNER
 from pai_install.users.rights import ADMINISTRATE
@@ -26,40 +27,31 @@ _ALL = ("CREATE", "UPDATE", "DELETE")
 _LABEL = literal(OWNER)
 
 
-def policies(scheduler: SchedulerType | None, namespaces: Iterable[str], directory: str = "") -> Iterator[Object]:
-    """All of them with their bindings. namespaces: of all groups. directory: what names of OIDC users begin with."""
-    within, who = tuple(namespaces), Users(directory)
+def policies(scheduler: SchedulerType | None, namespaces: Iterable[str]) -> Iterator[Object]:
+    """All of them with their bindings, for users of ours and of a directory. namespaces: of all groups."""
+    within = tuple(namespaces)
     for kind in (*kinds_at(scheduler), POD):
-        yield from in_force(_jobs(kind, who), within)
-    yield from in_force(_config_maps(who), within)
-    yield from in_force(_secrets(who), within)
+        yield from in_force(_jobs(kind), within)
+    yield from in_force(_config_maps(), within)
+    yield from in_force(_secrets(), within)
 
 
-class Users:
-    """Who counts as a user, and how a request of one is read. directory: what names of OIDC users begin with."""
+_NAME = "request.userInfo.username"
+# a site without a directory has them, too: they count before anybody of one could ask for anything
+_ONLY = {"a-user": " || ".join(f"{_NAME}.startsWith({literal(prefix)})" for prefix in (ACCOUNT_PREFIX, PREFIX))}
 
-    def __init__(self, directory: str = "") -> None:
-        self._prefixes = (ACCOUNT_PREFIX, *((directory,) if directory else ()))
 
-    @property
-    def only(self) -> Mapping[str, str]:
-        """Which requests are theirs."""
-        named = (f"request.userInfo.username.startsWith({literal(prefix)})" for prefix in self._prefixes)
-        return {"a-user": " || ".join(named)}
-
-    @property
-    def variables(self) -> Mapping[str, str]:
-        """user: as labels take the name. A name from a directory has a '.', one of ours has none."""
-        name, length = "request.userInfo.username", len(ACCOUNT_PREFIX)
-        foreign = f"{name}.replace(':', '.').replace('@', '.')"
-        group, resource, verb = map(literal, ADMINISTRATE)
-        asked = f"authorizer.group({group}).resource({resource}).namespace(request.namespace).check({verb})"
-        return {
-            "user": f"{name}.startsWith({literal(ACCOUNT_PREFIX)}) ? {name}.substring({length}) : {foreign}",
-            "administers": f"{asked}.allowed()",
-            "owner": _owner("object"),
-            "before": _owner("oldObject"),
-        }
+def _variables() -> Mapping[str, str]:
+    """user: as labels take the name. That of a directory's has a '.', one of ours has none."""
+    ours = f"{_NAME}.startsWith({literal(ACCOUNT_PREFIX)}) ? {_NAME}.substring({len(ACCOUNT_PREFIX)})"
+    group, resource, verb = map(literal, ADMINISTRATE)
+    asked = f"authorizer.group({group}).resource({resource}).namespace(request.namespace).check({verb})"
+    return {
+        "user": f"{ours} : {label(_NAME)}",
+        "administers": f"{asked}.allowed()",
+        "owner": _owner("object"),
+        "before": _owner("oldObject"),
+    }
 
 
 def _owner(which: str) -> str:
@@ -79,9 +71,9 @@ _OWN = (
 )
 
 
-def _jobs(kind: JobKind, who: Users) -> Object:
+def _jobs(kind: JobKind) -> Object:
     variables = {
-        **who.variables,
+        **_variables(),
         "templates": f"object == null ? [] : ({templates(kind)})",
         "specs": "variables.templates.map(t, has(t.spec), t.spec)",
         "containers": "variables.specs.map(s, (has(s.containers) ? s.containers : []) + "
@@ -95,9 +87,7 @@ def _jobs(kind: JobKind, who: Users) -> Object:
         "' in the metadata of every pod template'",
     )
     name = f"pai-users-{kind.resource}" + (f".{kind.group}" if kind.group else "")
-    return policy(
-        name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), _warned(), *_content()), variables, who.only
-    )
+    return policy(name, requests(kind, *_ALL), (*_OWN, labelled, _honest(), _warned(), *_content()), variables, _ONLY)
 
 
 def _honest() -> Rule:
@@ -185,7 +175,7 @@ def _named(reference: str) -> str:
     return f"(has({reference}.name) && {_mine(f'{reference}.name')})"
 
 
-def _config_maps(who: Users) -> Object:
+def _config_maps() -> Object:
     """Theirs alone, and none that says what became of a job: who reads one has to be able to believe it."""
     kind = RequestKind("", "v1", "configmaps", _ALL)
     labels = "object.metadata.labels"
@@ -193,10 +183,10 @@ def _config_maps(who: Users) -> Object:
         f"object == null || !has({labels}) || !({literal(RECORD_LABEL)} in {labels})",
         f"'the label {RECORD_LABEL} is for what pai-install records of jobs'",
     )
-    return policy("pai-users-configmaps", kind, (*_OWN, genuine), who.variables, who.only)
+    return policy("pai-users-configmaps", kind, (*_OWN, genuine), _variables(), _ONLY)
 
 
-def _secrets(who: Users) -> Object:
+def _secrets() -> Object:
     """By their names, which pods name, and not by a label."""
     kind = RequestKind("", "v1", "secrets", _ALL)
     which = "(object != null ? object : oldObject)"
@@ -211,4 +201,4 @@ def _secrets(who: Users) -> Object:
             "'tokens of service accounts are for administrators to make'",
         ),
     )
-    return policy("pai-users-secrets", kind, rules, who.variables, who.only)
+    return policy("pai-users-secrets", kind, rules, _variables(), _ONLY)

@@ -78,6 +78,19 @@ def test_submit(folder: str, world: World, capsys: Any) -> None:
     assert shown.out.startswith("mnist_024: WAITING\n  of alice, group nlp (namespace nlp, JobSet mnist-024 there)\n")
 
 
+def test_a_person_of_a_directory_is_named_as_there(folder: str, world: World, capsys: Any) -> None:
+    person = ("--user", "oidc:al_ice@example.org")
+    assert submit(folder, "--group", "nlp", *person) == ExitCode.OK
+    made = world.api.objects[Ref("jobset", "mnist-024", "nlp")]
+    assert made["metadata"]["labels"]["pai-install/user"] == "oidc.al__ice_at_example.org"
+    capsys.readouterr()
+    assert run(["job", "list", "--site", folder, *person]) == ExitCode.OK
+    assert "mnist_024" in capsys.readouterr().out
+    assert run(["job", "list", "--site", folder, "--user", "oidc:alice@example.org"]) == ExitCode.OK
+    assert capsys.readouterr().out == "no jobs\n"
+    assert submit(folder, "--group", "nlp", "--user", "oidc:al ice") == ExitCode.USAGE
+
+
 def test_submit_as_data(folder: str, world: World, capsys: Any) -> None:
     words = ("--group", "Vision_1", "--vc", "research", "--priority", "prod", "--format", "json")
     assert submit(folder, *words) == ExitCode.OK

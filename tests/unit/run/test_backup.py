@@ -95,6 +95,14 @@ def test_a_damaged_one_is_refused(site: Path, machine: Path, tmp_path: Path) -> 
         assert caught.value.exit_code == ExitCode.USAGE
 
 
+@pytest.mark.parametrize("missing", [1, 4, 8, 9, 20, 50])
+def test_one_that_was_cut_at_its_end_is_refused(site: Path, machine: Path, missing: int) -> None:
+    file = made(site, machine)
+    file.write_bytes(file.read_bytes()[:-missing])
+    with pytest.raises(PaiError, match="is no whole backup of pai-install"):
+        read_backup(file)
+
+
 def test_the_worker_finishes_it_and_says_so(site: Path, machine: Path) -> None:
     work = backup_worker(load_site(site).site, StateFolder(site / ".pai"))
     file = site / "b.tar.gz"

@@ -16,7 +16,7 @@ from tests.unit.site.sites import write_site
 
 EFFECTIVE = {
     *("docker_cache", "registry", "storages", "storage_manager", "dynamic_volumes"),
-    *("scheduler", "virtual_clusters", "hivedscheduler", "jobs"),
+    *("scheduler", "virtual_clusters", "hivedscheduler", "jobs", "authentication"),
 }
 OPENPAI = Path(__file__).parents[2] / "golden" / "site" / "openpai"
 

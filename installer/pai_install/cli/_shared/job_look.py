@@ -25,6 +25,7 @@ from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
 from pai_install.site.model import Site
 from pai_install.site.use_limits import UseLimits, limits_of
+from pai_install.users.directory import owner_of
 
 name_argument = click.argument("name", metavar="NAME")
 group_option = click.option("--group", default="", metavar="GROUP", help="Only jobs of this group.")
@@ -62,7 +63,7 @@ def list_command(
         namespace = jobs.namespace_of(group)
         there = jobs.all(namespace)
         known = (*jobs.gone(there, namespace), *there) if also_gone else there
-    found = tuple(job for job in known if user in {"", job.user})
+    found = tuple(job for job in known if owner_of(user) in {"", job.user})
     if unusual:
         now = datetime.now(UTC)
         if not_known := unknown(found, now):

@@ -38,6 +38,7 @@ from pai_install.scheduling.simulate.manifest import named_by
 from pai_install.site.problem import text_lines
 from pai_install.storage.compile import current_grants
 from pai_install.system.words import plural
+from pai_install.users.directory import owner_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ def _seated(job: NativeJob, jobs: JobsOfSite, wish: SubmitWish) -> JobPlace:
 
 def _owner(jobs: JobsOfSite, wish: SubmitWish) -> JobOwner:
     group = known_group(jobs.site, wish.group)
-    return JobOwner(wish.user or getpass.getuser(), group.name, group.namespace)
+    return JobOwner(owner_of(wish.user) or getpass.getuser(), group.name, group.namespace)
 
 
 def _quiet(line: str) -> None:

@@ -6,7 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from pai_install.site.certificate import CertificateFile
 from pai_install.site.document import Entries
+from pai_install.site.fields import IssuerUrl
 from pai_install.site.scalars import invalid, read_text, shown
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import (
@@ -67,7 +69,7 @@ class Group(Section):
     description: Word | None = None
     """Free text."""
     external_name: Word | None = Field(default=None, alias="externalName")
-    """Its name in the directory, with winbind or ms-graph."""
+    """Its name in the directory: whose tokens have it in their groups is a member."""
     extension: Extension = Extension()
     """What it may use."""
 
@@ -104,13 +106,13 @@ class Aad(Section):
     """authentication.AAD: an application in Azure Active Directory."""
 
     well_known_url: Word | None = Field(default=None, alias="wellKnownURL")
-    """Where the directory describes itself."""
+    """Where the directory describes itself; {tenantID} in it stands for that."""
     tenant_id: Word | None = Field(default=None, alias="tenantID")
     """The directory."""
     client_id: Word | None = Field(default=None, alias="clientID")
     """The application."""
     client_secret: Hidden | None = Field(default=None, alias="clientSecret")
-    """The application's secret."""
+    """The application's secret; without effect here: API servers need none."""
     nonce_lifetime: Whole | None = Field(default=None, alias="nonceLifetime")
     """Seconds that a login may take."""
     nonce_max_amount: Whole | None = Field(default=None, alias="nonceMaxAmount")
@@ -121,24 +123,40 @@ class Aad(Section):
     """What a token is asked for."""
 
 
+class Issuer(KebabSection):
+    """authentication.issuer: any directory that speaks OpenID Connect; ours. What it has counts before AAD."""
+
+    url: IssuerUrl | None = None
+    """The issuer as its tokens name it (https), with a closing '/' or without."""
+    client_id: Word | None = None
+    """The client that tokens have to be made for."""
+    username_claim: Word | None = None
+    """The claim that is a person's name for as long as they are there; `sub`, with AAD `oid`."""
+    groups_claim: Word = "groups"
+    """The claim with the names of a person's groups."""
+    ca_file: CertificateFile | None = None
+    """File (PEM) on the dev box with the authorities that signed its certificate; instead of the system's."""
+
+
 class Authentication(Service):
     """authentication: people, groups and where they log in."""
 
     @model_validator(mode="before")
     @classmethod
     def has_directory(cls, data: object, info: ValidationInfo) -> object:
-        """Warns where a directory is asked for, and what leads to it is missing."""
-        if isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true":
-            tell_missing(data, info, "OIDC-type")
-            if data.get("OIDC-type") == "AAD":
-                tell_missing(data.get("AAD", data), info, "tenantID", "clientID", "clientSecret")
+        """Warns of what OpenPAI needs of a directory, and this version does not."""
+        asked = isinstance(data, Entries) and str(data.get("OIDC")).strip().lower() == "true"
+        if isinstance(data, Entries) and asked and data.get("OIDC-type") == "AAD" and "issuer" not in data:
+            tell_missing(data.get("AAD", data), info, "tenantID", "clientSecret")
         return data
 
     oidc: Flag = Field(default=False, alias="OIDC")
-    """Log in at a directory (OpenID Connect) instead of with OpenPAI's own accounts."""
+    """Whether people may log in at a directory (OpenID Connect), beside those that `user add` made."""
     oidc_type: Word | None = Field(default=None, alias="OIDC-type")
     """Kind of the directory: AAD."""
     aad: Aad | None = Field(default=None, alias="AAD")
     """The application in Azure Active Directory."""
+    issuer: Issuer | None = None
+    """Any other directory, or what AAD leaves open."""
     group_manager: GroupManager | None = None
     """Groups and what they may use."""

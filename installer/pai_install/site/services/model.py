@@ -43,9 +43,6 @@ from pai_install.site.services.virtual_clusters import Scheduler, VirtualCluster
 _THEIRS = WithoutEffect("OpenPAI's own services are not deployed")
 _DEVICES = WithoutEffect("the types of devices of the machines in layout.yaml count")
 _MONITORING = NotYet("monitoring is not set up by this version")
-_LOGINS = NotYet(
-    "groups have namespaces, storages and pull secrets, and `user add` makes people members; logins are not set up"
-)
 _HEALTH = NotYet("health takes its limits from health.yml")
 
 
@@ -65,7 +62,7 @@ class Services(KebabSection):
     """A pull-through cache of a registry, in the cluster."""
     hivedscheduler: Hivedscheduler | None = None
     """OpenPAI's scheduler and its virtual clusters; without a section scheduler it is set up."""
-    authentication: Annotated[Authentication | None, _LOGINS] = None
+    authentication: Authentication | None = None
     """Groups, what they may use, and where people log in."""
     storage_manager: StorageManager | None = None
     """The NFS server on the machines with pai-storage."""

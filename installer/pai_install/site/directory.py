@@ -1,0 +1,62 @@
+"""The directory at which people log in (OpenID Connect), from OpenPAI's section AAD and from ours. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pai_install.site.names import read_issuer
+from pai_install.site.scalars import invalid, shown
+from pai_install.site.services.authentication import Aad, Authentication, Issuer
+from pai_install.site.services.model import Services
+
+_AAD = "https://login.microsoftonline.com/{tenantID}/v2.0/.well-known/openid-configuration"
+_WELL_KNOWN = re.compile(r"(https://[^/]+/)([^/]+)(/v2\.0)/\.well-known/openid-configuration")
+_TENANT = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    """A directory whose tokens the API server takes.
+
+    issuer, client: `iss` and `aud` of its tokens. username, groups: claims. authority: PEM; empty: the system's.
+    """
+
+    issuer: str
+    client: str
+    username: str
+    groups: str
+    authority: str = ""
+
+
+def directory_of(services: Services) -> Directory | None:
+    """The directory of a site that has no errors; None where people log in at none."""
+    section = services.authentication
+    if section is None or not section.oidc:
+        return None
+    given, aad = section.issuer or Issuer(), aad_of(section)
+    issuer = given.url or (aad_issuer(aad) if aad else None)
+    client = given.client_id or (aad.client_id if aad else None)
+    if not issuer or not client:
+        return None
+    username = given.username_claim or ("oid" if aad else "sub")
+    return Directory(issuer, client, username, given.groups_claim, given.ca_file or "")
+
+
+def aad_of(section: Authentication) -> Aad | None:
+    """The application in Azure Active Directory, where people log in there."""
+    return (section.aad or Aad()) if section.oidc_type == "AAD" else None
+
+
+def aad_issuer(aad: Aad) -> str:
+    """The issuer whose description is at wellKnownURL. Raises PydanticCustomError where that cannot be said."""
+    url = (aad.well_known_url or _AAD).replace("{tenantID}", aad.tenant_id or "{tenantID}")
+    parts = _WELL_KNOWN.fullmatch(url)
+    if parts is None:
+        message = f"{shown(url)} is not where version 2.0 of a directory describes itself"
+        raise invalid("issuer", message, f"write {_AAD}, or the section issuer")
+    host, tenant, version = parts.groups()
+    if not _TENANT.fullmatch(tenant.lower()):
+        message = f"{shown(tenant)} is not the ID of one directory, by which its tokens name it"
+        raise invalid("issuer", message, "write the directory (tenant) ID of the portal, in tenantID")
+    return read_issuer(f"{host}{tenant.lower()}{version}")

@@ -1,0 +1,90 @@
+"""People of a directory (OpenID Connect): how the API server knows them, and what makes them members. Pure.
+
+Their names and groups begin with a prefix, so that they are never those of a user of ours or of the system.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pai_install.scheduling.policy import literal
+from pai_install.site.directory import Directory
+from pai_install.site.groups import PlacedGroup, administrates
+from pai_install.users.model import ADMIN, GROUP, MEMBER
+from pai_install.users.rights import RBAC
+
+Object = dict[str, Any]
+
+PREFIX = "oidc:"
+# Of a label; no name of a user of ours has a '.'.
+_LABEL_PREFIX = "oidc."
+# What names have and labels cannot, and what stands for it, in the order of replacement. '_' alone begins such a
+# word, and none of these words begins another: two names never become one.
+_WORDS = (("_", "__"), ("@", "_at_"), ("+", "_plus_"), ("|", "_bar_"), ("#", "_hash_"))
+_LABEL = "^[A-Za-z0-9][-A-Za-z0-9_.]{0,61}[A-Za-z0-9]$"
+
+
+def label(name: str) -> str:
+    """The label of what belongs to a person, as an expression (CEL). name: an expression of the name with prefix."""
+    replaced = "".join(f".replace({literal(old)}, {literal(new)})" for old, new in _WORDS)
+    return f"({literal(_LABEL_PREFIX)} + {name}.substring({len(PREFIX)}){replaced})"
+
+
+def owner_of(name: str) -> str:
+    """As `label` says, of one name with prefix; the name of a user of ours stays as it is."""
+    if not name.startswith(PREFIX):
+        return name
+    found = name.removeprefix(PREFIX)
+    for old, new in _WORDS:
+        found = found.replace(old, new)
+    return f"{_LABEL_PREFIX}{found}"
+
+
+def authenticator(directory: Directory) -> Object:
+    """An entry of `jwt` in the API server's AuthenticationConfiguration."""
+    issuer: Object = {"url": directory.issuer, "audiences": [directory.client]}
+    if directory.authority:
+        issuer["certificateAuthority"] = directory.authority
+    return {
+        "issuer": issuer,
+        "claimValidationRules": list(_of_claims(directory)),
+        "claimMappings": {
+            "username": {"claim": directory.username, "prefix": PREFIX},
+            "groups": {"claim": directory.groups, "prefix": PREFIX},
+        },
+        "userValidationRules": [
+            {
+                "expression": f"{label('user.username')}.matches({literal(_LABEL)})",
+                "message": "the name fits into no label: it is too long, has more than letters, digits and -_.@+|#, "
+                "or does not end with a letter or digit",
+            }
+        ],
+    }
+
+
+def _of_claims(directory: Directory) -> Iterator[Object]:
+    """Who may write any address into their own entry of a directory could be anybody."""
+    if directory.username == "email":
+        verified = "has(claims.email_verified) && claims.email_verified == true"
+        yield {"expression": verified, "message": "the address is not verified"}
+
+
+def bindings(groups: Iterable[PlacedGroup]) -> Iterator[Object]:
+    """What makes the people of a directory's group members of the group that names it, and administrators."""
+    for group in groups:
+        theirs = group.group.external_name
+        if theirs:
+            yield _binding("RoleBinding", {"name": "pai-directory", "namespace": group.namespace}, group, MEMBER)
+            if administrates(group):
+                yield _binding("ClusterRoleBinding", {"name": f"pai-directory-{group.namespace}"}, group, ADMIN)
+
+
+def _binding(kind: str, metadata: Object, group: PlacedGroup, role: str) -> Object:
+    return {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": kind,
+        "metadata": {**metadata, "annotations": {GROUP: group.name}},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": f"{PREFIX}{group.group.external_name}"}],
+    }

@@ -1,0 +1,94 @@
+"""A directory of people that speaks OpenID Connect, on loopback: says where its key is, and signs what it is told."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import padding, rsa
+
+from tests.internet.authority import Authority
+
+
+class Issuer:
+    """authority: PEM of who signed its certificate."""
+
+    client = "pai"
+
+    def __init__(self, port: int, authority: str) -> None:
+        self.url, self.authority = f"https://localhost:{port}", authority
+        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    def token(self, **claims: Any) -> str:
+        """A token for an hour with these claims beside what each has; they count before that."""
+        now = int(time.time())
+        return self._signed({"iss": self.url, "aud": self.client, "iat": now, "exp": now + 3600, **claims})
+
+    def forged(self, **claims: Any) -> str:
+        """As `token`, signed by another."""
+        other = Issuer(0, "")
+        other.url = self.url
+        return other.token(**claims)
+
+    def answers(self) -> dict[str, Any]:
+        """Path -> what it says there."""
+        numbers = self._key.public_key().public_numbers()
+        key = {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": "1", "n": _number(numbers.n), "e": _number(numbers.e)}
+        described = {
+            "issuer": self.url,
+            "jwks_uri": f"{self.url}/keys",
+            "id_token_signing_alg_values_supported": ["RS256"],
+        }
+        return {"/.well-known/openid-configuration": described, "/keys": {"keys": [key]}}
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        words = [_text(json.dumps(one).encode()) for one in ({"alg": "RS256", "kid": "1"}, claims)]
+        signature = self._key.sign(".".join(words).encode(), padding.PKCS1v15(), hashes.SHA256())
+        return ".".join([*words, _text(signature)])
+
+
+@contextmanager
+def issuing(folder: Path) -> Iterator[Issuer]:
+    """An issuer that answers until the end of the block."""
+    authority = Authority("sso", folder)
+    answers: dict[str, Any] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            found = answers.get(self.path)
+            self.send_response(404 if found is None else 200)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(found).encode())
+
+        def log_message(self, *words: object) -> None:
+            del words
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.socket = authority.serve(["localhost"]).wrap_socket(server.socket, server_side=True)
+    issuer = Issuer(server.server_port, authority.pem)
+    answers |= issuer.answers()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield issuer
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _number(value: int) -> str:
+    return _text(value.to_bytes((value.bit_length() + 7) // 8, "big"))
+
+
+def _text(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode().rstrip("=")

@@ -1,0 +1,1 @@
+"""Users of groups, and people of a directory."""
