@@ -86,14 +86,15 @@ def logins(growing: Cluster, machine: str) -> int:
 
 
 def leftovers(growing: Cluster, machine: str) -> str:
-    """What is left of pai-install and of Kubernetes on a machine; empty where it is clean."""
+    """What is left of pai-install and of Kubernetes on a machine; empty where it is clean. But the lab's."""
     return growing.on(
         machine,
-        "ls -d /etc/kubernetes /etc/pai-install /usr/local/lib/pai-install /usr/local/bin/kube*"
+        "{ ls -d /etc/kubernetes /etc/pai-install /usr/local/lib/pai-install /usr/local/bin/kube*"
         " /usr/local/bin/containerd /etc/systemd/system/pai-* /etc/systemd/system/kubelet*"
         " /var/lib/pai-install/roles 2>/dev/null;"
         " ls -A /var/lib/kubelet 2>/dev/null; grep pai-install /etc/hosts; ip -brief link | grep -E 'cni0|flannel';"
-        " systemctl list-units --plain --no-legend 'pai-*' kubelet.service containerd.service; true",
+        " systemctl list-units --plain --no-legend 'pai-*' kubelet.service containerd.service; }"
+        " | grep -v pai-lab-; true",
     ).strip()
 
 

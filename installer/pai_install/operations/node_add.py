@@ -59,20 +59,25 @@ class NodeAdd(Operation):
 
     def refused_changes(self, site: Site, observation: Observation) -> tuple[RefusedChange, ...]:
         """Those of an installation."""
-        return self._install(site).refused_changes(site, observation)
+        return self._install(site, observation).refused_changes(site, observation)
 
-    def _install(self, site: Site) -> Install:
-        return Install(limit=() if self._planes(site) else self.nodes)
+    def _install(self, site: Site, observation: Observation) -> Install:
+        """Of every machine only where a control plane joins: one that does not answer is nobody's to know."""
+        answered = [name for name in self.nodes if name in observation.machines]
+        joins = any(site.machine(name).control_plane for name in answered)
+        return Install(limit=() if joins else self.nodes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """What an installation does on these machines; first they are cleaned where they are no nodes and were once."""
         nodes = {node.name: node for node in map(Node.parse, observation.answers[0])}
         leftover = _leftover(observation.machines, self.nodes, nodes)
         clean = cleaning(observation.machines, tuple(leftover), "it is no node of the cluster and was one")
-        plan = self._install(site).plan(site, _as_blank(observation, leftover))
+        plan = self._install(site, observation).plan(site, _as_blank(observation, leftover))
         work = tuple(step for step in plan.steps if step.name not in _PROOFS)
         proofs = tuple(step for step in plan.steps if step.name in _PROOFS)
         written = writing(self.before, self.text, plan.leader) if self.text != self.before else ()
+        if not any(name in observation.machines for name in self.nodes):
+            return replace(plan, steps=written)  # nobody else needs anything for machines that do not answer
         steps = (
             *written,
             *clean,
@@ -85,7 +90,7 @@ class NodeAdd(Operation):
 
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Those of an installation."""
-        return self._install(site).known(site, observation, plan)
+        return self._install(site, observation).known(site, observation, plan)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
         """Which machines join."""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.cluster.client import Select
-from pai_install.cluster.labels import CORDONED_BY_HEALTH, CORDONED_BY_UPGRADE
+from pai_install.cluster.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
 from pai_install.cluster.model import Node
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
@@ -74,12 +74,11 @@ def _effect(node: Node) -> str:
 def scheduling(name: str, *, stop: bool) -> ClusterCall:
     """Takes a node out of scheduling, or puts it back.
 
-    Either way the marks of `health --act cordon` and of an upgrade go: from now on the node is what a person asked for.
+    Either way the marks of `health --act cordon`, of an upgrade and of a reboot go: from now on the node is what a
+    person asked for.
     """
-    body = {
-        "spec": {"unschedulable": True if stop else None},
-        "metadata": {"labels": {CORDONED_BY_HEALTH: None, CORDONED_BY_UPGRADE: None}},
-    }
+    marks = (CORDONED_BY_HEALTH, CORDONED_BY_UPGRADE, CORDONED_BY_REBOOT)
+    body = {"spec": {"unschedulable": True if stop else None}, "metadata": {"labels": dict.fromkeys(marks)}}
     title = "Cordon the node" if stop else "Uncordon the node"
     return ClusterCall(name, title, "patch", {"kind": "node", "name": name, "body": body})
 

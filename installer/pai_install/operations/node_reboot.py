@@ -1,4 +1,8 @@
-"""Reboot machines, so many at a time; the first batch that does not come back well is the last."""
+"""Reboot machines, so many at a time; the first batch that does not come back well is the last.
+
+What is left of an interrupted command follows from the nodes: each carries the boot that is to end until all of them
+are through.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,11 @@ from pydantic import Field
 
 from pai_install.cluster.client import Select
 from pai_install.cluster.drain import jobs_among, to_evict
+from pai_install.cluster.labels import BOOT_TO_END, CORDONED_BY_REBOOT
 from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.node_cordon import ASKED, NodeOperation, cordoning, scheduling
+from pai_install.operations.node_cordon import ASKED, NodeOperation
 from pai_install.operations.node_drain import NodeDrain, effects_on
 from pai_install.operations.verify import HEALTH
 from pai_install.plan.batches import batches, one_after_another, width
@@ -54,20 +59,20 @@ class NodeReboot(NodeOperation):
         return (*super().queries, Select(("poddisruptionbudgets",)), *pods)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
-        """All batches. Raises PaiError for jobs that would be lost, unless forced."""
+        """All batches that are left. Raises PaiError for jobs that would be lost, unless forced."""
         del site
-        nodes = self.named(observation)
+        named = self.named(observation)
+        nodes = [node for node in named if not _through(node)]
         budgets = tuple(map(PodDisruptionBudget.parse, observation.answers[1]))
-        rows = observation.answers[2:]
-        pods = {node.name: to_evict(map(Pod.parse, found)) for node, found in zip(nodes, rows, strict=True)}
+        rows = zip(named, observation.answers[2:], strict=True)
+        pods = {node.name: to_evict(map(Pod.parse, found)) for node, found in rows if node in nodes}
         self._require_no_jobs(pods)
-        size = width(self.max_unavailable, len(nodes))
         known = {node.name: node for node in nodes}
         groups = [
             self._batch(number, [known[name] for name in names], pods, budgets)
-            for number, names in enumerate(batches([node.name for node in nodes], size), start=1)
+            for number, names in enumerate(batches(list(known), width(self.max_unavailable, len(named))), start=1)
         ]
-        return Plan(one_after_another(groups), observation.inventory)
+        return Plan(one_after_another([_marking(nodes), *groups, _forgetting(named)]), observation.inventory)
 
     def _require_no_jobs(self, pods: Mapping[str, Sequence[Pod]]) -> None:
         lines = [f"{name}: {line}" for name, found in pods.items() for line in effects_on(jobs_among(found))]
@@ -86,27 +91,68 @@ class NodeReboot(NodeOperation):
         pods: Mapping[str, Sequence[Pod]],
         budgets: Sequence[PodDisruptionBudget],
     ) -> tuple[Step, ...]:
-        """The steps of a batch; a node that was out of scheduling before stays so."""
+        """The steps of a batch; a node that somebody else took out of scheduling stays so."""
         drain = NodeDrain(nodes=self.nodes, grace=self.grace, timeout=self.timeout, force=self.force)
         full = {node.name: pods[node.name] for node in nodes if pods[node.name]}
         hosts = tuple(HostStep(node.name, (ASKED,), ("the machine is away until it has started",)) for node in nodes)
         wait = {node.name: {"node": node.name, "boot": node.boot_id, "timeout_s": self.timeout} for node in nodes}
         calls = tuple(ClusterCall(name, "Wait until the node is ready", AWAIT, how) for name, how in wait.items())
-        back = [node for node in nodes if not node.cordoned]
         steps = (
-            *cordoning(nodes),
+            *_cordoning([node for node in nodes if not node.cordoned]),
             *drain.draining(full, budgets, unmanaged=self.force),
             Step("reboot", "Reboot", hosts, Playbook(PLAYBOOK, {"pai_reboot_timeout": self.timeout})),
             Step("ready", "Wait for the nodes", _asked(nodes), ClusterCalls(calls)),
             Step(HEALTH, "Check the health of the machines", _asked(nodes), LocalWork("health-gate")),
-            *_giving_back(back),
+            *_giving_back([node for node in nodes if not node.cordoned or _ours(node)]),
         )
         return tuple(_numbered(step, number) for step in steps)
 
     def question(self, plan: Plan, hosts: tuple[str, ...]) -> str:
-        """How many, and how many at a time."""
-        del plan
-        return f"reboot {plural(len(hosts), 'machine')}, {width(self.max_unavailable, len(hosts) or 1)} at a time"
+        """How many, how many at a time, and how many an interrupted command rebooted already."""
+        left = {name for step in plan.steps if isinstance(step.action, Playbook) for name in step.names}
+        away = width(self.max_unavailable, len(dict.fromkeys(self.nodes)))
+        done = len(set(hosts) - left)
+        before = f"; an interrupted command rebooted {done} more already" if done else ""
+        return f"reboot {plural(len(left), 'machine')}, {away} at a time{before}"
+
+
+def _ours(node: Node) -> bool:
+    """Whether an interrupted reboot took the node out of scheduling."""
+    return CORDONED_BY_REBOOT in node.labels
+
+
+def _through(node: Node) -> bool:
+    """Whether an interrupted command rebooted the node and gave it back; one that it did not give back is not well."""
+    return node.labels.get(BOOT_TO_END, node.boot_id) != node.boot_id and not _ours(node)
+
+
+def _marking(nodes: Sequence[Node]) -> tuple[Step, ...]:
+    """The step by which the next command knows what is left, should this one be interrupted."""
+    new = [node for node in nodes if BOOT_TO_END not in node.labels]
+    calls = tuple(_patch(node, "Note the boot that is to end", {BOOT_TO_END: node.boot_id}) for node in new)
+    return (Step("mark", "Note which boots are to end", _asked(new), ClusterCalls(calls)),) if new else ()
+
+
+def _forgetting(nodes: Sequence[Node]) -> tuple[Step, ...]:
+    """The step after which another command begins anew."""
+    calls = tuple(_patch(node, "Forget the boot that ended", {BOOT_TO_END: None}) for node in nodes)
+    again = "an interrupted command rebooted it already"
+    hosts = tuple(HostStep(node.name, (again if _through(node) else ASKED,)) for node in nodes)
+    return (Step("forget", "Forget the boots that ended", hosts, ClusterCalls(calls)),)
+
+
+def _patch(node: Node, title: str, labels: Mapping[str, str | None], *, stop: bool | None = None) -> ClusterCall:
+    """Labels a node; with `stop` also takes it out of scheduling, or puts it back."""
+    body: dict[str, object] = {"metadata": {"labels": dict(labels)}}
+    if stop is not None:
+        body["spec"] = {"unschedulable": True if stop else None}
+    return ClusterCall(node.name, title, "patch", {"kind": "node", "name": node.name, "body": body})
+
+
+def _cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
+    calls = tuple(_patch(node, "Cordon the node", {CORDONED_BY_REBOOT: "true"}, stop=True) for node in nodes)
+    hosts = tuple(HostStep(node.name, (ASKED,), ("no new pods start there",)) for node in nodes)
+    return (Step("cordon", "Take nodes out of scheduling", hosts, ClusterCalls(calls)),) if nodes else ()
 
 
 def _asked(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
@@ -116,7 +162,7 @@ def _asked(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
 def _giving_back(nodes: Sequence[Node]) -> tuple[Step, ...]:
     if not nodes:
         return ()
-    calls = tuple(scheduling(node.name, stop=False) for node in nodes)
+    calls = tuple(_patch(node, "Uncordon the node", {CORDONED_BY_REBOOT: None}, stop=False) for node in nodes)
     return (Step("uncordon", "Put the nodes back into scheduling", _asked(nodes), ClusterCalls(calls)),)
 
 

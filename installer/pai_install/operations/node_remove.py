@@ -130,7 +130,8 @@ class _Removal:
         if steps:
             steps = out_of_etcd(steps, operation.machines, leader, (LEAVE, CLEAN, FORGET))
         lost = {name: why for name, why in silent.items() if name in operation.nodes}
-        nothing = f"{', '.join(operation.nodes)}: no node of the cluster, and clean"
+        state = "not asked whether it is clean; node add cleans it first" if operation.dead else "and clean"
+        nothing = f"{', '.join(operation.nodes)}: no node of the cluster, {state}"
         return Plan(steps, with_leader(observation.inventory, leader), lost, leader, nothing=nothing)
 
     def _reachable(self) -> tuple[str, ...]:

@@ -86,6 +86,18 @@ def test_the_first_bad_batch_is_the_last(site: Path, in_world: Any, capsys: Any)
     assert "two" in capsys.readouterr().out
 
 
+def test_the_same_command_goes_on_where_the_one_before_ended(site: Path, in_world: Any) -> None:
+    world = in_world(world_of(failed=("two",)))
+    assert reboot(site) == ExitCode.STEP_FAILED
+    assert cordoned(world) == {"two"}
+    world.script["reboot.yml"] = done(event("changed", "two", "Reboot"))
+    assert reboot(site) == ExitCode.OK
+    assert reboots(world) == [("one",), ("two",), ("two",)]
+    assert cordoned(world) == set()
+    labels = [item["metadata"].get("labels") for ref, item in world.api.objects.items() if ref.kind == "node"]
+    assert not any(labels), "another command begins anew"
+
+
 def test_a_machine_that_comes_back_unhealthy_stops_the_rest(site: Path, in_world: Any, capsys: Any) -> None:
     world = in_world(world_of(sick=[Finding("gpu-lost", Verdict.FAIL, "one", "GPU 3 is lost")]))
     assert reboot(site) != ExitCode.OK

@@ -107,6 +107,22 @@ def test_a_join_that_was_cut_off_is_completed_not_cleaned(site: Site, done: Obse
     assert "workers" in names(plan)
 
 
+@pytest.mark.parametrize("name", ["worker2", "master"])
+def test_for_a_machine_that_does_not_answer_nothing_is_done_elsewhere(site: Site, done: Observation, name: str) -> None:
+    """The others lack everything, so that an installation would find work on each of them."""
+    bare = without(done, *done.machines)
+    silent = {host: seen for host, seen in bare.machines.items() if host != name}
+    plan = NodeAdd(nodes=(name,)).plan(site, replace(bare, machines=silent, unreachable={name: "no route to host"}))
+    assert (plan.steps, plan.unreachable) == ((), {name: "no route to host"})
+
+
+def test_beside_a_control_plane_that_does_not_answer_a_worker_joins_alone(site: Site, done: Observation) -> None:
+    bare = without(done, "worker1", "worker2")
+    seen = {host: it for host, it in bare.machines.items() if host != "master"}
+    plan = NodeAdd(nodes=("master", "worker2")).plan(site, replace(bare, machines=seen, unreachable={"master": "off"}))
+    assert {host for step in plan.steps for host in step.names} <= {"worker2"}
+
+
 def test_strange_names_are_refused(site: Site) -> None:
     with pytest.raises(PaiError, match="worker9"):
         NodeAdd(nodes=("worker9",)).require(site)

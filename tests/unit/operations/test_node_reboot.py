@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_install.cluster.labels import BOOT_TO_END, CORDONED_BY_REBOOT
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.node_reboot import NodeReboot
 from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
@@ -47,9 +48,9 @@ def planned(site: Site, *objects: Any, names: tuple[str, ...] = ALL, cordoned: b
 def test_a_batch_is_emptied_rebooted_looked_at_and_given_back(six: Site) -> None:
     plan = planned(six, pod("front", node="w1"), names=("w1", "w2"), max_unavailable="2")
     assert [step.name for step in plan.steps] == [
-        "cordon-1", "drain-1", "reboot-1", "ready-1", "health-1", "uncordon-1",
+        "mark", "cordon-1", "drain-1", "reboot-1", "ready-1", "health-1", "uncordon-1", "forget",
     ]  # fmt: skip
-    reboot, ready, health = plan.steps[2:5]
+    reboot, ready, health = plan.steps[3:6]
     assert reboot.action == Playbook("reboot.yml", {"pai_reboot_timeout": 600})
     assert isinstance(ready.action, ClusterCalls)
     assert ready.action.calls[0].arguments == {"node": "w1", "boot": "boot-1", "timeout_s": 600}
@@ -58,7 +59,40 @@ def test_a_batch_is_emptied_rebooted_looked_at_and_given_back(six: Site) -> None
 
 def test_a_node_that_was_out_of_scheduling_stays_so(six: Site) -> None:
     plan = planned(six, names=("w1",), cordoned=True)
-    assert [step.name for step in plan.steps] == ["reboot-1", "ready-1", "health-1"]
+    assert [step.name for step in plan.steps] == ["mark", "reboot-1", "ready-1", "health-1", "forget"]
+
+
+def labelled(name: str, *, cordoned: bool = False, **labels: str) -> Any:
+    """A node with labels of a reboot that was interrupted."""
+    found = node(name, cordoned=cordoned)
+    found["metadata"]["labels"] = {
+        {"to_end": BOOT_TO_END, "ours": CORDONED_BY_REBOOT}[key]: it for key, it in labels.items()
+    }
+    return found
+
+
+def test_an_interrupted_command_goes_on_with_what_is_left(six: Site) -> None:
+    """w1 is through, w2 was taken out of scheduling and rebooted, w3 and w4 were not begun."""
+    left = (
+        labelled("w1", to_end="boot-0"),
+        labelled("w2", to_end="boot-0", ours="true", cordoned=True),
+        labelled("w3", to_end="boot-1"),
+        labelled("w4", to_end="boot-1", cordoned=True),
+    )
+    jobs = pod("train", "Job", node="w1")
+    operation = NodeReboot(nodes=("w1", "w2", "w3", "w4"), max_unavailable="3")
+    plan = planned(six, *left, jobs, names=operation.nodes, max_unavailable="3")
+    assert {step.name: step.names for step in plan.steps} == {
+        "cordon-1": ("w3",),
+        "reboot-1": ("w2", "w3", "w4"),
+        "ready-1": ("w2", "w3", "w4"),
+        "health-1": ("w2", "w3", "w4"),
+        "uncordon-1": ("w2", "w3"),
+        "forget": ("w1", "w2", "w3", "w4"),
+    }
+    assert plan.steps[-1].hosts[0].reasons == ("an interrupted command rebooted it already",)
+    said = operation.question(plan, plan.hosts)
+    assert said == "reboot 3 machines, 3 at a time; an interrupted command rebooted 1 more already"
 
 
 def test_jobs_are_named_and_refused_without_force(six: Site) -> None:
@@ -82,7 +116,9 @@ def test_batches_cover_every_machine_once_and_wait_for_each_other(six: Site, nam
     assert [host for step in reboots for host in step.names] == names
     assert all(len(step.names) <= size for step in reboots)
     gates = {step.name for step in plan.steps}
-    for step in plan.steps:
+    assert [step.name for step in plan.steps if "-" not in step.name] == ["mark", "forget"]
+    gates -= {"mark", "forget"}
+    for step in plan.steps[1:-1]:
         number = int(step.name.rpartition("-")[2])
         before = {name for name in gates if int(name.rpartition("-")[2]) == number - 1}
         assert before <= set(step.after_all)

@@ -150,6 +150,13 @@ def test_a_dead_machine_is_asked_nothing(removal: Removal) -> None:
     assert names(plan) == ["leave", "forget"]
 
 
+def test_nobody_says_that_a_dead_machine_is_clean(removal: Removal) -> None:
+    plan = removal.plan(operation=removal.operation(dead=True, how="absent"), seen=None)
+    assert plan.empty
+    assert plan.nothing == "worker1: no node of the cluster, not asked whether it is clean; node add cleans it first"
+    assert removal.plan(operation=removal.operation(how="absent"), seen=CLEAN).nothing.endswith(", and clean")
+
+
 def test_a_machine_that_is_alive_is_not_removed_as_dead(removal: Removal) -> None:
     with pytest.raises(PaiError, match="worker1: the node is ready"):
         removal.plan(node("worker1"), operation=removal.operation(dead=True), seen=None)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pai_install.cluster.labels import CORDONED_BY_HEALTH, CORDONED_BY_UPGRADE
+from pai_install.cluster.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
@@ -48,6 +48,7 @@ def test_cordon_is_planned_for_nodes_that_take_pods_and_can_be_taken_back(site: 
     assert step.action.calls[0].arguments["body"]["metadata"]["labels"] == {
         CORDONED_BY_HEALTH: None,
         CORDONED_BY_UPGRADE: None,
+        CORDONED_BY_REBOOT: None,
     }
 
 
