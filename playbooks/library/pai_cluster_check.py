@@ -279,17 +279,16 @@ class ClusterCheck:
         Until then the address of a Service leads out of the cluster, where another server may answer.
         """
         end = time.monotonic() + HEARS_S
-        words = (f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
-        while (answer := self.kubectl(*words))[0] != 0 or word not in answer[1]:
-            if time.monotonic() > end:
-                break
+        said = ""
+        while time.monotonic() < end:
+            status, said = self.kubectl(f"--namespace={NAMESPACE}", "exec", name, "--", "/bin/busybox", *argv)
+            if status == 0 and word in said:
+                return finding(check, "PASS", node, f"{subject} answers")
             time.sleep(1)
-        else:
-            return finding(check, "PASS", node, f"{subject} answers")
         remedy = (
             "kubectl --namespace kube-flannel logs daemonset/kube-flannel; UDP port 8472 must be open between machines"
         )
-        return finding(check, "FAIL", node, f"{subject} does not answer", value=answer[1][-300:], remedy=remedy)
+        return finding(check, "FAIL", node, f"{subject} does not answer", value=said[-300:], remedy=remedy)
 
     def remove(self) -> None:
         """Takes everything away again: the pods at once, the empty namespace goes by itself some seconds later."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from pai_install.checks.limits import Limits
 from pai_install.health.judge.catalogues import SxidMeaning, load_catalogue, load_limits, load_sxids
-from pai_install.health.judge.rules import CHECKS
 from pai_install.health.judge.meaning import XidMeaning
+from pai_install.health.judge.rules import CHECKS
 from tests.docs.markdown import table, with_generated
 
 

@@ -116,7 +116,7 @@ class Install(Operation):
     def known(self, site: Site, observation: Observation, plan: Plan) -> tuple[Finding, ...]:
         """Findings known before the run. A run with work verifies the cluster; one without reports it.
 
-        Nodes that are not the layout's machines are named in any case, and an upgrade that is not at its end.
+        Nodes that are not the layout's machines are named in any case, and an upgrade that is not done.
         """
         if plan.empty:
             return standing(site, observation)

@@ -62,7 +62,7 @@ class NodeAdd(Operation):
         return self._install(site, observation).refused_changes(site, observation)
 
     def _install(self, site: Site, observation: Observation) -> Install:
-        """Of every machine only where a control plane joins: one that does not answer is nobody's to know."""
+        """Of every machine only where a control plane joins that answers: of a silent one no other has to know."""
         answered = [name for name in self.nodes if name in observation.machines]
         joins = any(site.machine(name).control_plane for name in answered)
         return Install(limit=() if joins else self.nodes)
@@ -77,7 +77,7 @@ class NodeAdd(Operation):
         proofs = tuple(step for step in plan.steps if step.name in _PROOFS)
         written = writing(self.before, self.text, plan.leader) if self.text != self.before else ()
         if not any(name in observation.machines for name in self.nodes):
-            return replace(plan, steps=written)  # nobody else needs anything for machines that do not answer
+            return replace(plan, steps=written)  # no other machine needs anything for those that do not answer
         steps = (
             *written,
             *clean,

@@ -91,7 +91,7 @@ class NodeReboot(NodeOperation):
         pods: Mapping[str, Sequence[Pod]],
         budgets: Sequence[PodDisruptionBudget],
     ) -> tuple[Step, ...]:
-        """The steps of a batch; a node that somebody else took out of scheduling stays so."""
+        """The steps of a batch; a node that a person took out of scheduling stays so."""
         drain = NodeDrain(nodes=self.nodes, grace=self.grace, timeout=self.timeout, force=self.force)
         full = {node.name: pods[node.name] for node in nodes if pods[node.name]}
         hosts = tuple(HostStep(node.name, (ASKED,), ("the machine is away until it has started",)) for node in nodes)
@@ -134,7 +134,7 @@ def _marking(nodes: Sequence[Node]) -> tuple[Step, ...]:
 
 
 def _forgetting(nodes: Sequence[Node]) -> tuple[Step, ...]:
-    """The step after which another command begins anew."""
+    """The step after which the next command begins with all of them again."""
     calls = tuple(_patch(node, "Forget the boot that ended", {BOOT_TO_END: None}) for node in nodes)
     again = "an interrupted command rebooted it already"
     hosts = tuple(HostStep(node.name, (again if _through(node) else ASKED,)) for node in nodes)
