@@ -10,6 +10,7 @@ from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
+from pai_install.scheduling.hived_cells import leaf_types
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
 from pai_install.scheduling.model import PRIORITIES
 
@@ -42,7 +43,7 @@ def _annotation(gang: Outline, role: Role) -> str:
     lines = [
         f"virtualCluster: {gang.place.cluster.name}",
         f"priority: {PRIORITIES[gang.place.priority]}",
-        *([f"leafCellType: {sku}"] if sku else []),
+        *([f"leafCellType: {leaf_types(gang.place.scheduling.supply)[sku]}"] if sku else []),
         f"leafCellNumber: {_cells(gang, role)}",
         "ignoreK8sSuggestedNodes: false",
     ]

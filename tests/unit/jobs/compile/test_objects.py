@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from typing import Any
@@ -100,6 +101,16 @@ def test_a_name_that_is_too_long_is_refused_with_how_long_it_may_be(backend: Bac
 def test_two_roles_with_one_name() -> None:
     with pytest.raises(PaiError, match="roles a_b and a-b have the same name"):
         objects_of(Job("a", (role("a_b"), role("a-b"))), somewhere())
+
+
+def test_hived_gets_the_sku_by_the_name_of_its_configuration() -> None:
+    """A dot divides types there."""
+    placed, sku = somewhere("hived"), "v1.5/a"
+    supply = replace(next(iter(placed.scheduling.supply.values())), sku=sku)
+    cluster = replace(placed.cluster, shares=(replace(placed.cluster.shares[0], sku=sku),))
+    placed = replace(placed, scheduling=replace(placed.scheduling, supply={sku: supply}), cluster=cluster)
+    jobset = next(iter(objects_of(Job("a", (role("main", gpus=1, sku=sku),)), placed)))
+    assert "leafCellType: v1-5-a\\n" in json.dumps(jobset)
 
 
 def test_hived_gives_cells_for_processors_too() -> None:

@@ -27,6 +27,12 @@ def test_names_of_the_cluster_and_of_the_company(host: Host) -> None:
             assert address in host.check_output(f"getent ahostsv4 {name}").split()
 
 
+def test_packages_can_be_found(host: Host) -> None:
+    """The lists of packages were gone, and their folder was fresh."""
+    assert "Candidate: (none)" not in host.check_output("apt-cache policy chrony")
+    assert host.check_output("find /var/lib/apt/lists -name '*_Packages*'")
+
+
 def test_packages_of_pods(host: Host) -> None:
     for name in ("conntrack", "socat", "nftables"):
         assert host.package(name).is_installed
