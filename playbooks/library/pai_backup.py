@@ -7,12 +7,13 @@ DOCUMENTATION = r"""
 module: pai_backup
 short_description: Put a snapshot of etcd and the keys of the cluster into one file
 description:
-  - Takes a snapshot with etcdctl and verifies it by its hash.
+  - Takes a snapshot with etcdctl, or one that was kept, and verifies it by its hash.
   - Packs it with the authorities of the cluster and their keys, the keys of service accounts, and the key of secrets at
     rest. Certificates that kubeadm makes from these are not in it.
   - The file is for root alone (0600), in a folder that is for root alone.
 options:
   dest: {description: The file to make., type: path, required: true}
+  snapshot: {description: Name of a snapshot that the role etcd_backup kept; without it a new one is taken., type: str}
   state: {description: Whether it is there., type: str, choices: [present, absent], default: present}
 author: [pai-install]
 """
@@ -40,7 +41,8 @@ KEYS = (
     "encryption/config.json",
 )
 SNAPSHOT = "etcd.db"
-TAKE = ("/usr/local/lib/pai-install/etcd-snapshot.py", "take")
+PROGRAM = "/usr/local/lib/pai-install/etcd-snapshot.py"
+KEPT = "/var/lib/pai-install/etcd-backup"
 
 
 class SnapshotError(Exception):
@@ -48,12 +50,14 @@ class SnapshotError(Exception):
 
 
 def take(module: AnsibleModule, path: str) -> str:
-    """Takes a snapshot into a file; the sha256 of its content. Raises SnapshotError."""
-    if not os.path.exists(TAKE[0]):
-        raise SnapshotError(f"{TAKE[0]} is missing: pai-install apply --phase control-plane installs it")
-    status, out, err = module.run_command([*TAKE, path])
+    """Takes a snapshot, or the one that was kept, into a file; the sha256 of its content. Raises SnapshotError."""
+    if not os.path.exists(PROGRAM):
+        raise SnapshotError(f"{PROGRAM} is missing: pai-install apply --phase control-plane installs it")
+    kept = module.params["snapshot"]
+    words = ["copy", os.path.join(KEPT, kept), path] if kept else ["take", path]
+    status, out, err = module.run_command([PROGRAM, *words])
     if status != 0:
-        raise SnapshotError(err.strip() or f"{TAKE[0]} ended with {status}")
+        raise SnapshotError(err.strip() or f"{PROGRAM} ended with {status}")
     return str(out.strip())
 
 
@@ -93,6 +97,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "dest": {"type": "path", "required": True},
+            "snapshot": {"type": "str"},
             "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
         },
         supports_check_mode=True,

@@ -17,9 +17,15 @@ from pai_install.run.request import Request
 @click.command
 @site_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), required=False)
+@click.option(
+    "--snapshot",
+    metavar="NAME",
+    default="",
+    help="A snapshot that the timer kept on the control plane, e.g. etcd-20270131T000000Z.db, instead of a new one.",
+)
 @format_option
 @pass_environment
-def command(*, site_dir: Path, file: Path | None, output_format: str, environment: Environment) -> int:
+def command(*, site_dir: Path, file: Path | None, snapshot: str, output_format: str, environment: Environment) -> int:
     """Back up the cluster into FILE, which is readable by you alone: it holds every key of the cluster.
 
     A snapshot of etcd, verified by its hash, the authorities and keys of the control planes, the site's files, and what
@@ -27,4 +33,4 @@ def command(*, site_dir: Path, file: Path | None, output_format: str, environmen
     it to another machine. `restore FILE` puts it back.
     """
     how = How(yes=True, as_json=output_format == "json")
-    return act(Request(site_dir, Backup(file=str(file) if file else "")), environment, how)
+    return act(Request(site_dir, Backup(file=str(file) if file else "", snapshot=snapshot)), environment, how)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
@@ -18,6 +19,9 @@ from pai_install.plan.observation import Observation
 from pai_install.site.model import Site
 
 FOLDER = ".pai/backups"
+# as the timer of the role etcd_backup names them
+KEPT = re.compile(r"etcd-(?P<at>\d{8}T\d{6}Z)\.db")
+KEPT_IN = "/var/lib/pai-install/etcd-backup"
 ON_MACHINE = "/var/lib/pai-install/backup/backup.tar"
 
 
@@ -27,6 +31,7 @@ class Backup(Operation):
     name: ClassVar[str] = "backup"
     summary: ClassVar[str] = "Back up etcd, the cluster's keys, the site and its state into one file of the dev box."
     file: str = Field("", description="Path of the new file; empty: in .pai/backups of the site, named after the time.")
+    snapshot: str = Field("", description="Name of a snapshot that the timer kept (etcd_backup); empty: a new one.")
 
     def watched(self, site: Site) -> tuple[str, ...]:
         """The control planes."""
@@ -38,8 +43,14 @@ class Backup(Operation):
         return (Select(("namespaces",), fields="metadata.name=kube-system"),)
 
     def require(self, site: Site) -> None:
-        """A file that is there already is never replaced."""
+        """A file that is there already is never replaced; a snapshot is one that the timer kept."""
         del site
+        if self.snapshot and KEPT.fullmatch(self.snapshot) is None:
+            raise PaiError(
+                f"{self.snapshot} is no name of a kept snapshot",
+                remedy=f"a name such as etcd-20270131T000000Z.db, from {KEPT_IN} of the control plane",
+                exit_code=ExitCode.USAGE,
+            )
         if self.file and Path(self.file).exists():
             raise PaiError(f"{self.file} is there already", remedy="give a new file", exit_code=ExitCode.USAGE)
 
@@ -53,10 +64,11 @@ class Backup(Operation):
         file = self._file(site, observation)
         machine = f"{file}.machine"
         host = (HostStep(leader, ("asked for",)),)
-        packing = Playbook("backup.yml", {"backup_on_machine": ON_MACHINE, "backup_on_box": machine})
-        arguments = {"file": file, "machine": machine, "cluster": cluster_id(observation)}
+        variables = {"backup_on_machine": ON_MACHINE, "backup_on_box": machine, "backup_snapshot": self.snapshot}
+        arguments = {"file": file, "machine": machine, "cluster": cluster_id(observation), "of": self._of(observation)}
+        what = f"the snapshot {self.snapshot}" if self.snapshot else "a snapshot of etcd"
         steps = (
-            Step("backup", "Take a snapshot of etcd, and the keys", host, packing, looks=True),
+            Step("backup", f"Take {what}, and the keys", host, Playbook("backup.yml", variables), looks=True),
             Step("pack", f"Write {file}", host, LocalWork("backup", arguments), ("backup",), looks=True),
         )
         return Plan(steps, observation.inventory, observation.unreachable, leader)
@@ -64,8 +76,12 @@ class Backup(Operation):
     def _file(self, site: Site, observation: Observation) -> str:
         if self.file:
             return str(Path(self.file).absolute())
-        stamp = datetime.fromtimestamp(observation.at, UTC).strftime("%Y%m%dT%H%M%SZ")
-        return str(site.directory.resolve() / FOLDER / f"{stamp}.tar.gz")
+        return str(site.directory.resolve() / FOLDER / f"{self._of(observation)}.tar.gz")
+
+    def _of(self, observation: Observation) -> str:
+        """The time whose data it has."""
+        kept = KEPT.fullmatch(self.snapshot)
+        return kept["at"] if kept else datetime.fromtimestamp(observation.at, UTC).strftime("%Y%m%dT%H%M%SZ")
 
 
 def cluster_id(observation: Observation) -> str:

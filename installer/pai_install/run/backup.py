@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
@@ -38,14 +38,17 @@ _PART = 1 << 20
 
 
 class BackupManifest(BaseModel):
-    """What a backup says of itself. cluster: the cluster's id. files: member -> sha256."""
+    """What a backup says of itself. cluster: the cluster's id. created: the time whose data it has.
+
+    files: member -> sha256.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     schema_version: Literal[1] = 1
     cluster: str
     leader: str
     created: str
-    files: Mapping[str, str]
+    files: Mapping[str, str] = Field(default_factory=dict)
 
 
 def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
@@ -54,7 +57,8 @@ def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
     def finish(hosts: Sequence[str], arguments: Mapping[str, Any]) -> Sequence[Finding]:
         file, machine = Path(arguments["file"]), Path(arguments["machine"])
         try:
-            pack(site.directory, state, machine, file, cluster=arguments["cluster"], leader=hosts[0])
+            manifest = BackupManifest(cluster=arguments["cluster"], leader=hosts[0], created=_time(arguments["of"]))
+            pack(site.directory, state, machine, file, manifest)
         except OSError as error:
             raise PaiError(f"the backup {file} cannot be written: {error.strerror}") from error
         finally:
@@ -67,15 +71,14 @@ def backup_worker(site: Site, state: StateFolder) -> LocalWorker:
     return finish
 
 
-def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, *, cluster: str, leader: str) -> None:
-    """Writes the file, whole or not at all."""
+def _time(stamp: str) -> str:
+    return datetime.strptime(stamp, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def pack(site_dir: Path, state: StateFolder, machine: Path, file: Path, manifest: BackupManifest) -> None:
+    """Writes the file, whole or not at all. manifest: what it says of itself, but for its files."""
     members = {MACHINE: machine, **dict(_present(site_dir, state))}
-    manifest = BackupManifest(
-        cluster=cluster,
-        leader=leader,
-        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        files={name: _sha256(path) for name, path in members.items()},
-    )
+    manifest = manifest.model_copy(update={"files": {name: _sha256(path) for name, path in members.items()}})
     partial = file.with_name(f"{file.name}.partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

@@ -3,6 +3,7 @@
 
 etcd-snapshot.py take FILE          a new file; prints the sha256 of its content
 etcd-snapshot.py keep FOLDER MOST   one more in a folder, whose oldest beyond MOST go
+etcd-snapshot.py copy KEPT FILE     a new file from one of a folder; prints the sha256 of its content
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -83,17 +85,31 @@ def keep(folder: str, most: int) -> Tuple[str, List[str]]:
     return new, old
 
 
+def copy(kept: str, path: str) -> str:
+    """Copies a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is none."""
+    if not os.path.isfile(kept):
+        folder = os.path.dirname(kept)
+        there = sorted(map(os.path.basename, glob.glob(os.path.join(glob.escape(folder), "etcd-*.db"))))
+        raise SnapshotError(f"{kept} is not there; {folder} holds {', '.join(there) or 'none'}")
+    found = verified(kept)
+    with open(kept, "rb") as source, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as new:
+        shutil.copyfileobj(source, new)
+    return found
+
+
 def main() -> int:
     """Runs the program."""
     verb, path, *rest = sys.argv[1:]
     try:
         if verb == "take":
             said = take(path)
+        elif verb == "copy":
+            said = copy(path, rest[0])
         else:
             new, old = keep(path, int(rest[0]))
             said = f"took {new}, {os.path.getsize(new)} bytes, verified by its hash; dropped {len(old)} older ones"
-    except SnapshotError as error:
-        sys.stderr.write(f"no snapshot of etcd was taken: {error}\n")
+    except (SnapshotError, OSError) as error:
+        sys.stderr.write(f"there is no snapshot of etcd: {error}\n")
         return 1
     sys.stdout.write(f"{said}\n")
     return 0

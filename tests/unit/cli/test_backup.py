@@ -13,7 +13,7 @@ import pytest
 from pai_install.engine.base import Event, RunRequest
 from pai_install.errors import ExitCode
 from pai_install.run.actions import LocalWorker
-from pai_install.run.backup import backup_worker, pack, read_backup
+from pai_install.run.backup import BackupManifest, backup_worker, pack, read_backup
 from pai_install.run.state import StateFolder
 from tests.unit.cli.stub_environment import World, facts, run, write_site
 from tests.unit.cluster.fake import FakeCluster
@@ -90,12 +90,27 @@ def test_a_backup_is_made_without_a_question(
     assert made.stat().st_mode & 0o077 == 0
 
 
+def test_a_snapshot_that_was_kept_is_taken_by_its_name(
+    site: Path, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    taking(world, monkeypatch)
+    words = ["backup", "--site", str(site), str(tmp_path / "b.tar.gz"), "--snapshot"]
+    assert run([*words, "etcd-20270131T020304Z.db"]) == ExitCode.OK
+    (packing,) = (request for request in world.ansible.requests if request.playbook == "backup.yml")
+    assert packing.extra_vars["backup_snapshot"] == "etcd-20270131T020304Z.db"
+    assert read_backup(tmp_path / "b.tar.gz").created == "2027-01-31T02:03:04Z"
+    words[3] = str(tmp_path / "other.tar.gz")
+    for name in ("../etcd.db", "latest", "etcd-20270131T020304Z.db.partial"):
+        assert run([*words, name]) == ExitCode.USAGE
+
+
 @pytest.fixture
 def file(site: Path, tmp_path: Path) -> Path:
     machine, path = tmp_path / "machine", tmp_path / "b.tar.gz"
     machine.write_bytes(machine_tar())
     (site / ".pai").mkdir(exist_ok=True)
-    pack(site, StateFolder(site / ".pai"), machine, path, cluster=UID, leader="master")
+    manifest = BackupManifest(cluster=UID, leader="master", created="2027-01-31T00:00:00Z")
+    pack(site, StateFolder(site / ".pai"), machine, path, manifest)
     return path
 
 

@@ -82,4 +82,27 @@ def test_the_oldest_go(
     etcdctl.write_bytes(b"")
     assert snapshots.main() == 1
     assert len([*folder.iterdir()]) == 3
-    assert "no snapshot of etcd was taken" in capsys.readouterr().err
+    assert "there is no snapshot of etcd" in capsys.readouterr().err
+
+
+def test_one_that_was_kept_is_copied(
+    snapshots: Any, etcdctl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    kept, new = tmp_path / "kept" / "etcd-20260101T000000Z.db", tmp_path / "new.db"
+    kept.parent.mkdir()
+    kept.write_bytes(content())
+    monkeypatch.setattr("sys.argv", ["x", "copy", str(kept), str(new)])
+    assert snapshots.main() == 0
+    assert capsys.readouterr().out.strip() == hashlib.sha256(content()[:-32]).hexdigest()
+    assert (new.read_bytes(), stat.S_IMODE(new.stat().st_mode)) == (content(), 0o600)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("etcd-20260102T000000Z.db", "holds etcd-20260101T000000Z.db"), ("etcd-20260101T000000Z.db", "another hash")],
+)
+def test_one_that_is_missing_or_damaged_is_not_copied(snapshots: Any, tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "etcd-20260101T000000Z.db").write_bytes(b"\1" + content()[1:])
+    with pytest.raises(snapshots.SnapshotError, match=words):
+        snapshots.copy(str(tmp_path / name), str(tmp_path / "new.db"))
+    assert not (tmp_path / "new.db").exists()

@@ -233,7 +233,7 @@ def test_a_backup_holds_snapshot_and_authorities(
     program = machine / "take"
     program.write_text('#!/bin/sh\necho snapshot > "$2" && echo 0a1b\n')
     program.chmod(0o755)
-    monkeypatch.setattr(module, "TAKE", (str(program), "take"))
+    monkeypatch.setattr(module, "PROGRAM", str(program))
     monkeypatch.setattr(module.make, "__defaults__", (str(machine / "kubernetes"),))
     dest = machine / "backup" / "b.tar"
     result = run_module("pai_backup", dest=str(dest))
@@ -261,7 +261,23 @@ def test_without_a_snapshot_there_is_no_backup(
     program = machine / "take"
     program.write_text("#!/bin/sh\necho 'no snapshot of etcd was taken: timed out' >&2; exit 1\n")
     program.chmod(0o755)
-    monkeypatch.setattr(module, "TAKE", (str(program), "take"))
+    monkeypatch.setattr(module, "PROGRAM", str(program))
     with pytest.raises(ModuleFailedError, match="timed out"):
         run_module("pai_backup", dest=str(machine / "backup" / "b.tar"))
     assert list((machine / "backup").iterdir()) == []
+
+
+def test_a_snapshot_that_was_kept_goes_into_the_backup(
+    library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = library("pai_backup")
+    program = machine / "program"
+    program.write_text('#!/bin/sh\n[ "$1" = copy ] && echo "$2" > "$3" && echo abc\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "PROGRAM", str(program))
+    dest = machine / "backup" / "b.tar"
+    assert run_module("pai_backup", dest=str(dest), snapshot="etcd-20270131T000000Z.db")["snapshot"] == "abc"
+    with tarfile.open(dest) as archive:
+        handle = archive.extractfile("etcd.db")
+        assert handle is not None
+        assert handle.read().decode().strip() == "/var/lib/pai-install/etcd-backup/etcd-20270131T000000Z.db"

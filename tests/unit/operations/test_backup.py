@@ -36,9 +36,15 @@ def test_one_step_there_and_one_here(site: Site, inventory: Inventory) -> None:
     file = f"{site.directory.resolve()}/.pai/backups/20270115T080000Z.tar.gz"
     assert packing.action == Playbook(
         "backup.yml",
-        {"backup_on_machine": "/var/lib/pai-install/backup/backup.tar", "backup_on_box": f"{file}.machine"},
+        {
+            "backup_on_machine": "/var/lib/pai-install/backup/backup.tar",
+            "backup_on_box": f"{file}.machine",
+            "backup_snapshot": "",
+        },
     )
-    assert writing.action == LocalWork("backup", {"file": file, "machine": f"{file}.machine", "cluster": "c-1"})
+    assert writing.action == LocalWork(
+        "backup", {"file": file, "machine": f"{file}.machine", "cluster": "c-1", "of": "20270115T080000Z"}
+    )
     assert writing.needs == ("backup",)
     assert all(step.looks for step in plan.steps), "it changes nothing"
     assert plan.hosts == ("master",)

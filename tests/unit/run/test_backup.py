@@ -36,7 +36,13 @@ def machine(tmp_path: Path) -> Path:
 
 def made(site: Path, machine: Path) -> Path:
     file = site / "backup.tar.gz"
-    pack(site, StateFolder(site / ".pai"), machine, file, cluster="c1", leader="master")
+    pack(
+        site,
+        StateFolder(site / ".pai"),
+        machine,
+        file,
+        BackupManifest(cluster="c1", leader="master", created="2027-01-31T00:00:00Z"),
+    )
     return file
 
 
@@ -106,14 +112,17 @@ def test_one_that_was_cut_at_its_end_is_refused(site: Path, machine: Path, missi
 def test_the_worker_finishes_it_and_says_so(site: Path, machine: Path) -> None:
     work = backup_worker(load_site(site).site, StateFolder(site / ".pai"))
     file = site / "b.tar.gz"
-    (found,) = work(["master"], {"file": str(file), "machine": str(machine), "cluster": "c1"})
+    (found,) = work(["master"], {"file": str(file), "machine": str(machine), "cluster": "c1", "of": "20270131T000000Z"})
     assert (found.id, found.verdict) == ("backup", Verdict.PASS)
     assert not machine.exists()
-    assert isinstance(read_backup(file), BackupManifest)
+    assert read_backup(file).created == "2027-01-31T00:00:00Z"
 
 
 def test_no_room_is_an_error_and_leaves_nothing(site: Path, machine: Path) -> None:
     work = backup_worker(load_site(site).site, StateFolder(site / ".pai"))
     with pytest.raises(PaiError, match="cannot be written"):
-        work(["master"], {"file": str(site / "none" / "b"), "machine": str(machine), "cluster": "c1"})
+        work(
+            ["master"],
+            {"file": str(site / "none" / "b"), "machine": str(machine), "cluster": "c1", "of": "20270131T000000Z"},
+        )
     assert not machine.exists()
