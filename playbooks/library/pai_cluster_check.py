@@ -110,8 +110,7 @@ def service(name: str) -> dict[str, Any]:
 
 def objects(nodes: list[str], image: str, runtime_class_nodes: list[str]) -> list[dict[str, Any]]:
     """Everything one check makes: names count the nodes, since node names may be too long for a Service."""
-    # Services first: pods that start later find their addresses in the environment, where a static busybox,
-    # which resolves no names itself, can use them.
+    # a static busybox resolves no names: it asks by the Services' addresses, which are known before the pods run
     found = [service(f"node-{index}") for index in range(len(nodes))]
     for index, node in enumerate(nodes):
         found.append(pod(f"node-{index}", node, image))
@@ -146,6 +145,7 @@ class ClusterCheck:
         self.carrying = sampled(self.nodes, module.params.get("most", MOST_NODES))
         self.placed = with_peer(self.carrying, module.params["peer"])
         self.deadline = time.monotonic() + module.params["timeout"]
+        self.addresses: dict[str, str] = {}
         self.door = Kubectl()
 
     def kubectl(self, *words: str, data: str | None = None) -> tuple[int, str]:
@@ -212,6 +212,7 @@ class ClusterCheck:
             ]
         pods = self.wait_for_pods([entry["metadata"]["name"] for entry in wanted if entry["kind"] == "Pod"])
         self.wait_for_endpoints({name for name in pods if name.startswith("node-") and runs(pods, name)})
+        self.addresses = addresses(self.items(f"--namespace={NAMESPACE}", "services"))
         with concurrent.futures.ThreadPoolExecutor(max_workers=8) as pool:
             lists = list(pool.map(lambda index: self.check_node_pods(index, pods), range(len(self.carrying))))
         return [entry for found in lists for entry in found]
@@ -257,7 +258,8 @@ class ClusterCheck:
             return [finding("pod-start", "FAIL", node, "the test pod does not start", value=why, expected="Running")]
         other = ring(len(self.placed))[index]
         where = self.placed[other] if other != index else "this machine, the only one"
-        fetch = GET.format(host=f"$NODE_{other}_SERVICE_HOST", port="80")
+        # not by the pod's environment: a kubelet that has just found the API again does not know new Services yet
+        fetch = GET.format(host=self.addresses.get(f"node-{other}", ""), port="80")
         # the API server answers a request without TLS with a refusal of its own
         connect = GET.format(host="$KUBERNETES_SERVICE_HOST", port="$KUBERNETES_SERVICE_PORT")
         asks = (
@@ -306,6 +308,11 @@ class ClusterCheck:
             return found + self.check_from_pods()
         finally:
             self.remove()
+
+
+def addresses(services: list[dict[str, Any]]) -> dict[str, str]:
+    """Service -> its address in the cluster."""
+    return {entry["metadata"]["name"]: entry["spec"].get("clusterIP", "") for entry in services}
 
 
 def with_endpoints(slices: list[dict[str, Any]]) -> set[str]:

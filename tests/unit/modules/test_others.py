@@ -292,3 +292,26 @@ def test_a_record_in_another_form_is_drift_and_no_failure(
     found = facts.roles()["base"]
     assert found["settings"] == {}
     assert "cannot be used" in found["drift"][0]
+
+
+def test_services_are_asked_by_the_addresses_that_the_api_knows(library: Library, cluster_state: Any) -> None:
+    """A kubelet that has just found the API again starts pods without those of new Services in their environment."""
+    module = library("pai_cluster_check")
+    answer = sys.modules[module.Kubectl.__module__].Answer
+    asked: list[str] = []
+
+    def run(*words: str, data: str | None = None, timeout_s: float = 0) -> Any:
+        asked.append(words[-1])
+        return answer(0, "node-1 Address HTTPS server", "")
+
+    params = {"nodes": ["one", "two"], "peer": "", "runtime_class_nodes": [], "timeout": 1}
+    check = module.ClusterCheck(SimpleNamespace(params=params))
+    check.door = SimpleNamespace(run=run)
+    services = [{"metadata": {"name": f"node-{it}"}, "spec": {"clusterIP": f"10.96.0.{it}"}} for it in (0, 1)]
+    check.addresses = module.addresses(services)
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    running = cluster_state.pod_facts({"metadata": {"name": "node-0"}, "spec": {}, "status": status})
+    found = check.check_node_pods(0, {"node-0": running})
+    assert [(one["id"], one["verdict"]) for one in found] == [(it, "PASS") for it in ("cluster-dns", "service", "api")]
+    assert "nc -w 5 10.96.0.1 80" in asked[1]
+    assert "NODE_1_SERVICE_HOST" not in asked[1]
