@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +98,23 @@ def test_backup_and_restore(cluster: Cluster, tmp_path: Path) -> None:
     assert secret == "cGxhbnRlZC1pbi1zZWNyZXQ="
     cluster.kubectl("delete", "configmap,secret", "before-backup")
     assert cluster.to_change() == []
+
+
+def test_a_snapshot_that_was_kept_becomes_a_backup(cluster: Cluster, tmp_path: Path) -> None:
+    said = cluster.on(MASTER, "/usr/local/lib/pai-install/etcd-snapshot.py keep /var/lib/pai-install/etcd-backup 7")
+    name = Path(said.split()[1].rstrip(",")).name
+    try:
+        done = cluster.run("backup", str(tmp_path / "kept.tar.gz"), "--snapshot", name)
+        assert done.returncode == 0, done.stdout + done.stderr
+        with tarfile.open(tmp_path / "kept.tar.gz") as archive:
+            manifest = archive.extractfile("manifest.json")
+            assert manifest is not None
+            created = json.load(manifest)["created"]
+        assert re.sub("[-:]", "", created) == name.removeprefix("etcd-").removesuffix(".db")
+        other = cluster.run("backup", str(tmp_path / "other.tar.gz"), "--snapshot", "etcd-20200101T000000Z.db")
+        assert (other.returncode, name in other.stdout + other.stderr) == (6, True)
+    finally:
+        cluster.on(MASTER, f"rm /var/lib/pai-install/etcd-backup/{name}")
 
 
 def test_a_new_dev_box_takes_the_cluster_over(cluster: Cluster, lost: Path) -> None:
