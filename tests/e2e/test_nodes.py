@@ -124,7 +124,7 @@ def test_of_two_at_once_one_joins_and_the_other_is_clean_and_named(growing: Clus
 
 
 def test_a_machine_under_a_job_leaves_when_the_job_has_ended(growing: Cluster) -> None:
-    job = JOB % (THIRD, busybox(growing), 40)
+    job = JOB % (THIRD, busybox(growing), 150)
     path = growing.site / "job.yaml"
     path.write_text(job)
     growing.kubectl("apply", "--filename", str(path))
