@@ -71,14 +71,15 @@ def _effect(node: Node) -> str:
     return "health will no longer uncordon the node" if CORDONED_BY_HEALTH in node.labels else ""
 
 
-def scheduling(name: str, *, stop: bool) -> ClusterCall:
+def scheduling(name: str, *, stop: bool, mark: str = "") -> ClusterCall:
     """Takes a node out of scheduling, or puts it back.
 
-    Either way the marks of `health --act cordon`, of an upgrade and of a reboot go: from now on the node is what a
-    person asked for.
+    mark: the label that tells for what, until it is put back. Without one a person asks, and the marks of
+    `health --act cordon`, of an upgrade and of a reboot go: from now on the node is what the person asked for.
     """
     marks = (CORDONED_BY_HEALTH, CORDONED_BY_UPGRADE, CORDONED_BY_REBOOT)
-    body = {"spec": {"unschedulable": True if stop else None}, "metadata": {"labels": dict.fromkeys(marks)}}
+    labels = {mark: "true" if stop else None} if mark else dict.fromkeys(marks)
+    body = {"spec": {"unschedulable": True if stop else None}, "metadata": {"labels": labels}}
     title = "Cordon the node" if stop else "Uncordon the node"
     return ClusterCall(name, title, "patch", {"kind": "node", "name": name, "body": body})
 

@@ -18,7 +18,7 @@ from pai_install.cluster.labels import BOOT_TO_END, CORDONED_BY_REBOOT
 from pai_install.cluster.model import Node, Pod
 from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
-from pai_install.operations.node_cordon import ASKED, NodeOperation
+from pai_install.operations.node_cordon import ASKED, NodeOperation, scheduling
 from pai_install.operations.node_drain import NodeDrain, effects_on
 from pai_install.operations.verify import HEALTH
 from pai_install.plan.batches import batches, one_after_another, width
@@ -129,28 +129,25 @@ def _through(node: Node) -> bool:
 def _marking(nodes: Sequence[Node]) -> tuple[Step, ...]:
     """The step by which the next command knows what is left, should this one be interrupted."""
     new = [node for node in nodes if BOOT_TO_END not in node.labels]
-    calls = tuple(_patch(node, "Note the boot that is to end", {BOOT_TO_END: node.boot_id}) for node in new)
+    calls = tuple(_note(node, "Note the boot that is to end", node.boot_id) for node in new)
     return (Step("mark", "Note which boots are to end", _asked(new), ClusterCalls(calls)),) if new else ()
 
 
 def _forgetting(nodes: Sequence[Node]) -> tuple[Step, ...]:
     """The step after which the next command begins with all of them again."""
-    calls = tuple(_patch(node, "Forget the boot that ended", {BOOT_TO_END: None}) for node in nodes)
+    calls = tuple(_note(node, "Forget the boot that ended", None) for node in nodes)
     again = "an interrupted command rebooted it already"
     hosts = tuple(HostStep(node.name, (again if _through(node) else ASKED,)) for node in nodes)
     return (Step("forget", "Forget the boots that ended", hosts, ClusterCalls(calls)),)
 
 
-def _patch(node: Node, title: str, labels: Mapping[str, str | None], *, stop: bool | None = None) -> ClusterCall:
-    """Labels a node; with `stop` also takes it out of scheduling, or puts it back."""
-    body: dict[str, object] = {"metadata": {"labels": dict(labels)}}
-    if stop is not None:
-        body["spec"] = {"unschedulable": True if stop else None}
+def _note(node: Node, title: str, boot: str | None) -> ClusterCall:
+    body = {"metadata": {"labels": {BOOT_TO_END: boot}}}
     return ClusterCall(node.name, title, "patch", {"kind": "node", "name": node.name, "body": body})
 
 
 def _cordoning(nodes: Sequence[Node]) -> tuple[Step, ...]:
-    calls = tuple(_patch(node, "Cordon the node", {CORDONED_BY_REBOOT: "true"}, stop=True) for node in nodes)
+    calls = tuple(scheduling(node.name, stop=True, mark=CORDONED_BY_REBOOT) for node in nodes)
     hosts = tuple(HostStep(node.name, (ASKED,), ("no new pods start there",)) for node in nodes)
     return (Step("cordon", "Take nodes out of scheduling", hosts, ClusterCalls(calls)),) if nodes else ()
 
@@ -162,7 +159,7 @@ def _asked(nodes: Sequence[Node]) -> tuple[HostStep, ...]:
 def _giving_back(nodes: Sequence[Node]) -> tuple[Step, ...]:
     if not nodes:
         return ()
-    calls = tuple(_patch(node, "Uncordon the node", {CORDONED_BY_REBOOT: None}, stop=False) for node in nodes)
+    calls = tuple(scheduling(node.name, stop=False, mark=CORDONED_BY_REBOOT) for node in nodes)
     return (Step("uncordon", "Put the nodes back into scheduling", _asked(nodes), ClusterCalls(calls)),)
 
 

@@ -19,6 +19,7 @@ from pai_install.cluster.drain import moves, to_evict
 from pai_install.cluster.labels import CORDONED_BY_UPGRADE
 from pai_install.cluster.model import Node, Pod
 from pai_install.operations.backup import Backup
+from pai_install.operations.node_cordon import scheduling
 from pai_install.operations.operation import Operation
 from pai_install.operations.upgrade_rules import (
     require_applied,
@@ -289,7 +290,7 @@ class _Work:
         for host in hosts:
             node = self.nodes.get(host)
             if not (node and node.cordoned):
-                calls.append(_scheduling(host, stop=True))
+                calls.append(scheduling(host, stop=True, mark=CORDONED_BY_UPGRADE))
             how = {"node": host, "grace_s": operation.grace, "timeout_s": operation.timeout, "force": operation.force}
             calls.append(ClusterCall(host, "Evict the pods", "drain", how))
         steps = tuple(HostStep(host, ("its runtimes restart",), tuple(_effects(self.pods_of(host)))) for host in hosts)
@@ -302,16 +303,8 @@ class _Work:
             calls.append(self._awaited(host))
             node = self.nodes.get(host)
             if self._marked(host) or not (node and node.cordoned):
-                calls.append(_scheduling(host, stop=False))
+                calls.append(scheduling(host, stop=False, mark=CORDONED_BY_UPGRADE))
         return Step(name, title, tuple(HostStep(host, ("upgraded",)) for host in hosts), ClusterCalls(tuple(calls)))
-
-
-def _scheduling(host: str, *, stop: bool) -> ClusterCall:
-    """Takes a node out of scheduling for the upgrade, or puts it back."""
-    marked = {CORDONED_BY_UPGRADE: "true" if stop else None}
-    body = {"spec": {"unschedulable": True if stop else None}, "metadata": {"labels": marked}}
-    title = "Cordon the node" if stop else "Uncordon the node"
-    return ClusterCall(host, title, "patch", {"kind": "node", "name": host, "body": body})
 
 
 def _effects(pods: Sequence[Pod]) -> Iterator[str]:

@@ -226,14 +226,20 @@ def test_check_mode_touches_nothing(machine: Path, run_module: Run) -> None:
     assert wal(machine) == "now"
 
 
+def backing_up(library: Any, machine: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Any:
+    """Module pai_backup with an etcd_snapshot_stand_in of these lines."""
+    module = library("pai_backup")
+    program = machine / "etcd_snapshot_stand_in"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(module, "PROGRAM", str(program))
+    return module
+
+
 def test_a_backup_holds_snapshot_and_authorities(
     library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = library("pai_backup")
-    program = machine / "take"
-    program.write_text('#!/bin/sh\necho snapshot > "$2" && echo 0a1b\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(module, "PROGRAM", str(program))
+    module = backing_up(library, machine, monkeypatch, 'echo snapshot > "$2" && echo 0a1b')
     monkeypatch.setattr(module.make, "__defaults__", (str(machine / "kubernetes"),))
     dest = machine / "backup" / "b.tar"
     result = run_module("pai_backup", dest=str(dest))
@@ -257,11 +263,7 @@ def test_a_backup_holds_snapshot_and_authorities(
 def test_without_a_snapshot_there_is_no_backup(
     library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = library("pai_backup")
-    program = machine / "take"
-    program.write_text("#!/bin/sh\necho 'no snapshot of etcd was taken: timed out' >&2; exit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setattr(module, "PROGRAM", str(program))
+    backing_up(library, machine, monkeypatch, "echo 'there is no snapshot of etcd: timed out' >&2; exit 1")
     with pytest.raises(ModuleFailedError, match="timed out"):
         run_module("pai_backup", dest=str(machine / "backup" / "b.tar"))
     assert list((machine / "backup").iterdir()) == []
@@ -270,11 +272,7 @@ def test_without_a_snapshot_there_is_no_backup(
 def test_a_snapshot_that_was_kept_goes_into_the_backup(
     library: Any, machine: Path, run_module: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = library("pai_backup")
-    program = machine / "program"
-    program.write_text('#!/bin/sh\n[ "$1" = copy ] && echo "$2" > "$3" && echo abc\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(module, "PROGRAM", str(program))
+    backing_up(library, machine, monkeypatch, '[ "$1" = copy ] && echo "$2" > "$3" && echo abc')
     dest = machine / "backup" / "b.tar"
     assert run_module("pai_backup", dest=str(dest), snapshot="etcd-20270131T000000Z.db")["snapshot"] == "abc"
     with tarfile.open(dest) as archive:
