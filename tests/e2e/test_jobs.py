@@ -192,25 +192,46 @@ def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path
             pai_install("lab", "busy", "--site", str(site.site), worker, "0")
 
 
-def small_gang(folder: Path, name: str) -> str:
-    """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both."""
+# what becomes of a job that loses a machine is its own to say: it is no failure, or one of those that it is granted
+LOST_IS_NONE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+
+
+def small_gang(folder: Path, name: str, gpus: str = "8", restarts: int | None = None) -> str:
+    """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both.
+
+    restarts: how many it is granted, where a lost machine is a failure; its worker would rather be on LOST.
+    """
     hosts = [f"--{role}_hosts={name}-{role}-0-0.{name}:2222" for role in ("ps", "worker")]
-    again = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
     parts = []
-    for role, gpus in (("ps", {}), ("worker", {"nvidia.com/gpu": "8"})):
+    for role, gpus_of_it in (("ps", {}), ("worker", {"nvidia.com/gpu": gpus} if gpus else {})):
         command = ["python3", "/opt/program.py", "--pause=10", *hosts, f"--job_name={role}", "--task_index=0"]
-        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **gpus}, "limits": gpus}
+        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **gpus_of_it}, "limits": gpus_of_it}
         container = {"name": "main", "image": IMAGE, "command": command, "resources": resources}
-        pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        job = {"backoffLimit": 0, "podFailurePolicy": {"rules": again}, "template": pod}
+        pod: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        job: dict[str, Any] = {"backoffLimit": 0, "template": pod}
+        if restarts is None:
+            job["podFailurePolicy"] = LOST_IS_NONE
+        else:
+            pod["spec"]["affinity"] = {"nodeAffinity": rather_on(LOST if role == "worker" else EXISTING)}
         parts.append({"name": role, "template": {"spec": job}})
-    spec = {"network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True}, "replicatedJobs": parts}
+    spec: dict[str, Any] = {
+        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
+        "replicatedJobs": parts,
+    }
+    if restarts is not None:
+        spec["failurePolicy"] = {"maxRestarts": restarts}
     metadata = {"name": name}
     path = folder / f"{name}.json"
     path.write_text(
         json.dumps({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec})
     )
     return str(path)
+
+
+def rather_on(machine: str) -> dict[str, Any]:
+    """A wish of a pod, not a condition."""
+    matches = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [machine]}]}
+    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": matches}]}
 
 
 def machine_of(cluster: Cluster, name: str, role: str) -> str:
@@ -224,24 +245,53 @@ def plugin(cluster: Cluster, verb: str) -> None:
     cluster.on(EXISTING, f"systemctl {verb} device-plugin-stand-in")
 
 
+def pods_of(cluster: Cluster, name: str) -> list[str]:
+    """Names of a gang's pods that have not ended."""
+    which = (
+        f"--selector=jobset.sigs.k8s.io/jobset-name={name}",
+        "--field-selector=status.phase!=Failed,status.phase!=Succeeded",
+    )
+    return cluster.kubectl("get", "pods", f"--namespace={GROUP}", *which, "--output=name").split()
+
+
 @pytest.mark.soak
-def test_a_gang_goes_on_elsewhere_when_its_machine_is_lost(site: Cluster, tmp_path: Path) -> None:
+def test_what_becomes_of_a_gang_that_loses_its_machine_its_retry_policy_decides(site: Cluster, tmp_path: Path) -> None:
+    """It goes on elsewhere, begins again as a whole, or has failed; of none something half remains."""
+    gangs = {
+        "lasting": small_gang(tmp_path, "lasting"),
+        "again": small_gang(tmp_path, "again", "", restarts=1),
+        "once": small_gang(tmp_path, "once", "", restarts=0),
+    }
     plugin(site, "stop")
     try:
         assert until(lambda: site.kubectl("get", "node", EXISTING, f"--output=jsonpath={FREE}") == "0", 60)
-        done = job(site, "submit", small_gang(tmp_path, "lasting"), "--group", GROUP)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
-        assert machine_of(site, "lasting", "worker") == LOST
+        for file in gangs.values():
+            done = job(site, "submit", file, "--group", GROUP)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert until(lambda: all(shown(site, name)["state"] == "RUNNING" for name in gangs), 120)
+        assert {machine_of(site, name, "worker") for name in gangs} == {LOST}
+        before = set(pods_of(site, "again"))
         plugin(site, "start")
         fault(site.site, LOST, "power-off")
         assert until(lambda: f"{LOST} has not reported for a while" in shown(site, "lasting")["why"], 120)
         assert until(lambda: f"taken off {LOST}" in shown(site, "lasting")["why"], 420)
         assert until(lambda: machine_of(site, "lasting", "worker") == EXISTING, 240)
         assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
+
+        assert until(lambda: shown(site, "again")["state"] == "RUNNING", 120), shown(site, "again")
+        assert shown(site, "again")["retries"] == 1
+        assert machine_of(site, "again", "worker") == EXISTING
+        assert len(pods_of(site, "again")) == len(before) == 2
+        assert not before & set(pods_of(site, "again")), "a part of it went on as if nothing had happened"
+
+        assert until(lambda: shown(site, "once")["state"] == "FAILED", 120), shown(site, "once")
+        assert shown(site, "once")["retries"] == 0
+        assert until(lambda: pods_of(site, "once") == [], 120), shown(site, "once")
+
         pods = ("get", "pods", f"--namespace={GROUP}", "--output=name")
         assert site.kubectl(*pods, f"--field-selector=spec.nodeName={LOST}") == ""
-        assert job(site, "stop", "lasting", "--yes").returncode == 0
+        for name in gangs:
+            assert job(site, "stop", name, "--yes").returncode == 0
         assert until(lambda: site.kubectl(*pods) == "", 120)
     finally:
         plugin(site, "start")
