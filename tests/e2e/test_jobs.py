@@ -196,42 +196,33 @@ def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path
 LOST_IS_NONE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 
 
-def small_gang(folder: Path, name: str, gpus: str = "8", restarts: int | None = None) -> str:
+def small_gang(folder: Path, name: str, gpus: int, restarts: int | None = None) -> str:
     """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both.
 
-    restarts: how many it is granted, where a lost machine is a failure; its worker would rather be on LOST.
+    Its worker has GPUs, or is for the machine LOST alone. restarts: how many it is granted, where a lost machine is a
+    failure.
     """
     hosts = [f"--{role}_hosts={name}-{role}-0-0.{name}:2222" for role in ("ps", "worker")]
+    wanted = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     parts = []
-    for role, gpus_of_it in (("ps", {}), ("worker", {"nvidia.com/gpu": gpus} if gpus else {})):
+    for role, devices_of_it, where in (("ps", {}, EXISTING), ("worker", wanted, "" if gpus else LOST)):
         command = ["python3", "/opt/program.py", "--pause=10", *hosts, f"--job_name={role}", "--task_index=0"]
-        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **gpus_of_it}, "limits": gpus_of_it}
+        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **devices_of_it}, "limits": devices_of_it}
         container = {"name": "main", "image": IMAGE, "command": command, "resources": resources}
-        pod: dict[str, Any] = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        job: dict[str, Any] = {"backoffLimit": 0, "template": pod}
-        if restarts is None:
-            job["podFailurePolicy"] = LOST_IS_NONE
-        else:
-            pod["spec"]["affinity"] = {"nodeAffinity": rather_on(LOST if role == "worker" else EXISTING)}
-        parts.append({"name": role, "template": {"spec": job}})
-    spec: dict[str, Any] = {
-        "network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True},
-        "replicatedJobs": parts,
-    }
-    if restarts is not None:
-        spec["failurePolicy"] = {"maxRestarts": restarts}
-    metadata = {"name": name}
+        place = {"nodeSelector": {"kubernetes.io/hostname": where}} if where else {}
+        pod = {"spec": {"restartPolicy": "Never", "containers": [container], **place}}
+        rules = {"podFailurePolicy": LOST_IS_NONE} if restarts is None else {}
+        parts.append({"name": role, "template": {"spec": {"backoffLimit": 0, "template": pod, **rules}}})
+    again = {} if restarts is None else {"failurePolicy": {"maxRestarts": restarts}}
+    network = {"enableDNSHostnames": True, "publishNotReadyAddresses": True}
+    spec = {"network": network, "replicatedJobs": parts, **again}
     path = folder / f"{name}.json"
     path.write_text(
-        json.dumps({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec})
+        json.dumps(
+            {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+        )
     )
     return str(path)
-
-
-def rather_on(machine: str) -> dict[str, Any]:
-    """A wish of a pod, not a condition."""
-    matches = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": [machine]}]}
-    return {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": matches}]}
 
 
 def machine_of(cluster: Cluster, name: str, role: str) -> str:
@@ -258,9 +249,9 @@ def pods_of(cluster: Cluster, name: str) -> list[str]:
 def test_what_becomes_of_a_gang_that_loses_its_machine_its_retry_policy_decides(site: Cluster, tmp_path: Path) -> None:
     """It goes on elsewhere, begins again as a whole, or has failed; of none something half remains."""
     gangs = {
-        "lasting": small_gang(tmp_path, "lasting"),
-        "again": small_gang(tmp_path, "again", "", restarts=1),
-        "once": small_gang(tmp_path, "once", "", restarts=0),
+        "lasting": small_gang(tmp_path, "lasting", 4),
+        "again": small_gang(tmp_path, "again", 4, restarts=1),
+        "once": small_gang(tmp_path, "once", 0, restarts=0),
     }
     plugin(site, "stop")
     try:
