@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-COLLECTOR_VERSION = "1.2"
+COLLECTOR_VERSION = "1.3"
 PARALLEL = 8
 DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
 # The first answer of a driver that no daemon keeps loaded may take half a minute: slow, but no hang.
@@ -94,7 +94,8 @@ NODE_COLUMNS = (
     '{.status.allocatable}{"\\t"}{range .status.conditions[?(@.type=="Ready")]}{.status}{end}{"\\n"}{end}'
 )
 # words, one of which is in the line | what else must fit. The kinds of kernel lines that a check may ask for; a line is
-# of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another.
+# of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another. What
+# else the drivers of GPUs and network cards say (knvlink ..., assertions) no check understands, and it stays there.
 # Words come first because a regular expression over every line of a long log would take longer than there is time.
 KERNEL_TABLE = r"""
 RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
@@ -108,12 +109,11 @@ blocked for more than;soft lockup |
 EXT4-fs error;emounting |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
 I/O error |
-ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down |
+ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down | ^(?!.*(?:NVRM|nvidia))
 limited by |
-module verification;Key was rejected |
-fallen off the bus |
-NVRM;Xid;nvidia |
-mlx5 | (?:error|fail|health)
+module verification;Key was rejected | nvidia
+fallen off the bus;NVRM: The NVIDIA GPU |
+Xid | S?Xid \(
 """
 KERNEL_KINDS = [
     ([word.encode() for word in words.strip().split(";")], re.compile(pattern.strip()))

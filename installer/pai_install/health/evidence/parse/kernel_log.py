@@ -100,7 +100,10 @@ _EVENTS = (
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
-    (LogKind.CARRIER_LOST, re.compile(r"[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b")),
+    (
+        LogKind.CARRIER_LOST,  # of network cards: NVLinks are the driver's own, and it says so of them, too
+        re.compile(r"^(?!.*(?:NVRM|nvidia)).*(?:[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b)"),
+    ),
     (LogKind.MODULE_REJECTED, re.compile(r"nvidia.*(?:Key was rejected|module verification failed)")),
     (LogKind.SXID, re.compile(r"SXid")),
 )  # fmt: skip
