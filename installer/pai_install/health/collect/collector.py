@@ -102,14 +102,15 @@ RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA d
 NVRM: nouveau;already bound |
 BUG: ;Oops;kernel BUG;general protection fault;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
-Bus Error:;AER: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)
+event[error];insufficient power;High temperature | mlx5
+Bus Error:;AER:;DPC: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal|can't recover)|DPC: .*(?:containment|uncorrectable)
 mce;Machine check;Hardware Error;EDAC | \bmce\b|Machine check|Hardware Error|EDAC
 Out of memory;oom-kill |
-blocked for more than;soft lockup |
-EXT4-fs error;emounting |
+blocked for more than;soft lockup;hard LOCKUP;detected stall |
+EXT4-fs error;emounting;JBD2: |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
-I/O error |
-ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down | ^(?!.*(?:NVRM|nvidia))
+I/O error;critical medium error;controller is down;Removing after probe |
+ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down | ^(?!.*(?:NVRM|nvidia|pciehp|\bata\d))
 limited by |
 module verification;Key was rejected | nvidia
 fallen off the bus;NVRM: The NVIDIA GPU |
