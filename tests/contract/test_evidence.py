@@ -110,6 +110,7 @@ def test_a_field_of_the_csv_is_one_that_a_check_reads(field: str) -> None:
 # one line of each kind that the collector keeps on purpose
 LINES = {
     LogKind.GPU_START: "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x24:0x65:1185)",
+    LogKind.NVLINK_START: "NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!",
     LogKind.KERNEL_FAULT: "BUG: unable to handle page fault for address: ffff9c",
     LogKind.RDMA_DEVICE: "mlx5_core 0000:01:00.0: device's health compromised - reached miss count",
     LogKind.AER_FATAL: f"pcieport {bus_id(0)}: AER: Uncorrected (Fatal) error received: {bus_id(0)}",
@@ -146,7 +147,7 @@ def test_a_row_of_the_kernel_s_table_has_a_reader(row: int) -> None:
     """The last rows are for Xids, and cards off the bus."""
     words, fits = collector.KERNEL_KINDS[row]
     lines = [*LINES.values(), "NVRM: Xid (PCI:0000:18:00): 79, x", "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus",
-             "XFS (sda1): Internal error", "I/O error, dev sda", "NVRM: nouveau, rivafb"]  # fmt: skip
+             "mlx5: event[error]: module 0", "XFS (sda1): Internal error", "I/O error, dev sda", "NVRM: nouveau, rivafb"]  # fmt: skip
     assert any(any(word in line.encode() for word in words) and fits.search(line) for line in lines)
 
 

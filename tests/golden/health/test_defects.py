@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_install.checks.verdict import Verdict
+from pai_install.health.collect import collector
 from pai_install.health.evidence.document import CommandResult
+from pai_install.health.html import html
 from pai_install.health.judge.evaluate import machine_view
 from pai_install.health.judge.facts import snapshot_of
 from pai_install.health.judge.xid import meaning_of
@@ -19,6 +24,7 @@ from pai_install.health.memory.snapshot import Baseline, PastIncident, Snapshot,
 from pai_install.health.report import HealthReport
 from pai_install.health.report import text as text_of
 from tests.unit.health.machines import (
+    BOOT,
     CATALOGUE,
     NOW,
     Box,
@@ -216,6 +222,22 @@ CASES: dict[str, tuple[Box, list[str]]] = {
     "8 fatal in the log, sysfs is not there": (
         healthy().log(line(f"pcieport {GPU}: AER: Uncorrected (Fatal) error received: {GPU}")).fact("files_pci", None),
         ["FAIL pcie-aer - drain", "WARN host-evidence - none"],
+    ),
+    "9 nvidia-smi of another architecture": (
+        healthy(1).command("nvidia_smi_xml", CommandResult(refused="Exec format error")),
+        ["FAIL driver-responds - config"],
+    ),
+    "9 a machine that can start no process": (
+        healthy(1).command(
+            "nvidia_smi_xml", CommandResult(refused="Resource temporarily unavailable", exhausted=True)
+        ),
+        ["FAIL host-evidence - reboot"],
+    ),
+    "28 a noisy link still carries data": (
+        healthy().paths({"/sys/class/infiniband/mlx5_1/ports/1/counters/symbol_error": "500"}).knowing(
+            history={"gpu-01": [Snapshot(NOW - 3600, BOOT, {"port mlx5_1/1": {"symbol_error": 0, "link_downed": 1}})]}
+        ),
+        ["WARN rdma-errors mlx5_1/1 none"],
     ),
     "11 memory of a card at work": (
         healthy(1).gpus(texts({"fb_memory_usage/used": "9184 MiB", "utilization/gpu_util": "65 %",
@@ -491,6 +513,43 @@ def test_a_check_that_breaks_keeps_what_it_found_and_says_so() -> None:
     box = healthy().log(line(f"pcieport {GPU}: AER: Uncorrected (Fatal) error received: {GPU}"))
     box = box.paths({f"/sys/bus/pci/devices/{GPU}/aer_dev_fatal": "TOTAL_ERR_FATAL " + "9" * 5000})
     assert [item.verdict for item in box.findings("pcie-aer")] == [Verdict.FAIL, Verdict.UNKNOWN]
+
+
+# Defects 9 and 10: the collector itself
+
+
+def test_a_program_that_the_kernel_does_not_start_ends_no_collection(tmp_path: Path) -> None:
+    strange = tmp_path / "nvidia-smi"
+    strange.write_bytes(b"\x7fELF of another machine")
+    strange.chmod(0o755)
+    work: list[object] = [[str(strange)], ["true"]]
+    jobs = [collector.Errand(name, item, 5, 1000) for name, item in zip(("smi", "true"), work, strict=True)]
+    done = collector.run_jobs(jobs, time.monotonic() + 10, lambda _: [])
+    assert done["smi"].result["refused"] == "Exec format error"
+    assert done["true"].result["rc"] == 0
+
+
+def test_a_flood_on_stderr_leaves_the_evidence_of_others() -> None:
+    flood = {"stdout": "", "stderr": "x" * (collector.TOTAL_CUT * 2)}
+    document: dict[str, dict[str, dict[str, str]]] = {"commands": {"smi": flood, "ps": {"stdout": "1 S", "stderr": ""}}}
+    collector.shrink(document)
+    assert document["commands"]["ps"]["stdout"] == "1 S"
+    assert len(json.dumps(document)) <= collector.TOTAL_CUT
+
+
+# Defect 18: the page
+
+
+def test_a_thousand_machines_on_one_page_the_gravest_first() -> None:
+    kinds = {"well": healthy(), "warned": CASES["14 no resources left"][0], "reset": CASES["14 remap failure"][0],
+             "replace": CASES["74 a link three times, by parity"][0]}  # fmt: skip
+    reports = {name: box.report() for name, box in kinds.items()}
+    many = [replace(report, name=f"{name}-{number}") for number in range(250) for name, report in reports.items()]
+    page = html(HealthReport(tuple(many)), title="x")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    names = [machine["n"].partition("-")[0] for machine in data["machines"]]
+    assert names == ["replace"] * 250 + ["reset"] * 250 + ["warned"] * 250 + ["well"] * 250
+    assert len(page) < 3_000_000
 
 
 # Defect 20: NVML's other words are no values

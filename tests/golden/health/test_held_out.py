@@ -203,6 +203,16 @@ LOGS: dict[str, tuple[list[str], list[str]]] = {
                "instance 00")],
         SWITCH_WARN,
     ),
+    "NVLinks whose other end is not found": (
+        [line("NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link mask!"),
+         line("NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!")],
+        ["FAIL nvlink-driver-start - reboot"],
+    ),
+    "NVLinks whose other end was not found, days ago": (
+        [line("NVRM: knvlinkDiscoverPostRxDetLinks_GB100_REV2: Getting peer17 postRxDetLinkMask failed!", 300_000)],
+        ["WARN nvlink-driver-start - reboot"],
+    ),
+    "NVLinks that were trained": ([line("NVRM: NVLink link training completed")], []),
     "SXid 12028 with its data": (
         [line(SWITCH + "12028, Data {0x000001c0, 0x00bd5c8a, 0x00000500}")], SWITCH_WARN,
     ),

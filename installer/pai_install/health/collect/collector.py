@@ -95,11 +95,12 @@ NODE_COLUMNS = (
 )
 # words, one of which is in the line | what else must fit. The kinds of kernel lines that a check may ask for; a line is
 # of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another. What
-# else the drivers of GPUs and network cards say (knvlink ..., assertions) no check understands, and it stays there.
+# else the drivers of GPUs and network cards say (assertions, crash dumps) no check understands, and it stays there.
 # Words come first because a regular expression over every line of a long log would take longer than there is time.
 KERNEL_TABLE = r"""
 RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
 NVRM: nouveau;already bound |
+PostRxDet |
 BUG: ;Oops;kernel BUG;general protection fault;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
 event[error];insufficient power;High temperature | mlx5

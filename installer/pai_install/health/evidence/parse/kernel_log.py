@@ -24,6 +24,7 @@ class LogKind(StrEnum):
     MODULE_REJECTED = "module rejected"
     SXID = "sxid"
     GPU_START = "gpu start"
+    NVLINK_START = "nvlink start"
     KERNEL_FAULT = "kernel fault"
     RDMA_DEVICE = "rdma device"
 
@@ -79,6 +80,7 @@ _EVENTS = (
                    r"|probe routine (?:was not called|failed)|None of the NVIDIA \w[\w ]*were init"
                    r"|No NVIDIA (?:devices|graphics adapter) (?:probed|found)|already bound to|nouveau)"),
     ),
+    (LogKind.NVLINK_START, re.compile(r"NVRM: .*knvlink\w*PostRxDet\w*: .*[Ff]ailed")),
     (
         LogKind.KERNEL_FAULT,
         re.compile(r"BUG: (?:unable to handle|kernel NULL|Bad page|scheduling while)|kernel BUG at|\bOops\b"

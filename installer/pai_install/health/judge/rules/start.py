@@ -71,6 +71,26 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
 
 
 @machine_check(
+    id="nvlink-driver-start",
+    title="The driver found the other ends of all NVLinks",
+    reads="kernel log of this boot (knvlink ... PostRxDet)",
+    rule="FAIL within xid-window-hours, WARN later in the same boot",
+    limits=("xid-window-hours",),
+    source="GPUD",
+    remedy="reboot the machine; look at fabric manager and NVSwitches when it returns",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def nvlink_start(machine: MachineView) -> Result:
+    events = machine.events(LogKind.NVLINK_START)
+    if not events:
+        return passed("none", "none")
+    verdict = failed if any(machine.recent(event.time) for event in events) else warned
+    value = f"{len(events)} lines, last: {events[-1].text}"
+    return verdict("the driver could not train NVLinks of its GPUs", value, "none", action=Action.REBOOT)
+
+
+@machine_check(
     id="gpu-excluded",
     title="No GPU is excluded from use",
     reads="nvidia-smi -B",
