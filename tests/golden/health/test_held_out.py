@@ -6,6 +6,7 @@ import pytest
 
 from pai_install.health.collect.collector import LogLines
 from pai_install.health.evidence.document import CommandResult
+from pai_install.health.evidence.parse.kernel_log import parse_events, parse_xids
 from tests.golden.health.test_defects import GPU, line, loud, xid
 from tests.unit.health.machines import Box, gpu_change, healthy
 
@@ -192,6 +193,20 @@ LOGS: dict[str, tuple[list[str], list[str]]] = {
         [line("mlx5_core 0000:c1:00.0: mlx5_pcie_event:299:(pid 5): PCIe slot advertised sufficient power (75W)."),
          line("mlx5_core 0000:c1:00.0: Port module event: module 0, Cable unplugged")], [],
     ),
+    "memory errors that were corrected, by EDAC": (
+        [line("EDAC skx MC4: HANDLING MCE MEMORY ERROR"),
+         line("EDAC MC4: 1 CE memory read error on CPU_SrcID#1_MC#0_Chan#0_DIMM#0 (channel:0 slot:0)")], [],
+    ),
+    "memory error that was not, by EDAC": (
+        [line("EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#1_DIMM#0 (channel:1 slot:0)")],
+        ["WARN kernel-machine-checks - none"],
+    ),
+    "divide error": ([line("divide error: 0000 [#1] SMP NOPTI")], ["WARN kernel-oops - reboot"]),
+    "a namespace that does not end": (
+        [line("unregister_netdevice: waiting for lo to become free. Usage count = 2")],
+        ["WARN kernel-hung-tasks - none"],
+    ),
+    "a lost write, as older kernels say it": ([line("Buffer I/O error on device sdb1, logical block 7")], DISK),
     "hard lockup": ([line("watchdog: Watchdog detected hard LOCKUP on cpu 5")], ["WARN kernel-hung-tasks - none"]),
     "stall": ([line("rcu: INFO: rcu_preempt self-detected stall on CPU")], ["WARN kernel-hung-tasks - none"]),
     "warm processors": (
@@ -266,6 +281,16 @@ def test_the_collector_keeps_what_decides(name: str) -> None:
     kept = LogLines()
     kept.feed("\n".join(lines).encode())
     assert loud(healthy().log(*kept.text().splitlines())) == sorted(expected)
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_the_collector_keeps_is_understood(name: str) -> None:
+    """Each line by itself; of a GPU off the bus the first of three lines only says which."""
+    for text in LOGS[name][0]:
+        kept = LogLines()
+        kept.feed(text.encode())
+        understood = parse_xids(text) or parse_events(text) or "The NVIDIA GPU" in text or "fallen off" in text
+        assert understood or not kept.text(), text
 
 
 def test_the_cause_of_a_start_that_failed_is_named() -> None:

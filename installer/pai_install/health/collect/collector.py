@@ -101,13 +101,13 @@ KERNEL_TABLE = r"""
 RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
 NVRM: nouveau;already bound |
 PostRxDet |
-BUG: ;Oops;kernel BUG;general protection fault;Kernel panic;Kernel stack is corrupted |
+BUG: ;Oops;kernel BUG;general protection fault;divide error: ;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
 event[error];insufficient power;High temperature | mlx5
 Bus Error:;AER:;DPC: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal|can't recover)|DPC: .*(?:containment|uncorrectable)
-mce;Machine check;Hardware Error;EDAC | \bmce\b|Machine check|Hardware Error|EDAC
+mce: ;achine check;achine Check;Hardware Error;EDAC | achine [Cc]heck|Hardware Error|mce: .*rror|EDAC .*\bUE\b
 Out of memory;oom-kill |
-blocked for more than;soft lockup;hard LOCKUP;detected stall |
+blocked for more than;soft lockup;hard LOCKUP;detected stall;unregister_netdevice: |
 EXT4-fs error;emounting;JBD2: |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
 I/O error;critical medium error;controller is down;Removing after probe |

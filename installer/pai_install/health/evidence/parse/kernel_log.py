@@ -84,7 +84,7 @@ _EVENTS = (
     (
         LogKind.KERNEL_FAULT,
         re.compile(r"BUG: (?:unable to handle|kernel NULL|Bad page|scheduling while)|kernel BUG at|\bOops\b"
-                   r"|general protection fault[,:] |Kernel panic|stack-protector: Kernel stack"),
+                   r"|general protection fault[,:] |divide error: |Kernel panic|stack-protector: Kernel stack"),
     ),
     (
         LogKind.RDMA_DEVICE,
@@ -98,16 +98,17 @@ _EVENTS = (
         re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal|DPC: (?:containment event|unmasked uncorrectable)"),
     ),
     (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal|can't recover)")),
-    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error", re.IGNORECASE)),
+    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error|EDAC .*\bUE\b", re.IGNORECASE)),
     (
         LogKind.HUNG_TASK,
-        re.compile(r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu:? .*detected stall"),
+        re.compile(r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu:? .*detected stall"
+                   r"|unregister_netdevice: waiting for "),
     ),
     (
         LogKind.FILESYSTEM,
         re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|I/O [Ee]rror|[Ss]hut ?down|shutting down)"
                    r"|[Rr]emounting filesystem read-only|BTRFS.*error|JBD2: .*[Ee]rror"
-                   r"|(?:I/O error, dev|Buffer I/O error on dev|critical medium error, dev) (?!fd|sr|loop)"
+                   r"|(?:I/O error, dev|Buffer I/O error on dev(?:ice)?|critical medium error, dev) (?!fd|sr|loop)"
                    r"|nvme\d+: (?:controller is down|Removing after probe failure)"),
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),

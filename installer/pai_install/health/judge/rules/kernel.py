@@ -22,7 +22,7 @@ _LIMITED = re.compile(
 _CORRECTED = re.compile(r"Corrected error|has been corrected|severity: corrected|type: corrected", re.IGNORECASE)
 _UNCORRECTED = re.compile(
     r"Uncorrected|Machine Check Exception|Deferred error|severity: (?:fatal|recoverable)|type: (?:fatal|recoverable)"
-    r"|(?<!non-)\bfatal\b|panic",
+    r"|(?<!non-)\bfatal\b|panic|EDAC .*\bUE\b",
     re.IGNORECASE,
 )
 _BESIDE_THE_CARD = re.compile(r"Port module event|insufficient power|High temperature")
