@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.modules.conftest import module_util
+from tests.ansible_path import module_util
 
 pytestmark = pytest.mark.skipif(not shutil.which("apt-get"), reason="the box has no apt")
 

@@ -110,7 +110,8 @@ Out of memory;oom-kill |
 blocked for more than;soft lockup;hard LOCKUP;detected stall;unregister_netdevice: |
 EXT4-fs error;emounting;JBD2: |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
-I/O error;critical medium error;controller is down;Removing after probe |
+I/O error;critical medium error | dev(?:ice)? (?!fd|sr|loop)
+controller is down;Removing after probe | nvme
 ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down | ^(?!.*(?:NVRM|nvidia|pciehp|\bata\d))
 limited by |
 module verification;Key was rejected | nvidia
