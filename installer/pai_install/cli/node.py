@@ -48,9 +48,9 @@ def add(
 ) -> int:
     """Let machines of layout.yaml join the cluster, as workers or, where layout.yaml says so, as control planes.
 
-    For workers only these machines and the control planes are contacted: preflight, installation, join, the scheduler's capacity,
-    and the proof of the new ones. One that fails is cleaned and named, and stops none of the others. A machine that was
-    removed, or marked as absent, is cleaned first and joins again.
+    For workers only these machines and the control planes are contacted: preflight, installation, join, the
+    scheduler's capacity, and the proof of the new ones. One that fails is cleaned and named, and stops none of the
+    others. A machine that was removed, or marked as absent, is cleaned first and joins again.
     """
     from pai_install.cli._shared.node_add import add as add_machines  # noqa: PLC0415 - help loads nothing of it
 
