@@ -46,11 +46,11 @@ def add(
     how: How,
     environment: Environment,
 ) -> int:
-    """Let machines of layout.yaml join the cluster.
+    """Let machines of layout.yaml join the cluster, as workers or, where layout.yaml says so, as control planes.
 
-    Only these machines and the control planes are contacted: preflight, installation, join, the scheduler's capacity,
-    and the proof of the new ones. One that fails is cleaned and named, and stops none of the others. A machine that was
-    removed, or marked as absent, is cleaned first and joins again. A new control plane concerns every machine.
+    For workers only these machines and the control planes are contacted: preflight, installation, join, the
+    scheduler's capacity, and the proof of the new ones. One that fails is cleaned and named, and stops none of the
+    others. A machine that was removed, or marked as absent, is cleaned first and joins again.
     """
     from pai_install.cli._shared.node_add import add as add_machines  # noqa: PLC0415 - help loads nothing of it
 
