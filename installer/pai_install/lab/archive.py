@@ -50,7 +50,7 @@ def box_keyring(access: AptAccess, folder: Path) -> Path:
 
 
 def known_keys(mine: Distribution, packed: Path, folder: Path) -> Path:
-    """A keyring of nothing but a distribution's keys that we know, out of its package of them; nothing else there counts.
+    """A keyring of those keys of a distribution's package of them that we know; nothing else in it counts.
 
     Raises PaiError when one of them is not in it.
     """
@@ -62,7 +62,7 @@ def known_keys(mine: Distribution, packed: Path, folder: Path) -> Path:
     missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
     if missing:
         raise PaiError(
-            f"{mine.keyring_package} of {mine.name}'s archive lacks a key that signs this archive: {', '.join(missing)}",
+            f"{mine.name}'s {mine.keyring_package} lacks a key that signs its archive: {', '.join(missing)}",
             remedy="see whether the distribution has announced new keys, and who serves its archive to the dev box",
             exit_code=ExitCode.PREFLIGHT_FAILED,
         )

@@ -11,10 +11,13 @@ class Distribution:
     """One distribution and its releases.
 
     word: its name in lower case, which is also the end of its archives' addresses.
-    archives: address -> pockets taken from it (a pocket is what follows the suite's name), for a box without sources of its own.
-    keyring: where its machines, and boxes of it, have the keys of its archives. keyring_package: the package that has this file, as a path
-    below the first archive, and fingerprints: the keys of it that count; both empty where `up` has the package installed on the box.
-    included: packages that its images need beyond those of all. lacking: suite -> packages of the lab that it does not know.
+    archives: address -> pockets taken from it (a pocket is what follows the suite's name), for a box that has no
+    sources of the distribution.
+    keyring: where its machines, and boxes of it, have the keys of its archives.
+    keyring_package: the package that has this file, as a path below the first archive; fingerprints: the keys of it
+    that count. Both are empty where `up` has the package installed on the box.
+    included: packages that its images need beyond those of all.
+    lacking: suite -> packages of the lab that it does not know.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Which system a machine gets: a suite of a distribution from its archives, or a root file system packed as a tar file."""
+"""Which system a machine gets: a suite of a distribution, or a root file system packed as a tar file."""
 
 from __future__ import annotations
 

@@ -69,7 +69,9 @@ def test_keys_that_cannot_be_fetched_are_no_way_to_the_archive(tmp_path: Path, m
 
 
 def test_a_keyring_of_nobody_is_left_to_mmdebstrap(tmp_path: Path) -> None:
-    access = AptAccess(tuple(replace(one, signed_by=str(tmp_path / "corp.gpg")) for one in default_sources()), "", {}, {})
+    access = AptAccess(
+        tuple(replace(one, signed_by=str(tmp_path / "corp.gpg")) for one in default_sources()), "", {}, {}
+    )
     assert box_keyring(access, tmp_path / "keys") == tmp_path / "corp.gpg"
 
 

@@ -66,7 +66,11 @@ def test_mmdebstrap_uses_the_boxs_archive_and_keyring() -> None:
 
 
 def test_packages_are_fetched_after_the_boxs_settings_are_in_and_keys_go_last() -> None:
-    hooks = [word for word in mmdebstrap_command(ACCESS, KEYRING, Path("/s"), Path("/t")) if word.startswith("--customize-hook")]
+    hooks = [
+        word
+        for word in mmdebstrap_command(ACCESS, KEYRING, Path("/s"), Path("/t"))
+        if word.startswith("--customize-hook")
+    ]
     text = "\n".join(hooks)
     assert text.index("cp -a /s/tree/.") < text.index("update-ca-certificates") < text.index("--download-only")
     assert "docker.io" in text
