@@ -1,4 +1,11 @@
-# needrestart restarts what uses replaced libraries after each installation of packages, unasked, as on Ubuntu 24.04
+# needrestart restarts, unasked, what runs as a replaced program after each installation of packages, as on Ubuntu 24.04
 packages needrestart
 mkdir -p /etc/needrestart/conf.d
 printf '$nrconf{restart} = q(a);\n' > /etc/needrestart/conf.d/lab.conf
+# a service of the admin's whose program was replaced since it began
+cp /bin/sleep /usr/local/bin/at-work
+printf '[Service]\nType=exec\nExecStart=/usr/local/bin/at-work infinity\n' > /etc/systemd/system/at-work.service
+systemctl daemon-reload
+systemctl restart at-work.service
+rm /usr/local/bin/at-work
+cp /bin/sleep /usr/local/bin/at-work
