@@ -3,9 +3,8 @@ packages needrestart
 mkdir -p /etc/needrestart/conf.d
 printf '$nrconf{restart} = q(a);\n' > /etc/needrestart/conf.d/lab.conf
 # a service of the admin's whose program was replaced since it began
-cp /bin/sleep /usr/local/bin/at-work
+cp --remove-destination /bin/sleep /usr/local/bin/at-work
 printf '[Service]\nType=exec\nExecStart=/usr/local/bin/at-work infinity\n' > /etc/systemd/system/at-work.service
 systemctl daemon-reload
 systemctl restart at-work.service
-rm /usr/local/bin/at-work
-cp /bin/sleep /usr/local/bin/at-work
+cp --remove-destination /bin/sleep /usr/local/bin/at-work
