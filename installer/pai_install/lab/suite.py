@@ -1,4 +1,4 @@
-"""Which system a machine gets: a Debian suite from the box's archives, or a root file system packed as a tar file."""
+"""Which system a machine gets: a suite of a distribution, or a root file system packed as a tar file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab.apt import read_box
+from pai_install.lab.distribution import SUITES
 from pai_install.lab.image import cache_dir, ensure_image, image_path, kept_image
 from pai_install.system.proc import run
 
-# the releases of Debian that pai-install knows
-SUITES = ("trixie", "bookworm")
 # what the lab and Ansible need of a packed system, as paths below its root
 _NEEDED = {
     "systemd": ("usr/lib/systemd/systemd", "lib/systemd/systemd"),

@@ -181,6 +181,22 @@ def test_nothing_is_ignored_on_a_plain_machine(filters: Any, facts: dict[str, An
     assert filters.kubeadm_ignored(facts) == []
 
 
+@pytest.mark.parametrize(
+    ("resolved", "arguments", "flags"),
+    [
+        # kubeadm's file, which is systemd-resolved's on every machine that has it
+        (True, {"node-ip": "192.0.2.1"}, "--node-ip=192.0.2.1"),
+        (False, {"node-ip": "192.0.2.1"}, "--node-ip=192.0.2.1 --resolv-conf=/etc/resolv.conf"),
+        (False, {"resolv-conf": "/etc/own.conf"}, "--resolv-conf=/etc/own.conf"),
+        (True, {}, ""),
+    ],
+)
+def test_a_machine_without_resolved_gives_pods_its_own_resolvers(
+    filters: Any, facts: dict[str, Any], resolved: bool, arguments: dict[str, str], flags: str
+) -> None:
+    assert filters.kubelet_flags(arguments, {**facts, "resolved": resolved}) == flags
+
+
 def test_open_files_are_not_raised_where_the_kernel_refuses(filters: Any, facts: dict[str, Any]) -> None:
     limits = filters.docker_patch(DOCKER, facts)["default-ulimits"]
     assert (limits["nofile"]["Hard"], limits["memlock"]["Hard"]) == (1048576, -1)
