@@ -162,6 +162,7 @@ def test_a_dead_machine_that_comes_back_makes_no_node(growing: Cluster) -> None:
     done = growing.run("node", "remove", SECOND, "--dead", "--yes")
     assert done.returncode == 0, (done.stdout, done.stderr)
     assert SECOND not in nodes(growing)
+    assert f"{SUBNET}.13" not in (growing.site / ".pai" / "known_hosts").read_text()
     layout.write_text(before)  # the lab knows its machines from there
     fault(growing, SECOND, "heal")
     wait_for(lambda: "was removed from the cluster" in growing.on(SECOND, "journalctl --unit kubelet --output cat"))
