@@ -57,7 +57,7 @@ def known_keys(mine: Distribution, packed: Path, folder: Path) -> Path:
     keyring, home = folder / "keyring.gpg", folder / "gnupg"
     home.mkdir(mode=0o700)
     run(["dpkg-deb", "--extract", packed, folder / "unpacked"])
-    gpg = ["gpg", "--homedir", home, "--batch", "--quiet"]
+    gpg: list[str | Path] = ["gpg", "--homedir", home, "--batch", "--quiet"]
     run([*gpg, "--import", folder / "unpacked" / mine.keyring.lstrip("/")])
     missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
     if missing:
