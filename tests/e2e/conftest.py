@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -175,6 +176,16 @@ def begun(*words: str) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def killed(site: Path, seconds: float, *words: str) -> bool:
+    """Starts a command and kills it without a warning after so long; False when it ended by itself before."""
+    with begun(*words, "--site", str(site)) as process:
+        time.sleep(seconds)
+        alive = process.poll() is None
+        if alive:
+            process.send_signal(signal.SIGKILL)  # the shell of the bootstrap has become the program itself
+    return alive
 
 
 def user_environment() -> dict[str, str]:

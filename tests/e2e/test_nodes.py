@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import yaml
 
 from pai_install.cluster.fence import NAME as FENCE
 
-from .conftest import Cluster, begun, equip, lab_site, pai_install, traces
+from .conftest import Cluster, equip, killed, lab_site, pai_install, traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -201,22 +200,14 @@ def test_killed_half_way_the_same_command_comes_to_its_end(growing: Cluster) -> 
     for number in range(KILLS):
         verb = "remove" if number % 2 == 0 else "add"
         words = ["node", verb, SECOND, "--yes", *(["--keep-in-layout"] if verb == "remove" else [])]
-        kill(growing, words, moments.uniform(1, 25 if verb == "remove" else 60))
+        killed(growing.site, moments.uniform(1, 25 if verb == "remove" else 60), *words)
+        time.sleep(3)  # what Ansible still had to say to the machine
         done = growing.run(*words, timeout_s=1800)
         assert done.returncode == 0, (number, verb, done.stdout, done.stderr)
         assert (SECOND in nodes(growing)) == (verb == "add")
         assert growing.to_change() == [], (number, verb)
         if verb == "remove":
             assert leftovers(growing, SECOND) == ""
-
-
-def kill(growing: Cluster, words: list[str], seconds: float) -> None:
-    """Starts a command and kills it without a warning."""
-    with begun(*words, "--site", str(growing.site)) as process:
-        time.sleep(seconds)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-    time.sleep(3)  # what Ansible still had to say to the machine
 
 
 def test_reboots_come_one_after_the_other(growing: Cluster) -> None:

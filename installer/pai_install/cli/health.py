@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pai_install.cli.options import accept_new_option, limit_option, site_option
+from pai_install.cli.options import accept_new_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, CheckupRequest, Judgement
 from pai_install.health.memory.acknowledgement import Acknowledgement
@@ -236,23 +236,17 @@ def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> in
 @command.command()
 @site_option
 @click.argument("check", required=False)
+@format_option
 @click.pass_context
-def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:  # noqa: ANN401 - click's values
+def explain(context: click.Context, /, *, check: str | None, output_format: str, **own: Any) -> int:  # noqa: ANN401
     """Say what CHECK reads, its rule and numbers, and what to do; without it list all checks.
 
     CHECK may also be an Xid, 79 or xid-79, or an SXid of an NVSwitch: sxid-12020.
     """
-    from pai_install.checks.explain import list_checks  # noqa: PLC0415
-    from pai_install.health.checkup import site_limits  # noqa: PLC0415
-    from pai_install.health.judge.catalogues import load_catalogue, load_limits  # noqa: PLC0415
-    from pai_install.health.judge.explain import explain as explain_check  # noqa: PLC0415
-    from pai_install.health.judge.rules import CHECKS  # noqa: PLC0415
+    from pai_install.cli._shared.explained import told  # noqa: PLC0415 - the rules load only when needed
 
-    if not check:
-        click.echo(list_checks(CHECKS.values()), nl=False)
-        return ExitCode.OK
-    limits = site_limits(load_limits(), _own(context, **own)["site_dir"])
-    click.echo(explain_check(check, limits, load_catalogue()), nl=False)
+    as_json = "json" in (output_format, context.obj["form"])
+    click.echo(told(check, _own(context, **own)["site_dir"], as_json=as_json, health_only=True), nl=False)
     return ExitCode.OK
 
 

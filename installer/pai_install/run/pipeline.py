@@ -217,7 +217,7 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
     machines, unusable = parse_machines(look.results, control_planes)
     unproven = read_proof(session.state.proof).reasons
     missed = {**look.missed, **unusable}
-    box = box_certificates(session.state)
+    box = box_certificates(session.state, [machine.hostip for machine in session.site.control_planes])
     return Observation(inventory, machines, missed, time.time(), unproven, box=box), look.phase
 
 

@@ -25,7 +25,7 @@ from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
 from pai_install.health.watch import changes, open_findings
 
-from .machines import CATALOGUE, LIMITS, Box, change, gpu_change, h100, healthy
+from .machines import LIMITS, Box, change, gpu_change, h100, healthy
 
 GOOD = healthy(2, "good").report()
 SICK = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "sick")).report()
@@ -303,39 +303,39 @@ def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
 
 
 def test_explain_names_rule_numbers_and_remedy() -> None:
-    shown = explain("gpu-ecc-lifetime", LIMITS, CATALOGUE)
+    shown = explain("gpu-ecc-lifetime", LIMITS)
     assert "ecc-aggregate-dram = 15 (DCGM double-bit soft limit)" in shown
     assert "what to do:" in shown
 
 
 def test_explain_of_an_unknown_check_suggests_one() -> None:
     with pytest.raises(Exception, match="no check") as error:
-        explain("gpu-remap-fail", LIMITS, CATALOGUE)
+        explain("gpu-remap-fail", LIMITS)
     assert "gpu-remap-failed" in error.value.remedy  # type: ignore[attr-defined]
 
 
 def test_explain_shows_the_numbers_of_products_and_of_the_site() -> None:
     own = LIMITS.overridden({"thresholds": {"nvlink-count": 4}, "skus": {"dgx": {"nvlink-count": 12}}})
-    shown = explain("nvlink-links", own, CATALOGUE)
+    shown = explain("nvlink-links", own)
     assert re.search(r"nvlink-count = 6 for .*V100", shown)
     assert "nvlink-count = 4 on this site (site, thresholds)" in shown
     assert "nvlink-count = 12 for SKU dgx (site, skus.dgx)" in shown
 
 
 def test_every_threshold_is_explained_with_a_check() -> None:
-    shown = "".join(explain(check, LIMITS, CATALOGUE) for check in CHECKS)
+    shown = "".join(explain(check, LIMITS) for check in CHECKS)
     names = {*LIMITS.defaults, *(name for _, layer in LIMITS.products for name in layer)}
     assert {name for name in names if f"number:     {name} = " not in shown} == set()
 
 
 @pytest.mark.parametrize("name", ["79", "xid-79", "Xid 79", "XID79"])
 def test_explain_of_an_xid(name: str) -> None:
-    shown = explain(name, LIMITS, CATALOGUE)
+    shown = explain(name, LIMITS)
     assert shown.startswith("Xid 79: GPU has fallen off the bus\n")
     assert "verdict:    FAIL" in shown
     assert "action:     reboot" in shown
     with pytest.raises(PaiError, match="Xid 9999 is not in the catalogue"):
-        explain("9999", LIMITS, CATALOGUE)
+        explain("9999", LIMITS)
 
 
 def test_list_holds_every_check() -> None:
