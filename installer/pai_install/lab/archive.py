@@ -43,7 +43,7 @@ def box_keyring(access: AptAccess, folder: Path) -> Path:
         return own
     packed = folder / "keyring.deb"
     folder.mkdir(parents=True, exist_ok=True)
-    why = _fetch(f"{next(iter(mine.archives))}/{mine.keyring_package}", packed)
+    why = _fetch(f"{next(iter(mine.archives))}/{mine.keyring_package}", packed, f"SHA256:{mine.keyring_digest}")
     if why:
         raise no_way(access, why)
     return known_keys(mine, packed, folder)
@@ -57,7 +57,7 @@ def known_keys(mine: Distribution, packed: Path, folder: Path) -> Path:
     keyring, home = folder / "keyring.gpg", folder / "gnupg"
     home.mkdir(mode=0o700)
     run(["dpkg-deb", "--extract", packed, folder / "unpacked"])
-    gpg = ["gpg", "--homedir", home, "--batch", "--quiet"]
+    gpg: list[str | Path] = ["gpg", "--homedir", home, "--batch", "--quiet"]
     run([*gpg, "--import", folder / "unpacked" / mine.keyring.lstrip("/")])
     missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
     if missing:
@@ -70,8 +70,8 @@ def known_keys(mine: Distribution, packed: Path, folder: Path) -> Path:
     return keyring
 
 
-def _fetch(url: str, target: Path) -> str:
-    done = run([*_FETCH, url, target], check=False, timeout_s=120)
+def _fetch(url: str, target: Path, *digest: str) -> str:
+    done = run([*_FETCH, url, target, *digest], check=False, timeout_s=120)
     if done.ok:
         return ""
     said = [line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")]

@@ -14,8 +14,9 @@ class Distribution:
     archives: address -> pockets taken from it (a pocket is what follows the suite's name), for a box that has no
     sources of the distribution.
     keyring: where its machines, and boxes of it, have the keys of its archives.
-    keyring_package: the package that has this file, as a path below the first archive; fingerprints: the keys of it
-    that count. Both are empty where `up` has the package installed on the box.
+    keyring_package: the package that has this file, as a path below the first archive; keyring_digest: its sha256, so
+    that nothing else is unpacked; fingerprints: the keys of it that count. All are empty where `up` has the package
+    installed on the box.
     included: packages that its images need beyond those of all.
     lacking: suite -> packages of the lab that it does not know.
     """
@@ -27,6 +28,7 @@ class Distribution:
     components: str
     keyring: str
     keyring_package: str = ""
+    keyring_digest: str = ""
     fingerprints: tuple[str, ...] = ()
     included: tuple[str, ...] = ()
     lacking: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -56,6 +58,7 @@ UBUNTU = Distribution(
     components="main universe",
     keyring="/usr/share/keyrings/ubuntu-archive-keyring.gpg",
     keyring_package="pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb",
+    keyring_digest="36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8",
     fingerprints=("790BC7277767219C42C86F933B4FE6ACC0B21F32", "F6ECB3762474EDA9D21B7022871920D1991BC93C"),
     included=("apt", "ubuntu-keyring"),
     lacking={"noble": _WITHIN_DOCKER, "jammy": _WITHIN_DOCKER},

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab.apt import read_box
+from pai_install.lab.archive import unreachable
 from pai_install.lab.distribution import SUITES
 from pai_install.lab.image import cache_dir, ensure_image, image_path, kept_image
 from pai_install.system.proc import run
@@ -58,6 +59,11 @@ def ensure_base(suite: str, say: Callable[[str], None]) -> Path:
 def is_of(suite: str, image: Path) -> bool:
     """Whether an image is of that suite, whatever its recipe was at the time."""
     return image.name == base_path(suite).name if is_file(suite) else image.name.startswith(f"base-{suite}-")
+
+
+def no_archive(suite: str) -> str:
+    """Why the box cannot reach the archive of a suite, in apt's words; empty when it can."""
+    return unreachable(read_box(suite=suite))
 
 
 def missing_in(root: Path) -> tuple[str, ...]:

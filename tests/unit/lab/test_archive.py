@@ -68,6 +68,17 @@ def test_keys_that_cannot_be_fetched_are_no_way_to_the_archive(tmp_path: Path, m
         box_keyring(of_keyring(tmp_path / "none.gpg"), tmp_path / "keys")
 
 
+def test_the_package_of_keys_is_fetched_by_its_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ran: Any
+) -> None:
+    monkeypatch.setattr(archive, "run", ran)
+    keyring = box_keyring(of_keyring(tmp_path / "none.gpg"), tmp_path / "keys")
+    assert keyring == tmp_path / "keys/keyring.gpg"
+    assert ran.commands[0].endswith(f"/keyring.deb SHA256:{UBUNTU.keyring_digest}")
+    assert ran.matching("dpkg-deb --extract")
+    assert ran.commands[-1].endswith(f"--export {' '.join(UBUNTU.fingerprints)}")
+
+
 def test_a_keyring_of_nobody_is_left_to_mmdebstrap(tmp_path: Path) -> None:
     access = AptAccess(
         tuple(replace(one, signed_by=str(tmp_path / "corp.gpg")) for one in default_sources()), "", {}, {}

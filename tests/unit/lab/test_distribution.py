@@ -27,7 +27,7 @@ def test_a_distribution_holds_together(mine: Distribution) -> None:
     assert mine.components.split()[0] == "main"
     assert set(mine.lacking) <= set(mine.suites)
     assert all(names <= set(PREFETCHED) for names in mine.lacking.values())
-    assert bool(mine.keyring_package) == bool(mine.fingerprints)
+    assert bool(mine.keyring_package) == bool(mine.fingerprints) == bool(mine.keyring_digest)
     assert all(re.fullmatch("[0-9A-F]{40}", fingerprint) for fingerprint in mine.fingerprints)
 
 

@@ -129,7 +129,18 @@ def test_docker_has_the_nvidia_runtime_where_there_are_devices(filters: Any, fac
     patch = filters.docker_patch(settings, facts)
     assert patch["runtimes"] == {"nvidia": {"path": "/opt/n", "args": []}}
     assert patch["default-runtime"] == "nvidia"
-    assert patch["features"] == {"cdi": True}, "docker run --device nvidia.com/gpu=all"
+    assert patch["features"]["cdi"] is True, "docker run --device nvidia.com/gpu=all"
+
+
+@pytest.mark.parametrize("nvidia", ["", "/opt/n"])
+def test_images_of_a_new_docker_are_in_its_own_folder_and_one_that_is_there_keeps_what_it_has(
+    filters: Any, facts: dict[str, Any], nvidia: str
+) -> None:
+    settings = {**DOCKER, "nvidia_path": nvidia}
+    new = filters.docker_patch(settings, {**facts, "docker": {"version": ""}})
+    assert new["features"]["containerd-snapshotter"] is False
+    old = filters.docker_patch(settings, {**facts, "docker": {"version": "29.1.3"}})
+    assert "containerd-snapshotter" not in old.get("features", {})
 
 
 @pytest.mark.parametrize(("wanted", "root"), [("", "/fast/containerd"), ("/mnt/containerd", "/mnt/containerd")])
