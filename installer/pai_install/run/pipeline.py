@@ -179,6 +179,7 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         operation=operation.name,
         arguments=dict(operation.arguments),
         findings=(*operation.known(site, observation, plan), *unfit),
+        silent=bool(observation.unreachable) and not observation.machines,
     )
     save_plan(session, plan)
     return Prepared(plan, observation, look)

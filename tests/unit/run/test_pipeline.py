@@ -120,6 +120,7 @@ def test_plan_is_saved_before_and_after_the_preview(site: Path, kit: Any) -> Non
     with session_of(site, world, kit) as session:
         prepared = prepare(session)
         assert json.loads(session.run.plan.read_text())["changes"] == []
+        assert not prepared.plan.silent
         outcome, changes = preview(session, prepared)
         saved = json.loads(session.run.plan.read_text())
     assert outcome.check
@@ -144,8 +145,8 @@ def test_a_new_dev_box_makes_no_authority_while_all_machines_are_silent(site: Pa
     silent = done(*(event("unreachable", name, msg="Permission denied") for name in names), dark=names, rc=4)
     world = Making(script={"observe.yml": silent})
     with session_of(site, world, kit) as session:
-        assert set(prepare(session).plan.unreachable) == set(names)
-        assert world.made == 0
+        plan = prepare(session).plan
+        assert (set(plan.unreachable), plan.silent, world.made) == (set(names), True, 0)
         session.state.registry.write_text("{}")
         prepare(session)
     assert world.made == 1
