@@ -531,9 +531,10 @@ def test_a_program_that_the_kernel_does_not_start_ends_no_collection(tmp_path: P
 
 def test_a_flood_on_stderr_leaves_the_evidence_of_others() -> None:
     flood = {"stdout": "", "stderr": "x" * (collector.TOTAL_CUT * 2)}
-    document: dict[str, dict[str, dict[str, str]]] = {"commands": {"smi": flood, "ps": {"stdout": "1 S", "stderr": ""}}}
+    other = {"stdout": "1 S", "stderr": ""}
+    document: dict[str, object] = {"commands": {"smi": flood, "ps": other}}
     collector.shrink(document)
-    assert document["commands"]["ps"]["stdout"] == "1 S"
+    assert other["stdout"] == "1 S"
     assert len(json.dumps(document)) <= collector.TOTAL_CUT
 
 
