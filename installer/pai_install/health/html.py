@@ -74,7 +74,7 @@ def _data(report: HealthReport, raw: str) -> dict[str, Any]:
         "checks": [list(row) for row in checks],
         "texts": [list(text) for text in texts],
         "machines": sorted(machines, key=_gravity),
-        # a machine that gave no evidence has no file
+        # a machine that returned no evidence has no file
         "raw": {item.name: f"{raw}/{quote(raw_name(item.name))}" for item in report.machines} if raw else {},
     }
 

@@ -190,7 +190,7 @@ def test_page_links_the_raw_evidence_that_is_beside_it(tmp_path: Path) -> None:
     drawn = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert '<a href="../raw%20of%20all/sick.txt">sick.txt</a>' in drawn["clicked"]
     assert "raw%20of%20all/good.txt" in drawn["cells"]["good"]["gpu-lost"]
-    assert "silent.txt" not in drawn["below"], "a machine that gave no evidence has none"
+    assert "silent.txt" not in drawn["below"], "a machine that returned no evidence has none"
     assert "--raw FOLDER" in drawn["below"]
 
 

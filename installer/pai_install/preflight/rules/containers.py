@@ -246,7 +246,7 @@ def docker_cgroups(case: Case) -> Result | None:
     stuck = [name for name, parent in seen.own_parents.items() if not _is_slice(parent)] if seen.running else []
     if stuck:
         message = "containers keep running, and cannot be started again: their --cgroup-parent is no slice"
-        remedy = "make them anew with --cgroup-parent NAME.slice, or without it"
+        remedy = "make them again with --cgroup-parent NAME.slice, or without it"
         return warned(message, value=", ".join(stuck), expected=expected, remedy=remedy)
     return passed(seen.cgroup_parent, message="no control group is in the way of the driver systemd")
 
