@@ -66,10 +66,11 @@ class RoleState:
         return tuple(one for one in self.instances if one.state not in ENDED and not one.gone)
 
     @property
-    def is_whole(self) -> bool:
-        """Whether all are there that can be, now that some may have ended."""
-        ended = sum(one.state in ENDED for one in self.instances)
-        return len(self.instances) - ended >= min(self.together, self.wanted - ended)
+    def is_running(self) -> bool:
+        """Whether all are there and run that can be, now that some may have ended."""
+        states = [one.state for one in self.instances]
+        run, ended = states.count("RUNNING"), sum(state in ENDED for state in states)
+        return run + ended == len(states) and run >= min(self.together, self.wanted - ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +186,9 @@ def _why_all(said: str, roles: Sequence[RoleState], state: State) -> str:
 
 def _of_pods(roles: Sequence[RoleState]) -> State:
     """Of a job that has not ended: it runs once all of its pods have started."""
-    states = [one.state for role in roles for one in role.instances]
     if not any(one.machine for role in roles for one in role.instances):
         return "WAITING"
-    whole = all(role.is_whole for role in roles)
-    return "RUNNING" if whole and not {"WAITING", "STARTING", "STOPPING"} & set(states) else "STARTING"
+    return "RUNNING" if all(role.is_running for role in roles) else "STARTING"
 
 
 def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterator[RoleState]:

@@ -47,7 +47,8 @@ def _of_images(component: Component, images: Mapping[str, str]) -> Iterator[str]
     for repository, spec in component.images.items():
         if repository in images:
             match = _pattern(spec.tag).fullmatch(images[repository])
-            yield match["version"] if match else ""
+            # a tag may say nothing of the version ("v1-93c5489")
+            yield match.groupdict().get("version", "") if match else ""
 
 
 @cache

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_install.components.catalogue import load_catalogue
 from pai_install.parts.context import Context
 from pai_install.plan.inventory import build_inventory, combined
 from pai_install.plan.model import Inventory
@@ -48,6 +49,16 @@ def test_programs_images_and_static_pods_say_versions() -> None:
     assert found["etcd"] == "3.6.6", "its image is there before its pod changes"
     assert (found["flannel"], found["pause"], found["coredns"]) == ("0.28.4", "3.10.1", "1.13.1")
     assert "runc" not in found
+
+
+def test_an_image_whose_tag_says_no_version_is_of_none() -> None:
+    """On every machine of a site with the training-operator."""
+    for name, component in load_catalogue().components.items():
+        for repository, spec in component.images.items():
+            tag = spec.tag.format(version="1.2.3")
+            found = installed(Observed(hostname="m", images={repository: tag}))
+            assert found.get(name, "") in {"1.2.3", ""}, name
+    assert installed(Observed(hostname="m", images={"training-operator": "v1-93c5489"})) == {}
 
 
 def test_control_plane_that_was_cut_off_after_its_pods_is_finished_not_taken_back() -> None:
