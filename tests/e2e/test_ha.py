@@ -13,7 +13,7 @@ import pytest
 
 from pai_install.lab.keys import ssh_command
 
-from .conftest import ROOT, Cluster, lab_of, lab_site, pai_install, shell_word, traces, until, user_environment
+from .conftest import ROOT, Cluster, equip, lab_of, lab_site, pai_install, shell_word, traces, until, user_environment
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -69,8 +69,11 @@ def ha(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         pytest.skip("the lab needs root")
     site = lab_site(tmp_path_factory.mktemp("ha"), SUBNET)
     (site / "layout.yaml").write_text(LAYOUT)
+    equip(site)
+    up = pai_install("lab", "up", "--site", str(site), "--yes")
     try:
-        yield Cluster(site, pai_install("quickstart", "--site", str(site), "--yes", *FORCED, timeout_s=4500))
+        assert up.returncode == 0, up.stderr
+        yield Cluster(site, pai_install("apply", "--site", str(site), "--yes", *FORCED, timeout_s=4500))
     finally:
         down = pai_install("lab", "down", "--site", str(site), "--yes")
     assert down.returncode == 0, down.stderr
@@ -219,7 +222,7 @@ def test_a_control_plane_leaves_and_another_machine_takes_its_place(ha: Cluster)
         f"systemctl disable --now kubelet; ctr -n k8s.io tasks ls -q | xargs -r ctr -n k8s.io tasks kill -s 9; {wipe}",
     )
     assert until(lambda: gone not in ready_nodes(ha), 180)
-    replaced = ha.run("node", "replace", gone, "--accept-new", "--yes", timeout_s=1800)
+    replaced = ha.run("node", "replace", gone, "--accept-new", *FORCED, "--yes", timeout_s=1800)
     assert replaced.returncode == 0, replaced.stdout + replaced.stderr
     assert members(ha) == set(MASTERS)
     assert ha.kubectl("get", "namespace", "kube-system", "--output=jsonpath={.metadata.uid}") == identity
