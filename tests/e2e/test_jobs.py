@@ -192,23 +192,35 @@ def test_the_machine_says_how_busy_the_gpus_of_a_pod_are(site: Cluster, tmp_path
             pai_install("lab", "busy", "--site", str(site.site), worker, "0")
 
 
-def small_gang(folder: Path, name: str) -> str:
-    """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both."""
+# what becomes of a job that loses a machine is its own to say: it is no failure, or one of those that it is granted
+LOST_IS_NONE = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+
+
+def small_gang(folder: Path, name: str, gpus: int, restarts: int | None = None) -> str:
+    """A JobSet of the same two roles: with less than a whole core each, so that one machine has room for both.
+
+    Its worker has GPUs, or is for the machine LOST alone. restarts: how many it is granted, where a lost machine is a
+    failure.
+    """
     hosts = [f"--{role}_hosts={name}-{role}-0-0.{name}:2222" for role in ("ps", "worker")]
-    again = [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
+    wanted = {"nvidia.com/gpu": str(gpus)} if gpus else {}
     parts = []
-    for role, gpus in (("ps", {}), ("worker", {"nvidia.com/gpu": "8"})):
+    for role, devices_of_it, where in (("ps", {}, EXISTING), ("worker", wanted, "" if gpus else LOST)):
         command = ["python3", "/opt/program.py", "--pause=10", *hosts, f"--job_name={role}", "--task_index=0"]
-        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **gpus}, "limits": gpus}
+        resources = {"requests": {"cpu": "100m", "memory": "64Mi", **devices_of_it}, "limits": devices_of_it}
         container = {"name": "main", "image": IMAGE, "command": command, "resources": resources}
-        pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-        job = {"backoffLimit": 0, "podFailurePolicy": {"rules": again}, "template": pod}
-        parts.append({"name": role, "template": {"spec": job}})
-    spec = {"network": {"enableDNSHostnames": True, "publishNotReadyAddresses": True}, "replicatedJobs": parts}
-    metadata = {"name": name}
+        place = {"nodeSelector": {"kubernetes.io/hostname": where}} if where else {}
+        pod = {"spec": {"restartPolicy": "Never", "containers": [container], **place}}
+        rules = {"podFailurePolicy": LOST_IS_NONE} if restarts is None else {}
+        parts.append({"name": role, "template": {"spec": {"backoffLimit": 0, "template": pod, **rules}}})
+    again = {} if restarts is None else {"failurePolicy": {"maxRestarts": restarts}}
+    network = {"enableDNSHostnames": True, "publishNotReadyAddresses": True}
+    spec = {"network": network, "replicatedJobs": parts, **again}
     path = folder / f"{name}.json"
     path.write_text(
-        json.dumps({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata, "spec": spec})
+        json.dumps(
+            {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name}, "spec": spec}
+        )
     )
     return str(path)
 
@@ -224,24 +236,53 @@ def plugin(cluster: Cluster, verb: str) -> None:
     cluster.on(EXISTING, f"systemctl {verb} device-plugin-stand-in")
 
 
+def pods_of(cluster: Cluster, name: str) -> list[str]:
+    """Names of a gang's pods that have not ended."""
+    which = (
+        f"--selector=jobset.sigs.k8s.io/jobset-name={name}",
+        "--field-selector=status.phase!=Failed,status.phase!=Succeeded",
+    )
+    return cluster.kubectl("get", "pods", f"--namespace={GROUP}", *which, "--output=name").split()
+
+
 @pytest.mark.soak
-def test_a_gang_goes_on_elsewhere_when_its_machine_is_lost(site: Cluster, tmp_path: Path) -> None:
+def test_what_becomes_of_a_gang_that_loses_its_machine_its_retry_policy_decides(site: Cluster, tmp_path: Path) -> None:
+    """It goes on elsewhere, begins again as a whole, or has failed; of none something half remains."""
+    gangs = {
+        "lasting": small_gang(tmp_path, "lasting", 4),
+        "again": small_gang(tmp_path, "again", 4, restarts=1),
+        "once": small_gang(tmp_path, "once", 0, restarts=0),
+    }
     plugin(site, "stop")
     try:
         assert until(lambda: site.kubectl("get", "node", EXISTING, f"--output=jsonpath={FREE}") == "0", 60)
-        done = job(site, "submit", small_gang(tmp_path, "lasting"), "--group", GROUP)
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
-        assert machine_of(site, "lasting", "worker") == LOST
+        for file in gangs.values():
+            done = job(site, "submit", file, "--group", GROUP)
+            assert done.returncode == 0, done.stdout + done.stderr
+        assert until(lambda: all(shown(site, name)["state"] == "RUNNING" for name in gangs), 120)
+        assert {machine_of(site, name, "worker") for name in gangs} == {LOST}
+        before = set(pods_of(site, "again"))
         plugin(site, "start")
         fault(site.site, LOST, "power-off")
         assert until(lambda: f"{LOST} has not reported for a while" in shown(site, "lasting")["why"], 120)
         assert until(lambda: f"taken off {LOST}" in shown(site, "lasting")["why"], 420)
         assert until(lambda: machine_of(site, "lasting", "worker") == EXISTING, 240)
         assert until(lambda: shown(site, "lasting")["state"] == "RUNNING", 120)
+
+        assert until(lambda: shown(site, "again")["state"] == "RUNNING", 120), shown(site, "again")
+        assert shown(site, "again")["retries"] == 1
+        assert machine_of(site, "again", "worker") == EXISTING
+        assert len(pods_of(site, "again")) == len(before) == 2
+        assert not before & set(pods_of(site, "again")), "a part of it went on as if nothing had happened"
+
+        assert until(lambda: shown(site, "once")["state"] == "FAILED", 120), shown(site, "once")
+        assert shown(site, "once")["retries"] == 0
+        assert until(lambda: pods_of(site, "once") == [], 120), shown(site, "once")
+
         pods = ("get", "pods", f"--namespace={GROUP}", "--output=name")
         assert site.kubectl(*pods, f"--field-selector=spec.nodeName={LOST}") == ""
-        assert job(site, "stop", "lasting", "--yes").returncode == 0
+        for name in gangs:
+            assert job(site, "stop", name, "--yes").returncode == 0
         assert until(lambda: site.kubectl(*pods) == "", 120)
     finally:
         plugin(site, "start")

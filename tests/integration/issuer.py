@@ -1,4 +1,4 @@
-"""A directory of people that speaks OpenID Connect, on loopback: says where its key is, and signs what it is told."""
+"""A stand-in for a directory of people that speaks OpenID Connect: says where its key is, and signs what it is told."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Issuer:
 
     client = "pai"
 
-    def __init__(self, port: int, authority: str) -> None:
-        self.url, self.authority = f"https://localhost:{port}", authority
+    def __init__(self, place: str, authority: str) -> None:
+        self.url, self.authority = f"https://{place}", authority
         self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 
     def token(self, **claims: Any) -> str:
@@ -34,7 +34,7 @@ class Issuer:
 
     def forged(self, **claims: Any) -> str:
         """As `token`, signed by another."""
-        other = Issuer(0, "")
+        other = Issuer("", "")
         other.url = self.url
         return other.token(**claims)
 
@@ -56,8 +56,8 @@ class Issuer:
 
 
 @contextmanager
-def issuing(folder: Path) -> Iterator[Issuer]:
-    """An issuer that answers until the end of the block."""
+def issuing(folder: Path, host: str = "localhost") -> Iterator[Issuer]:
+    """An issuer that answers until the end of the block. host: a name or an address of this machine."""
     authority = Authority("sso", folder)
     answers: dict[str, Any] = {}
 
@@ -72,9 +72,9 @@ def issuing(folder: Path) -> Iterator[Issuer]:
         def log_message(self, *words: object) -> None:
             del words
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.socket = authority.serve(["localhost"]).wrap_socket(server.socket, server_side=True)
-    issuer = Issuer(server.server_port, authority.pem)
+    server = ThreadingHTTPServer((host, 0), Handler)
+    server.socket = authority.serve([host]).wrap_socket(server.socket, server_side=True)
+    issuer = Issuer(f"{host}:{server.server_port}", authority.pem)
     answers |= issuer.answers()
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import ipaddress
 import ssl
 from collections.abc import Iterable
 from pathlib import Path
@@ -29,10 +30,10 @@ class Authority:
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM).decode()
 
     def serve(self, names: Iterable[str]) -> ssl.SSLContext:
-        """What a server with these host names answers with."""
+        """What a server with these host names and addresses answers with."""
         key, wanted = ec.generate_private_key(ec.SECP256R1()), list(names)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "stand-in")])
-        alternative = x509.SubjectAlternativeName([x509.DNSName(name) for name in wanted])
+        alternative = x509.SubjectAlternativeName([_name_of(name) for name in wanted])
         signed = self._builder(subject, key).add_extension(alternative, critical=False).sign(self._key, hashes.SHA256())
         encoding, plain = serialization.Encoding.PEM, serialization.NoEncryption()
         file = self._folder / f"{wanted[0]}.pem"
@@ -53,3 +54,10 @@ class Authority:
             .not_valid_before(_BEGIN)
             .not_valid_after(_END)
         )
+
+
+def _name_of(word: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(word))
+    except ValueError:
+        return x509.DNSName(word)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from pai_install.jobs.state import JobState
-from pai_install.jobs.use import all_quiet, is_fresh
+from pai_install.jobs.state import Instance, JobState
+from pai_install.jobs.use import FIRST_S, all_quiet, is_fresh
 from pai_install.site.use_limits import UseLimits
 from pai_install.system.words import plural
 
@@ -25,13 +25,18 @@ def abnormal(jobs: Iterable[JobState], now: datetime, limits: Callable[[str], Us
 
 
 def unknown(jobs: Iterable[JobState], now: datetime) -> tuple[str, ...]:
-    """Names of the jobs that run on GPUs of which no one knows how busy they are."""
+    """Names of the jobs that run on GPUs of which no one knows how busy they are, and someone should by now."""
     return tuple(
         job.name
         for job in jobs
-        if job.state == "RUNNING"
-        and any(one.use is None or not is_fresh(one.use, now.timestamp()) for one in job.holders)
+        if job.state == "RUNNING" and any(_is_unknown(one, now.timestamp()) for one in job.holders)
     )
+
+
+def _is_unknown(pod: Instance, now: float) -> bool:
+    if pod.use is not None:
+        return not is_fresh(pod.use, now)
+    return all(abs(now - start) > FIRST_S for start in _moments([pod.started]))
 
 
 def _words(job: JobState, reasons: list[_Found]) -> Iterator[str]:
@@ -43,7 +48,7 @@ def _words(job: JobState, reasons: list[_Found]) -> Iterator[str]:
 def _reasons(job: JobState, now: float, limits: UseLimits) -> Iterator[_Found]:
     if job.state != "RUNNING":
         return
-    gpus = sum(len(role.instances) * role.gpus for role in job.roles)
+    gpus = sum(len(role.holders) * role.gpus for role in job.roles)
     starts = list(_moments(one.started for one in job.instances if one.state == "RUNNING"))
     if starts and (lasts := now - min(starts)) > limits.long.after_s:
         yield lasts, f"runs for {duration(lasts)}" + (f" and holds {plural(gpus, 'GPU')}" if gpus else "")

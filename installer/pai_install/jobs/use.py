@@ -19,6 +19,9 @@ _VERSION = 1
 _WORKS = 5
 # seconds: what was measured longer ago, or ends later than now, is not known
 STALE_S = 300
+# seconds in which a machine first tells of a pod: the rest of a minute, one whole where no sample was left in that, and
+# the time that telling takes
+FIRST_S = 120
 _MOST_LEVEL = 100
 Steps = tuple[tuple[int, int], ...]
 

@@ -10,6 +10,7 @@ import pytest
 
 from pai_install.jobs.abnormal import abnormal, duration, unknown
 from pai_install.jobs.state import JobState
+from pai_install.jobs.use import FIRST_S
 from pai_install.site.use_limits import USE_CONDITION, UseLimit, UseLimits
 from tests.unit.jobs.test_state import Object, holds, job, pod, stands
 
@@ -63,6 +64,11 @@ def test_a_gang_runs_since_its_first_pod() -> None:
     ]
 
 
+def test_what_has_ended_holds_no_gpu() -> None:
+    ended = [since("2026-01-01T00:00:00Z", *where, phase="Succeeded" if where[1] else "Running") for where in PODS]
+    assert told(stands(job(), *ended), after=6 * DAYS) == ["runs for 6 days and holds 4 GPUs"]
+
+
 def test_the_longest_comes_first_and_what_long_is_says_the_site() -> None:
     jobs = (running("2026-01-02T00:00:00Z"), running("2026-01-01T00:00:00Z"))
     shorter = replace(LIMITS, long=replace(LIMITS.long, after_s=86400))
@@ -97,6 +103,25 @@ def test_use_that_is_not_known_is_not_idle_and_is_said() -> None:
     assert told(known, after=HOUR + timedelta(minutes=6)) == []
     assert unknown([known, silent, stands(job())], START + HOUR) == (silent.name,)
     assert unknown([known], START + HOUR + timedelta(minutes=6)) == (known.name,)
+
+
+@pytest.mark.parametrize("seconds", [0, 60, FIRST_S])
+def test_of_a_job_in_its_first_minutes_nothing_can_be_known(seconds: int) -> None:
+    assert unknown([running("2026-01-01T00:00:00Z")], START + timedelta(seconds=seconds)) == ()
+
+
+def test_after_that_it_is_said_of_it_also_where_only_one_pod_is_old() -> None:
+    for found in (running("2026-01-01T00:00:00Z"), running(*["2026-01-01T00:02:00Z"] * 3, "2026-01-01T00:00:00Z")):
+        assert unknown([found], START + timedelta(seconds=FIRST_S + 1)) == (found.name,)
+
+
+def test_a_start_that_no_one_knows_or_that_is_far_ahead_excuses_nothing() -> None:
+    for word in ("", "yesterday", "2026-01-02T00:00:00Z"):
+        assert len(unknown([running(word)], START)) == 1
+
+
+def test_a_machine_that_no_longer_tells_of_a_new_pod_excuses_nothing() -> None:
+    assert len(unknown([running("2026-01-01T01:06:00Z", idle_s=60)], START + HOUR + timedelta(minutes=6))) == 1
 
 
 def test_pods_that_hold_no_gpu_need_not_be_known() -> None:

@@ -40,6 +40,13 @@ def test_every_suite_has_an_image_of_its_own() -> None:
         assert [other for other in suite.SUITES if is_of(other, path)] == [name]
 
 
+def test_each_suite_is_asked_for_at_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(suite, "unreachable", lambda access: asked.append(access.bootstrap.suites[0]) or "no way")
+    assert [suite.no_archive(name) for name in suite.SUITES] == ["no way"] * len(suite.SUITES)
+    assert asked == list(suite.SUITES)
+
+
 def test_a_packed_system_becomes_a_base_image_once(tmp_path: Path) -> None:
     word, said = packed(tmp_path, *PROGRAMS), list[str]()
     base = ensure_base(word, said.append)
