@@ -38,7 +38,7 @@ _WIDE = frozenset({"ResourceFlavor", "ClusterQueue", "Queue"})
 _NARROW = frozenset({"LocalQueue", "ResourceQuota"})
 ALONE = "kube-scheduler alone"
 # nothing was bound for so long: it stands still. So long the first pod may take
-STILL_S, FIRST_S = 30.0, 300.0
+STILL_S, FIRST_S = 60.0, 300.0
 # users who submit at the same time
 _AT_ONCE = 5
 _HEAD = ("SCHEDULER", "SECONDS", "PODS", "GPUS", "WHOLE", "PARTIAL", "GPUS HELD IN VAIN", "OVER QUOTA")
