@@ -20,9 +20,9 @@ KUEUE = SERVICES.replace("machines: 1}]", "machines: 1, borrow: none}]")
 KUBEFLOW = KUEUE.replace("{type: kueue}", "{type: kueue, training-operator: true}")
 OPERATOR = ("--namespace=pai-training-operator", "deployment/training-operator")
 OWN = ("tfjobs,pytorchjobs", "jobsets,jobs")
-# an example -> its job, how many of its pods run at once, a role, and what one of that says at the end
+# an example -> its job, how many pods it has, a role, and what one of that says at the end
 RUN = {
-    "cpu-only/job.yaml": ("prepare", 2, "", "part 3: mean"),
+    "cpu-only/job.yaml": ("prepare", 4, "", "part 3: mean"),
     "pytorch/jobset.yaml": ("ddp", 2, "worker", "rank 0 was met by rank 1"),
     "pytorch/pytorchjob.yaml": ("pytorchjob-ddp", 2, "worker", "rank 1 found y = 2.0 x + -1.0"),
     "tensorflow/tfjob.yaml": ("tfjob-ps", 4, "worker", "worker 1 found y = 2.0 x + -1.0"),

@@ -15,7 +15,8 @@ Object = dict[str, Any]
 
 MACHINES, UNITS, GANGS, CLUSTERS = 200, 8, 500, 10
 GPU = "nvidia.com/gpu"
-NAME = "pai-bench"
+# not pai-...: those namespaces are the system's, and Kueue is not asked about them
+NAME = "scheduler-bench"
 # labels of pods: whose they are, and how many GPUs each has
 GANG_LABEL, UNITS_LABEL = "pai-bench/gang", "pai-bench/units"
 # pods of a gang, GPUs of a pod; in turn

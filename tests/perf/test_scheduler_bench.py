@@ -50,8 +50,9 @@ class Recorder:
 
 def test_the_site_is_shared_without_a_rest() -> None:
     site = site_of("default")
-    assert sum(it.shares[0].units for it in site.clusters) == site.supply["pai-bench"].total == 1600
+    assert sum(it.shares[0].units for it in site.clusters) == site.supply[NAME].total == 1600
     assert len(list(nodes(site))) == 200
+    assert not [it.name for it in site.clusters if it.name.startswith(("pai-", "kube-"))], "Kueue is not asked there"
 
 
 @pytest.mark.parametrize("backend", get_args(Backend))

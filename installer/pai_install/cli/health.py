@@ -44,6 +44,7 @@ class Output:
     everything: bool
     strict: bool
     path: Path | None
+    raw: Path | None
 
 
 @click.group(invoke_without_command=True)
@@ -58,6 +59,9 @@ class Output:
 @click.option("--strict", is_flag=True, help="Exit with 7 also for WARN and UNKNOWN.")
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the evidence to this file (.gz: compressed)."
+)
+@click.option(
+    "--raw", type=click.Path(file_okay=False, path_type=Path), help="Write the evidence as text there; HTML links it."
 )
 @from_option
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
@@ -80,7 +84,7 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
             remedy="leave --from or --act out",
             exit_code=ExitCode.USAGE,
         )
-    output = Output(options["form"], options["everything"], options["strict"], options["out"])
+    output = Output(options["form"], options["everything"], options["strict"], options["out"], options["raw"])
     checkup = _checkup(options)
     report = checkup.run(_request(options))
     if output.form != "json":
@@ -100,6 +104,7 @@ def _request(options: dict[str, Any]) -> CheckupRequest:
         options["deep_image"],
         options["bandwidth_image"],
         options["redact"],
+        options["raw"],
     )
 
 
@@ -140,9 +145,10 @@ def _render(report: HealthReport, output: Output) -> str:
     if output.form == "json":
         return json.dumps(report.as_json(everything=output.everything, strict=output.strict), indent=1) + "\n"
     if output.form == "html":
-        from pai_install.health.html import html  # noqa: PLC0415
+        from pai_install.health.html import html, raw_links  # noqa: PLC0415
 
-        return html(report, title=f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+        title = f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        return html(report, title=title, raw=raw_links(output.raw, output.path))
     if output.form == "junit":
         from pai_install.checks.report.junit import junit  # noqa: PLC0415
 
@@ -214,7 +220,7 @@ def _refuse(context: click.Context, *names: str) -> None:
 @click.pass_context
 def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Repeat, and show only what changes."""
-    _refuse(context, "form", "out", "everything", "act", "max_cordoned")
+    _refuse(context, "form", "out", "raw", "everything", "act", "max_cordoned")
     options = _own(context, **own)
     from pai_install.health.watch import changes, open_findings  # noqa: PLC0415
 
@@ -290,7 +296,7 @@ def _words(verdict: str, checks: Iterable[str]) -> str:
 @click.pass_context
 def baseline(context: click.Context, /, *, accept: bool, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Show the accepted link widths, speeds, memory and NVLinks of each GPU, or accept the present ones."""
-    _refuse(context, "form", "out", "everything", "act", "max_cordoned")
+    _refuse(context, "form", "out", "raw", "everything", "act", "max_cordoned")
     options = _own(context, **own)
     checkup = _checkup(options)
     accepted = checkup.accept(_request(options)) if accept else Accepted(checkup.baselines(), {})
@@ -328,7 +334,7 @@ def acknowledge(
     An acknowledged verdict is shown with its reason; it neither cordons nor fails the exit code until its end. Another
     fault of the same check is another verdict.
     """
-    _refuse(context, "out", "everything", "act", "max_cordoned")
+    _refuse(context, "out", "raw", "everything", "act", "max_cordoned")
     checkup = _checkup(_own(context, **own))
     if machine is None:
         kept = checkup.acknowledged()

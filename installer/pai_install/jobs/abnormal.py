@@ -48,7 +48,7 @@ def _words(job: JobState, reasons: list[_Found]) -> Iterator[str]:
 def _reasons(job: JobState, now: float, limits: UseLimits) -> Iterator[_Found]:
     if job.state != "RUNNING":
         return
-    gpus = sum(len(role.instances) * role.gpus for role in job.roles)
+    gpus = sum(len(role.holders) * role.gpus for role in job.roles)
     starts = list(_moments(one.started for one in job.instances if one.state == "RUNNING"))
     if starts and (lasts := now - min(starts)) > limits.long.after_s:
         yield lasts, f"runs for {duration(lasts)}" + (f" and holds {plural(gpus, 'GPU')}" if gpus else "")

@@ -49,12 +49,27 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class RoleState:
-    """A role, and the pods that it has now, the newest of each number. name: as the user wrote it."""
+    """A role, and the pods that it has now, the newest of each number. name: as the user wrote it.
+
+    wanted: how many there will have been when all have ended. together: how many of these there are at once.
+    """
 
     name: str
     wanted: int
     gpus: int
     instances: tuple[Instance, ...]
+    together: int
+
+    @property
+    def holders(self) -> tuple[Instance, ...]:
+        """Those that have what they asked for: what has ended has nothing."""
+        return tuple(one for one in self.instances if one.state not in ENDED and not one.gone)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all are there that can be, now that some may have ended."""
+        ended = sum(one.state in ENDED for one in self.instances)
+        return len(self.instances) - ended >= min(self.together, self.wanted - ended)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +109,8 @@ class JobState:
 
     @property
     def holders(self) -> tuple[Instance, ...]:
-        """Those that have GPUs: what has ended has none."""
-        held = (one for role in self.roles if role.gpus for one in role.instances)
-        return tuple(one for one in held if one.state not in ENDED and not one.gone)
+        """Those that have GPUs."""
+        return tuple(one for role in self.roles if role.gpus for one in role.holders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +188,7 @@ def _of_pods(roles: Sequence[RoleState]) -> State:
     states = [one.state for role in roles for one in role.instances]
     if not any(one.machine for role in roles for one in role.instances):
         return "WAITING"
-    whole = len(states) == sum(role.wanted for role in roles)
+    whole = all(role.is_whole for role in roles)
     return "RUNNING" if whole and not {"WAITING", "STARTING", "STOPPING"} & set(states) else "STARTING"
 
 
@@ -192,7 +206,8 @@ def _roles(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject]) -> Iterat
             newest[index] = _instance(name, index, pod)
         gpus = number(about.get("gpus"))
         found = tuple(newest[index] for index in sorted(newest))
-        yield RoleState(name, part.count, _devices(part.template) if gpus is None else gpus, found)
+        devices = _devices(part.template) if gpus is None else gpus
+        yield RoleState(name, part.total, devices, found, part.count)
 
 
 def _is_of(pod: JsonObject, kind: JobKind, label: str, user: str | None) -> bool:

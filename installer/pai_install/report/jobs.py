@@ -75,7 +75,7 @@ def jobs_text(jobs: Sequence[JobState]) -> str:
 
 def _line(job: JobState) -> tuple[str, ...]:
     there, wanted = len(job.instances), sum(role.wanted for role in job.roles)
-    gpus = sum(role.wanted * role.gpus for role in job.roles)
+    gpus = sum(role.together * role.gpus for role in job.roles)
     owner = (job.name, job.group, job.user, job.cluster, job.priority)
     return (*owner, job.state, f"{there}/{wanted}", str(gpus), job.abnormal or job.why or _stopped(job))
 
@@ -110,7 +110,7 @@ def pods_rows(roles: Sequence[RoleState]) -> Iterator[tuple[str, ...]]:
         for one in role.instances:
             code = "" if one.exit_code is None else str(one.exit_code)
             yield role.name, str(one.index), one.state, one.machine, code, one.why
-        if missing := role.wanted - len(role.instances):
+        if (missing := role.wanted - len(role.instances)) > 0:
             yield role.name, f"{missing} of {role.wanted}", "no pod", "", "", ""
 
 
@@ -126,7 +126,8 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
         gone={"type": "boolean", "description": "the pod is no longer there; this is how it stood"},
         started={**_TEXT, "description": "when its machine took it; empty before that"},
     )
-    role = closed_object(name=_TEXT, instances=_COUNT, gpus=_COUNT, pods={"type": "array", "items": pod})
+    instances = {**_COUNT, "description": "in all, also those whose turn comes later"}
+    role = closed_object(name=_TEXT, instances=instances, gpus=_COUNT, pods={"type": "array", "items": pod})
     return {
         "kind": {**_TEXT, "description": "of its object in Kubernetes, e.g. JobSet"},
         "name": {**_TEXT, "description": "as the file has it"},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pai_install.cluster.objects import JsonObject, child, number, rows, text
 from pai_install.scheduling.model import Backend
@@ -26,10 +26,11 @@ class PodMarks:
 
 @dataclass(frozen=True, slots=True)
 class PodPart:
-    """Pods that are alike. each: how many of `count` are numbered together."""
+    """Pods that are alike. count: at once. total: one after the other, too. each: of `total` numbered together."""
 
     role: str
     count: int
+    total: int
     each: int
     template: JsonObject
 
@@ -75,7 +76,7 @@ class JobKind:
 
     def parts(self, item: JsonObject) -> Iterator[PodPart]:
         """The pods that an object of the kind asks for, by their roles."""
-        yield from _below(item, self.way, "", 1, 1)
+        yield from _below(item, self.way, PodPart("", 1, 1, 1, {}))
 
 
 _KUBEFLOW = "kubeflow.org"
@@ -191,30 +192,32 @@ def _ways(value: object, way: tuple[str, ...], done: tuple[str | int, ...]) -> I
             yield from _ways(value.get(key), way[1:], (*done, str(key)))
 
 
-def _below(value: JsonObject, way: tuple[str, ...], role: str, count: int, each: int) -> Iterator[PodPart]:
+def _below(value: JsonObject, way: tuple[str, ...], part: PodPart) -> Iterator[PodPart]:
     if not way:
-        yield PodPart(role, count, each, value)
+        yield replace(part, template=value)
         return
     if way[0] == "template":
-        each = _beside(value)
-        yield from _below(child(value, "template"), way[1:], role, count * each, each)
+        count, each = _beside(value)
+        inner = replace(part, count=part.count * count, total=part.total * each, each=each)
+        yield from _below(child(value, "template"), way[1:], inner)
     elif len(way) > 1 and way[1] == ITEM:
         for index, item in enumerate(rows(value.get(way[0]))):
-            yield from _below(item, way[2:], text(item.get("name")) or str(index), count, each)
+            yield from _below(item, way[2:], replace(part, role=text(item.get("name")) or str(index)))
     elif len(way) > 1 and way[1] == ENTRY:
         for name, item in child(value, way[0]).items():
-            yield from _below(child(item), way[2:], str(name).lower(), count, each)
+            yield from _below(child(item), way[2:], replace(part, role=str(name).lower()))
     else:
-        yield from _below(child(value, way[0]), way[1:], role, count, each)
+        yield from _below(child(value, way[0]), way[1:], part)
 
 
-def _beside(holder: JsonObject) -> int:
-    """How many there are of the template that a mapping holds: replicas, or pods of a batch Job that run together."""
+def _beside(holder: JsonObject) -> tuple[int, int]:
+    """How many of the template that a mapping holds there are at once, and in all: a batch Job's come in turns."""
     if "replicas" in holder:
-        return _count(holder.get("replicas"))
+        replicas = _count(holder.get("replicas"))
+        return replicas, replicas
     completions = number(holder.get("completions"))
     parallel = _count(holder.get("parallelism"))
-    return parallel if completions is None else min(parallel, completions)
+    return (parallel, parallel) if completions is None else (min(parallel, completions), max(completions, 0))
 
 
 def _count(value: object) -> int:

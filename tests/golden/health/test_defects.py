@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from pai_install.checks.verdict import Verdict
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.evaluate import machine_view
+from pai_install.health.judge.facts import snapshot_of
 from pai_install.health.judge.xid import meaning_of
-from pai_install.health.memory.snapshot import Baseline, PastIncident, Snapshot
+from pai_install.health.memory.snapshot import Baseline, PastIncident, Snapshot, parse_snapshot
 from pai_install.health.report import HealthReport
 from pai_install.health.report import text as text_of
 from tests.unit.health.machines import (
@@ -97,6 +98,22 @@ def two_boots(number: int) -> list[Snapshot]:
 RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 NONE = "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
 NETIR = "NETIR_LINK_EVT Fatal XC1 i0 Link 00 (0x016415c6 0x00000000 0x00000000 0x00000000)"
+SAME_LINK = f"FAIL gpu-xid-same-link {GPU} "
+RESEAT, PARITY, AFTER_ANOTHER = "0x10000, 0x0, 0x0", "0x0, 0x0, 0x1", "0x100000, 0x0, 0x0"
+
+
+def link_errors(registers: str, *ago_of_link: tuple[int, int]) -> list[str]:
+    """Xids 74 of the first GPU: (seconds before the collection, link)."""
+    said = "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link"
+    return [xid(74, f"{said} {number}({registers})", ago=ago) for ago, number in ago_of_link]
+
+
+def link_boots(link: str) -> list[Snapshot]:
+    """Two earlier boots in which this link of the first GPU failed."""
+    past = two_boots(74)
+    return [replace(item, incidents=tuple(replace(one, link=link) for one in item.incidents)) for item in past]
+
+
 FORTY_PROCESSES = [
     entry
     for number in range(40)
@@ -252,6 +269,36 @@ CASES: dict[str, tuple[Box, list[str]]] = {
             baselines={"gpu-01": Baseline(NOW, {}, 2)}
         ),
         ["FAIL rdma-ports - drain"],
+    ),
+    "74 a link three times": (
+        healthy().log(*link_errors(RESEAT, (3000, 6), (2000, 6), (1000, 6))),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", f"{SAME_LINK}drain"],
+    ),
+    "74 a link three times, by parity": (
+        healthy().log(*link_errors(PARITY, (3000, 6), (2000, 6), (1000, 6))),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", f"{SAME_LINK}rma"],
+    ),
+    "74 a link twice": (
+        healthy().log(*link_errors(RESEAT, (3000, 6), (2990, 6), (1000, 6))), ["FAIL gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 three links": (
+        healthy().log(*link_errors(RESEAT, (3000, 6), (2000, 7), (1000, 8))), ["FAIL gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 a link three times, after other errors": (
+        healthy().log(*link_errors(AFTER_ANOTHER, (3000, 6), (2000, 6), (1000, 6))),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 a link three times, days ago": (
+        healthy().log(*link_errors(RESEAT, (300_000, 6), (200_000, 6), (100_000, 6))),
+        ["WARN gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 a link in three boots": (
+        healthy().log(*link_errors(RESEAT, (60, 6))).knowing(history={"gpu-01": link_boots("6")}),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", "FAIL gpu-xid-recurrence 0000:18:00.0 rma", f"{SAME_LINK}drain"],
+    ),
+    "74 other links in other boots": (
+        healthy().log(*link_errors(RESEAT, (60, 6))).knowing(history={"gpu-01": link_boots("5")}),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", "FAIL gpu-xid-recurrence 0000:18:00.0 rma"],
     ),
     "16 link training after a boot": (
         healthy().log(line("nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 22013, Non-fatal, Link 32 Minion")), [],
@@ -698,3 +745,14 @@ def test_an_incident_is_never_milder_than_its_gravest_member(entries: list[tuple
         assert incident.gravest.gravity == worst
         assert incident.meaning.gravity[0] == worst[0]
         assert incident.cause in incident.members
+
+
+def test_the_next_run_knows_which_link_failed() -> None:
+    box = CASES["74 a link twice"][0]
+    view = machine_view(box.evidence, box.knowledge)
+    remembered = snapshot_of(view, ())
+    assert {(item.xid, item.link) for item in remembered.incidents} == {(74, "6")}
+    again = parse_snapshot(remembered.as_json())
+    assert again == remembered
+    before_links = {**remembered.as_json(), "incidents": [{"xid": 74, "uuid": "x", "boot_id": "b", "time": 1.0}]}
+    assert parse_snapshot(before_links).incidents[0].link == ""

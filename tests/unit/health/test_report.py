@@ -19,7 +19,7 @@ from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import CommandResult
-from pai_install.health.html import html
+from pai_install.health.html import html, raw_links
 from pai_install.health.judge.explain import explain
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
@@ -179,6 +179,27 @@ def test_page_draws_the_machines_and_says_why(tmp_path: Path) -> None:
     assert "ssh: &lt;connection&gt; refused" in drawn["below"], "the arrow key goes one machine down"
     assert "WARN when Disabled" in drawn["explained"]
     assert "1 of 4 machines" in drawn["explained"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the page's script")
+def test_page_links_the_raw_evidence_that_is_beside_it(tmp_path: Path) -> None:
+    page = tmp_path / "out" / "page.html"
+    page.parent.mkdir()
+    page.write_text(html(REPORT, title="x", raw=raw_links(tmp_path / "raw of all", page)))
+    command = ["node", str(Path(__file__).parent / "page.js"), str(page)]
+    drawn = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert '<a href="../raw%20of%20all/sick.txt">sick.txt</a>' in drawn["clicked"]
+    assert "raw%20of%20all/good.txt" in drawn["cells"]["good"]["gpu-lost"]
+    assert "silent.txt" not in drawn["below"], "a machine that gave no evidence has none"
+    assert "--raw FOLDER" in drawn["below"]
+
+
+def test_raw_evidence_as_a_page_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert raw_links(None, None) == ""
+    assert raw_links(Path("raw"), None) == "raw"
+    assert raw_links(tmp_path / "raw", Path("page.html")) == "raw"
+    assert raw_links(Path("a/raw"), Path("a/page.html")) == "raw"
 
 
 def test_page_cannot_be_broken_by_a_value() -> None:

@@ -64,6 +64,11 @@ def test_a_gang_runs_since_its_first_pod() -> None:
     ]
 
 
+def test_what_has_ended_holds_no_gpu() -> None:
+    ended = [since("2026-01-01T00:00:00Z", *where, phase="Succeeded" if where[1] else "Running") for where in PODS]
+    assert told(stands(job(), *ended), after=6 * DAYS) == ["runs for 6 days and holds 4 GPUs"]
+
+
 def test_the_longest_comes_first_and_what_long_is_says_the_site() -> None:
     jobs = (running("2026-01-02T00:00:00Z"), running("2026-01-01T00:00:00Z"))
     shorter = replace(LIMITS, long=replace(LIMITS.long, after_s=86400))

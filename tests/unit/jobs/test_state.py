@@ -122,6 +122,53 @@ def test_of_pods_with_one_number_the_newest_counts() -> None:
     assert [one.state for one in found.instances] == ["RUNNING"] * 4
 
 
+def in_turns(*pods: Object, parts: int = 4, **status: Any) -> JobState:
+    """A batch Job of that many parts, two at a time, with a GPU each."""
+    container = {"name": "main", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    own = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "prepare", "namespace": "vision", "labels": {"pai-install/user": "alice"}},
+        "spec": {"parallelism": 2, "completions": parts, "template": {"spec": {"containers": [container]}}},
+        "status": status,
+    }
+    for one in pods:
+        one["metadata"]["labels"]["batch.kubernetes.io/job-name"] = "prepare"
+    return stands(own, *pods)
+
+
+def test_a_job_in_turns_runs_while_as_many_do_as_may_and_says_what_is_to_come() -> None:
+    through = [pod("", number, "Succeeded", state=ended(0)) for number in range(2)]
+    found = in_turns(*through, pod("", 2), pod("", 3))
+    assert found.state == "RUNNING"
+    assert "no pod" not in job_text(found)
+    assert jobs_text([found]).splitlines()[1].split()[-3:] == ["RUNNING", "4/4", "2"], "two hold a GPU"
+    assert len(found.holders) == 2
+    early = in_turns(pod("", 0), pod("", 1))
+    assert early.state == "RUNNING"
+    assert "job   2 of 4  no pod\n" in job_text(early)
+    assert in_turns(*through, pod("", 2)).state == "STARTING"
+    assert in_turns(*through, pod("", 2), parts=3).state == "RUNNING", "no other is to come"
+
+
+def test_a_job_without_numbers_may_have_more_pods_than_it_wants() -> None:
+    """Of one that failed and was tried again both are there."""
+    failed = pod("", 0, "Failed", state=ended(1), made="2026-01-01T00:00:00Z")
+    failed, again = (unnumbered(one) for one in (failed, pod("", 0, made="2026-01-01T00:01:00Z")))
+    found = in_turns(failed, again, parts=1)
+    assert found.state == "RUNNING"
+    assert [line.split()[:3] for line in job_text(found).splitlines()[-2:]] == [
+        ["job", "0", "FAILED"],
+        ["job", "1", "RUNNING"],
+    ]
+
+
+def unnumbered(one: Object) -> Object:
+    labels = one["metadata"]["labels"]
+    del labels["batch.kubernetes.io/job-completion-index"]
+    return one
+
+
 def test_pods_that_another_user_calls_the_jobs_are_none_of_it() -> None:
     anothers = pod("worker-v2", 0, made="2026-01-01T00:00:09Z")
     anothers["metadata"]["labels"]["pai-install/user"] = "mallory"

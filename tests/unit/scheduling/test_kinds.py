@@ -9,7 +9,7 @@ import pytest
 from pai_install.scheduling.kinds import KINDS, WITH_PODS, kind_of, template_ways, templates
 
 POD = {"spec": {"containers": [{"name": "a"}]}}
-# kind -> spec of an object with roles, and what they are: role, how many, how many are numbered together
+# kind -> spec of an object with roles, and what they are: role, how many at once, and how many are numbered together
 SPECS: dict[tuple[str, str], tuple[dict[str, Any], list[tuple[str, int, int]]]] = {
     ("batch/v1", "Job"): ({"parallelism": 3, "completions": 2, "template": POD}, [("", 2, 2)]),
     ("kubeflow.org/v1", "TFJob"): (
@@ -54,6 +54,25 @@ def test_where_the_pods_of_each_are(which: tuple[str, str]) -> None:
             found = found[key]
         assert found is POD
     assert len(list(template_ways(item, kind))) == len(roles)
+
+
+def test_what_comes_in_turns_is_numbered_through() -> None:
+    turns = {"parallelism": 2, "completions": 5, "template": POD}
+    for item, total in (
+        ({"apiVersion": "batch/v1", "kind": "Job", "spec": turns}, 5),
+        (
+            {
+                "apiVersion": "jobset.x-k8s.io/v1alpha2",
+                "kind": "JobSet",
+                "spec": {"replicatedJobs": [{"name": "w", "replicas": 3, "template": {"spec": turns}}]},
+            },
+            15,
+        ),
+    ):
+        kind = kind_of(item)
+        assert kind is not None
+        (part,) = kind.parts(item)
+        assert (part.count, part.total, part.each) == (total // 5 * 2, total, 5)
 
 
 def test_a_pod_is_its_own_template() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
-from pai_install.scheduling.hived_cells import leaf_types
+from pai_install.scheduling.hived_cells import held_cells, leaf_types
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
 from pai_install.scheduling.model import PRIORITIES
 
@@ -59,8 +58,6 @@ def _annotation(gang: Outline, role: Role) -> str:
 
 
 def _cells(gang: Outline, role: Role) -> int:
-    """Devices, and as many as have the processors and the memory that are asked for."""
     supply, asked = gang.place.supply(role), role.resources
-    by_cpu = ceil(asked.cpu * 1000 / supply.cpu_millis) if supply.cpu_millis else 0
-    by_memory = ceil(asked.memory_mb * 2**20 / supply.memory_bytes) if supply.memory_bytes else 0
-    return max(asked.gpus, by_cpu, by_memory, 1)
+    unit = supply.cpu_millis, supply.memory_bytes
+    return held_cells(asked.gpus, asked.cpu * 1000, asked.memory_mb * 2**20, unit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pai_install.checks.result import Result, failed, passed, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
@@ -43,11 +44,13 @@ _ASIDE = ("None of the NVIDIA", "No NVIDIA", "probe routine failed", "rm_init_ad
 )
 def driver_start(machine: MachineView) -> Iterator[Result]:
     found: dict[str, LogEvent] = {}
+    before = ""  # a line that names no GPU says the cause of the one that follows it
     for event in machine.events(LogKind.GPU_START):
         named = _GPU.search(event.text)
         device = normalise_bus_id(named.group(1)) if named else ""
         if not found or not any(word in event.text for word in _ASIDE):
-            found[device] = event
+            found[device] = replace(event, text=f"{before}{event.text}") if named else event
+        before = "" if named else f"{event.text}; "
     if any(found) and "" in found:
         del found[""]  # the same once more, without a name
     results = [result for device, event in sorted(found.items()) if (result := _start_of(device, event, machine))]
