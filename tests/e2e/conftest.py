@@ -52,7 +52,8 @@ class Cluster:
 
     def apply(self, *words: str) -> dict[str, Any]:
         """Applies; the report as JSON, with what was printed and what the proof found wrong under `stderr`."""
-        done = self.run("apply", "--yes", "--format", "json", *words)
+        # an installation of three machines takes a quarter of an hour where others work beside it on two cores
+        done = self.run("apply", "--yes", "--format", "json", *words, timeout_s=2700)
         assert done.stdout, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.lab.distribution import DEBIAN, POCKETS, SUITE, Distribution, distribution_of
+from pai_install.lab.distribution import DEBIAN, POCKETS, SUITE, LabDistribution, distribution_of
 from pai_install.system.proc import run
 
 _KEPT_OPTIONS = re.compile(
@@ -58,7 +58,7 @@ class AptAccess:
     suite: str = SUITE
 
     @property
-    def distribution(self) -> Distribution:
+    def distribution(self) -> LabDistribution:
         """That of the suite."""
         return distribution_of(self.suite)
 

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab.apt import AptAccess
-from pai_install.lab.distribution import Distribution
+from pai_install.lab.distribution import LabDistribution
 from pai_install.system.proc import run
 
 # fetches as apt does: with the box's proxies, authorities and passwords
@@ -49,7 +49,7 @@ def box_keyring(access: AptAccess, folder: Path) -> Path:
     return known_keys(mine, packed, folder)
 
 
-def known_keys(mine: Distribution, packed: Path, folder: Path) -> Path:
+def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
     """A keyring of those keys of a distribution's package of them that we know; nothing else in it counts.
 
     Raises PaiError when one of them is not in it.

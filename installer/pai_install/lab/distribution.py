@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Distribution:
+class LabDistribution:
     """One distribution and its releases.
 
     word: its name in lower case, which is also the end of its archives' addresses.
@@ -38,7 +38,7 @@ POCKETS = ("", "-updates", "-security")
 # Docker's client is a package of its own since Debian 13; elsewhere docker.io has it
 _WITHIN_DOCKER = frozenset({"docker-cli"})
 
-DEBIAN = Distribution(
+DEBIAN = LabDistribution(
     name="Debian",
     word="debian",
     suites=("trixie", "bookworm"),
@@ -50,7 +50,7 @@ DEBIAN = Distribution(
     keyring="/usr/share/keyrings/debian-archive-keyring.gpg",
     lacking={"bookworm": _WITHIN_DOCKER},
 )
-UBUNTU = Distribution(
+UBUNTU = LabDistribution(
     name="Ubuntu",
     word="ubuntu",
     suites=("noble", "jammy"),
@@ -69,7 +69,7 @@ SUITES = tuple(suite for distribution in DISTRIBUTIONS for suite in distribution
 SUITE = SUITES[0]
 
 
-def distribution_of(suite: str) -> Distribution:
+def distribution_of(suite: str) -> LabDistribution:
     """The distribution that has a suite. Raises KeyError for one that is not in SUITES."""
     for distribution in DISTRIBUTIONS:
         if suite in distribution.suites:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pai_install.lab.distribution import DISTRIBUTIONS, SUITE, SUITES, Distribution, distribution_of
+from pai_install.lab.distribution import DISTRIBUTIONS, SUITE, SUITES, LabDistribution, distribution_of
 from pai_install.lab.image import PREFETCHED
 from pai_install.preflight.needs import SUPPORTED_SYSTEMS
 
@@ -20,7 +20,7 @@ def test_each_suite_belongs_to_one_distribution() -> None:
 
 
 @pytest.mark.parametrize("mine", DISTRIBUTIONS, ids=lambda mine: mine.word)
-def test_a_distribution_holds_together(mine: Distribution) -> None:
+def test_a_distribution_holds_together(mine: LabDistribution) -> None:
     assert len(mine.suites) == len(SUPPORTED_SYSTEMS[mine.word])  # as many as preflight lets in
     assert mine.suites
     assert "" in next(iter(mine.archives.values()))  # the first archive has the release itself
@@ -32,5 +32,5 @@ def test_a_distribution_holds_together(mine: Distribution) -> None:
 
 
 @pytest.mark.parametrize("mine", DISTRIBUTIONS, ids=lambda mine: mine.word)
-def test_archives_are_recognised_by_the_end_of_their_address(mine: Distribution) -> None:
+def test_archives_are_recognised_by_the_end_of_their_address(mine: LabDistribution) -> None:
     assert all(mine.word in uri.rsplit("/", 1)[-1] for uri in mine.archives)
