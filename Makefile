@@ -70,8 +70,8 @@ soak: venv ## long runs: three control planes, machines lost and found, 30,000 m
 	PAI_FUZZ_EXAMPLES=30000 pytest -v tests/unit/site/test_fuzz.py
 	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/site/test_migrate_account.py
 
-bench-scheduler: venv ## 500 gangs on 200 machines that kwok plays in a cluster that runs (SITE=DIR), by kube-scheduler alone, with our quotas, and by its scheduler
-	@python -m tests.perf.scheduler_bench $(SITE)
+bench-scheduler: venv ## 500 gangs on 200 machines that kwok plays in a cluster that runs (SITE=DIR), by kube-scheduler alone, with our quotas, and by its scheduler (BENCH="--gangs 100": fewer)
+	@python -m tests.perf.scheduler_bench $(SITE) $(BENCH)
 
 bench: venv ## measurements as JSON, on a lab of its own (root); PAI_BENCH_SITE=DIR: on a cluster that runs
 	@python -m tests.perf.bench

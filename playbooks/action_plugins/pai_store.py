@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ansible.errors import AnsibleActionFail
@@ -15,6 +15,7 @@ from ansible.plugins.action import ActionBase
 
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+BATCH_BYTES = 128 << 20
 EMPTY = b"{}"
 EMPTY_DIGEST = "sha256:" + hashlib.sha256(EMPTY).hexdigest()
 
@@ -84,6 +85,27 @@ def names(entries: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in entry.items() if key not in ("path", "content")} for entry in entries]
 
 
+def batches(blobs: Iterable[dict[str, Any]], most: int = BATCH_BYTES) -> Iterator[list[dict[str, Any]]]:
+    """Blobs in batches below `most` bytes, a larger one alone; what is one file stays together.
+
+    What the store has of a batch it keeps: a run that a slow line cuts short is continued by the next one.
+    """
+    same: dict[str, list[dict[str, Any]]] = {}
+    for blob in blobs:
+        same.setdefault(blob["digest"], []).append(blob)
+    batch: list[dict[str, Any]] = []
+    size = 0
+    for entries in same.values():
+        added = os.stat(entries[0]["path"]).st_size if "path" in entries[0] else 0
+        if batch and size + added > most:
+            yield batch
+            batch, size = [], 0
+        batch.extend(entries)
+        size += added
+    if batch:
+        yield batch
+
+
 class ActionModule(ActionBase):
     """Asks the machine what is missing, sends that, lets the machine put it into the store."""
 
@@ -102,7 +124,9 @@ class ActionModule(ActionBase):
         result["managed"] = [blob_file(args["data"], digest) for digest in sorted({b["digest"] for b in blobs})]
         if result["changed"] and not self._task.check_mode:
             # the module removes each file as soon as the store has it
-            self._module("push", self._send(wanted_blobs), wanted_manifests, task_vars)
+            for batch in batches(wanted_blobs):
+                self._module("push", self._send(batch), [], task_vars)
+            self._module("push", [], wanted_manifests, task_vars)
         return result
 
     def _send(self, blobs: list[dict[str, Any]]) -> list[dict[str, Any]]:

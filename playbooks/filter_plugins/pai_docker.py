@@ -21,7 +21,11 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
         # reloaded keeps what it had of a key that is missing
         "insecure-registries": [],
     }
-    if facts.get("docker", {}).get("log_driver", "json-file") == "json-file":
+    docker = facts.get("docker", {})
+    if not docker.get("version"):
+        # a new Docker 29 would keep images with containerd, on the disk of that; one that is there keeps what it has
+        patch["features"] = {"containerd-snapshotter": False}
+    if docker.get("log_driver", "json-file") == "json-file":
         patch["log-driver"] = "json-file"
         patch["log-opts"] = {"max-size": settings["log_max_size"], "max-file": str(settings["log_max_file"])}
     if facts["sys_resource"]:
@@ -35,7 +39,7 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
         patch["runtimes"] = {"nvidia": {"path": settings["nvidia_path"], "args": []}}
         patch["default-runtime"] = settings["default_runtime"]
         # off by default in Docker 25 to 28; others pass over the word
-        patch["features"] = {"cdi": True}
+        patch["features"] = {**patch.get("features", {}), "cdi": True}
     return patch
 
 

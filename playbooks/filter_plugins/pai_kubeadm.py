@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 API_PORT = 6443
+RESOLV_CONF = "/etc/resolv.conf"
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
 AUDIT_POLICY = "/etc/kubernetes/audit/policy.yaml"
 AUDIT_LOG_DIR = "/var/log/kubernetes/audit"
@@ -71,6 +72,16 @@ def kubelet_config(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dic
         **KUBELET_HARDENING,
     }
     return _deep_merge(config, settings.get("kubelet_config") or {})
+
+
+def kubelet_flags(arguments: Mapping[str, Any], facts: Mapping[str, Any]) -> str:
+    """Flags of a machine's kubelet, as its unit has them; `arguments` has the last word.
+
+    kubeadm keeps one resolver file for all kubelets: systemd-resolved's, where that runs on the first control plane. A
+    machine without systemd-resolved has no such file, and would start no pod.
+    """
+    flags = {} if facts["resolved"] else {"resolv-conf": RESOLV_CONF}
+    return " ".join(f"--{name}={value}" for name, value in sorted({**flags, **arguments}.items()))
 
 
 def _deep_merge(base: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,4 +253,5 @@ class FilterModule:
             "kubeadm_ignored": kubeadm_ignored,
             "kubeadm_init": kubeadm_init,
             "kubeadm_join": kubeadm_join,
+            "kubelet_flags": kubelet_flags,
         }

@@ -59,6 +59,7 @@ from ansible.module_utils.pai_parallel import at_once
 from ansible.module_utils.pai_running import WATCHED, docker, services
 
 CAP_SYS_RESOURCE = 24
+RESOLVED = "systemd-resolved.service"
 
 
 def distribution() -> dict[str, str]:
@@ -193,6 +194,7 @@ def main() -> None:
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
         "services": services(module.params["units"]),
+        "resolved": bool(services([RESOLVED])),
         "docker": docker(),
         "in_use": {
             "docker_stops_with_containerd": stops_with_containerd(),

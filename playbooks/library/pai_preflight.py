@@ -41,6 +41,7 @@ import time
 from functools import partial
 from typing import Any
 
+from ansible.module_utils import pai_probe_apt as apt
 from ansible.module_utils import pai_probe_machine as machine
 from ansible.module_utils import pai_probe_network as network
 from ansible.module_utils.basic import AnsibleModule
@@ -75,6 +76,7 @@ def probes(params: dict[str, Any]) -> dict[str, Probe]:
         "firewall": network.firewall,
         "proxies": network.proxies,
         "package_sources": network.package_sources,
+        "package_refusals": apt.refused_sources,
         "servers": partial(network.servers, params["servers"]),
         "peers": partial(network.peers, params["peers"]),
         "exports": partial(exports, params["exports"]),

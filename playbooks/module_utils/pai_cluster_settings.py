@@ -31,7 +31,7 @@ def running_settings(root: str = "/") -> dict[str, str]:
 
     What cannot be read is left out; a machine that is no control plane has none.
     """
-    manifests = {name: _read(root, f"{MANIFESTS}/{name}.yaml") for name, _argument in ARGUMENTS.values()}
+    manifests = {name: _read(root, f"{MANIFESTS}/{name}.yaml") for name, _word in ARGUMENTS.values()}
     found = {setting: _argument(manifests[pod], word) for setting, (pod, word) in ARGUMENTS.items()}
     found["version"] = _image_version(manifests["kube-apiserver"])
     found["etcd"] = _image_tag(_read(root, f"{MANIFESTS}/etcd.yaml"))

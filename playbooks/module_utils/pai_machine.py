@@ -27,14 +27,17 @@ def program_path() -> str:
     return os.pathsep.join(filter(None, (os.environ.get("PATH"), SYSTEM_PATH)))
 
 
-def command(argv: Sequence[str], timeout_s: float = 5.0) -> tuple[int, str]:
-    """Exit status and standard output; status 127 when the program cannot be run, 124 when it took too long."""
+def command(argv: Sequence[str], timeout_s: float = 5.0, *, errors: bool = False) -> tuple[int, str]:
+    """Exit status and standard output; status 127 when the program cannot be run, 124 when it took too long.
+
+    errors: what it wrote to standard error, too.
+    """
     try:
         done = subprocess.run(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT if errors else subprocess.DEVNULL,
             env={**os.environ, "PATH": program_path(), "LC_ALL": "C"},
             timeout=timeout_s,
             check=False,

@@ -11,6 +11,8 @@ from ansible.module_utils.pai_machine import command
 QUESTION_S = 60
 REMOVAL_S = 600
 APT = ("apt-get", "--yes", "--quiet", "--option=DPkg::Lock::Timeout=300")
+# needrestart would restart services that no plan names
+QUIETLY = ("env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1")
 # the driver's packages are held, which is against upgrades: apt would not remove them either
 HELD_TOO = "--option=APT::Get::Allow-Change-Held-Packages=true"
 # Debian 13's systemd suggests libraries that come with chrony: a suggestion is no need
@@ -72,7 +74,7 @@ def removed_in(said: str) -> set[str]:
 
 def install(packages: Collection[str]) -> bool:
     """Installs packages; whether that worked."""
-    words = ["env", "DEBIAN_FRONTEND=noninteractive", *APT, "install", "--no-install-recommends", *sorted(packages)]
+    words = [*QUIETLY, *APT, "install", "--no-install-recommends", *sorted(packages)]
     return command(words, REMOVAL_S)[0] == 0
 
 
@@ -81,7 +83,7 @@ def remove(packages: Collection[str], *, purge: bool) -> None:
     if not packages:
         return
     verb = "purge" if purge else "remove"
-    words = ["env", "DEBIAN_FRONTEND=noninteractive", *APT, HELD_TOO, verb, *sorted(packages)]
+    words = [*QUIETLY, *APT, HELD_TOO, verb, *sorted(packages)]
     status, said = command(words, REMOVAL_S)
     if status != 0:
         raise PackagesError(f"apt-get did not remove {', '.join(sorted(packages))}: {said.strip()[-500:]}")

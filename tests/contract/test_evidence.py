@@ -110,6 +110,7 @@ def test_a_field_of_the_csv_is_one_that_a_check_reads(field: str) -> None:
 # one line of each kind that the collector keeps on purpose
 LINES = {
     LogKind.GPU_START: "NVRM: GPU 0000:18:00.0: RmInitAdapter failed! (0x24:0x65:1185)",
+    LogKind.NVLINK_START: "NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask failed!",
     LogKind.KERNEL_FAULT: "BUG: unable to handle page fault for address: ffff9c",
     LogKind.RDMA_DEVICE: "mlx5_core 0000:01:00.0: device's health compromised - reached miss count",
     LogKind.AER_FATAL: f"pcieport {bus_id(0)}: AER: Uncorrected (Fatal) error received: {bus_id(0)}",
@@ -143,11 +144,32 @@ def test_a_line_of_the_kernel_is_kept_and_decides_something(kind: LogKind) -> No
 
 @pytest.mark.parametrize("row", range(len(collector.KERNEL_KINDS)))
 def test_a_row_of_the_kernel_s_table_has_a_reader(row: int) -> None:
-    """The last rows are for whatever else the driver says: Xids, and cards off the bus."""
+    """The last rows are for Xids, and cards off the bus."""
     words, fits = collector.KERNEL_KINDS[row]
     lines = [*LINES.values(), "NVRM: Xid (PCI:0000:18:00): 79, x", "NVRM: GPU 0000:18:00.0: GPU has fallen off the bus",
-             "XFS (sda1): Internal error", "I/O error, dev sda", "mlx5 error", "NVRM: nouveau, rivafb"]  # fmt: skip
+             "mlx5: event[error]: module 0", "XFS (sda1): Internal error", "I/O error, dev sda",
+             "nvme nvme0: controller is down", "NVRM: nouveau, rivafb"]  # fmt: skip
     assert any(any(word in line.encode() for word in words) and fits.search(line) for line in lines)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "NVRM: knvlinkUpdateLinkConnectionStatus_IMPL: failed to update link 7",
+        "NVRM: knvlinkCoreShutdown: Link is down",
+        "NVRM: nvAssertFailedNoLog: Assertion failed: 0 @ kern_bus_gm107.c:2394",
+        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.105.08",
+        "nvidia-modeset: Loading NVIDIA Kernel Mode Setting Driver",
+        "nvidia 0000:18:00.0: enabling device (0140 -> 0142)",
+        "mlx5_core 0000:01:00.0: failed to set the speed",
+        "zfs: module verification failed: signature and/or required key missing - tainting kernel",
+        "usb 1-1: USB disconnect, device number 4",
+    ],
+)
+def test_what_no_check_understands_is_not_collected(line: str) -> None:
+    kept = collector.LogLines()
+    kept.feed(f"2026-09-21T14:10:00+0000 h kernel: {line}".encode())
+    assert kept.text() == ""
 
 
 def test_the_test_sees_a_change_and_no_other() -> None:

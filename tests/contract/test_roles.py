@@ -85,6 +85,13 @@ class TestRole:
         assert [play for play in plays if play.get("hosts") and play.get("tasks")]
         assert (scenario / "tests" / f"test_{model.role}.py").is_file()
 
+    def test_installing_packages_restarts_nothing_that_is_not_ours(self, model: type[RoleVariables]) -> None:
+        """needrestart, which Ubuntu brings, restarts whatever uses a replaced library, unasked."""
+        for path in (ROLES / model.role / "tasks").glob("*.yml"):
+            for task in yaml.safe_load(path.read_text()):
+                if "name" in task.get("ansible.builtin.apt", {}):
+                    assert task.get("environment") == {"NEEDRESTART_SUSPEND": "1"}, f"{path}: {task['name']}"
+
     def test_secrets_are_not_logged(self, model: type[RoleVariables]) -> None:
         for path in sorted((ROLES / model.role / "tasks").glob("*.yml")):
             for task in yaml.safe_load(path.read_text()):

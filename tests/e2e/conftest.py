@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -51,7 +52,8 @@ class Cluster:
 
     def apply(self, *words: str) -> dict[str, Any]:
         """Applies; the report as JSON, with what was printed and what the proof found wrong under `stderr`."""
-        done = self.run("apply", "--yes", "--format", "json", *words)
+        # an installation of three machines takes a quarter of an hour where others work beside it on two cores
+        done = self.run("apply", "--yes", "--format", "json", *words, timeout_s=2700)
         assert done.stdout, done.stderr
         report: dict[str, Any] = json.loads(done.stdout)
         assert report["exit_code"] == done.returncode
@@ -177,6 +179,16 @@ def begun(*words: str) -> subprocess.Popen[bytes]:
     )
 
 
+def killed(site: Path, seconds: float, *words: str) -> bool:
+    """Starts a command and kills it without a warning after so long; False when it ended by itself before."""
+    with begun(*words, "--site", str(site)) as process:
+        time.sleep(seconds)
+        alive = process.poll() is None
+        if alive:
+            process.send_signal(signal.SIGKILL)  # the shell of the bootstrap has become the program itself
+    return alive
+
+
 def user_environment() -> dict[str, str]:
     """The environment without what only the tests themselves need."""
     return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ANSIBLE_CONFIG"}}
@@ -195,15 +207,29 @@ def lab_site(folder: Path, subnet: str) -> Path:
 
 @contextmanager
 def bare_machines(folder: Path, subnet: str) -> Iterator[Path]:
-    """A site whose machines run and have nothing installed; gone afterwards, without a trace."""
+    """The site of machines that run and have nothing installed; gone afterwards, without a trace."""
+    with machines(folder, subnet) as cluster:
+        yield cluster.site
+
+
+@contextmanager
+def machines(
+    folder: Path, subnet: str, *words: str, settings: str = "", layout: Callable[[str], str] = str
+) -> Iterator[Cluster]:
+    """Machines that `lab up` makes by these words, with nothing installed; gone afterwards, without a trace.
+
+    settings: further lines of config.yaml. layout: what becomes of the text of layout.yaml.
+    """
     if os.geteuid() != 0:
         pytest.skip("the lab needs root")
     site = lab_site(folder, subnet)
+    for name, changed in (("config.yaml", lambda text: text + settings), ("layout.yaml", layout)):
+        (site / name).write_text(changed((site / name).read_text()))
     equip(site)
-    up = pai_install("lab", "up", "--site", str(site), "--yes")
+    up = pai_install("lab", "up", "--site", str(site), "--yes", *words, timeout_s=1800)
     try:
         assert up.returncode == 0, up.stderr
-        yield site
+        yield Cluster(site, up)
     finally:
         down = pai_install("lab", "down", "--site", str(site), "--yes")
     assert down.returncode == 0, down.stderr

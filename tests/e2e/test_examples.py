@@ -145,9 +145,9 @@ def written(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def run(cluster: Cluster, file: str, *words: str) -> None:
+def run(cluster: Cluster, file: str, *words: str, group: str = GROUP) -> None:
     """Submits, without waiting."""
-    done = job(cluster, "submit", file, "--group", GROUP, "--user", "alice", *words)
+    done = job(cluster, "submit", file, "--group", group, "--user", "alice", *words)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -190,21 +190,21 @@ def test_with_no_scheduler_but_kubernetes_own_it_ends_and_its_instances_meet(
     ends(site, name, tmp_path)
 
 
-def ends(cluster: Cluster, name: str, folder: Path) -> None:
+def ends(cluster: Cluster, name: str, folder: Path, *words: str, group: str = GROUP) -> None:
     """Runs an example to its end, reads that its instances have met, and removes it."""
     called, roles = MEETINGS[name]
-    run(cluster, written(folder, name, examples.text_of(name)), "--watch")
-    logs = job(cluster, "logs", called, "--group", GROUP).stdout
+    run(cluster, written(folder, name, examples.text_of(name)), "--watch", *words, group=group)
+    logs = job(cluster, "logs", called, "--group", group).stdout
     assert {line for line in expected(roles) if line not in logs} == set(), logs
     if not roles:
         assert logs.count("deviation") == 4
-    assert job(cluster, "stop", called, "--group", GROUP, "--yes").returncode == 0
-    assert until(lambda: not pods(cluster, called), 120)
+    assert job(cluster, "stop", called, "--group", group, "--yes").returncode == 0
+    assert until(lambda: not pods(cluster, called, group), 120)
 
 
-def pods(cluster: Cluster, called: str) -> list[dict[str, Any]]:
+def pods(cluster: Cluster, called: str, group: str = GROUP) -> list[dict[str, Any]]:
     """Those of a job that are there."""
-    found = json.loads(cluster.kubectl("get", "pods", f"--namespace={GROUP}", "--output=json"))["items"]
+    found = json.loads(cluster.kubectl("get", "pods", f"--namespace={group}", "--output=json"))["items"]
     return [pod for pod in found if pod["metadata"]["labels"].get("pai-install/job") == called]
 
 

@@ -15,8 +15,10 @@ import pytest
 
 from tests.integration.hived.pods import ISOLATION, MARKER, SPEC, annotation
 
-from .conftest import EXISTING, Cluster, equip, until
+from .conftest import EXISTING, LOST, Cluster, equip, until
 from .hived_image import write_image
+from .test_examples import CORES, POLICY, ROOMY, ends, taken
+from .test_jobs import IMAGE, python_image
 from .test_scheduler import asked, create, refusal, vc_apply
 
 PROGRAM = os.environ.get("PAI_HIVED", "")
@@ -32,9 +34,12 @@ scheduler: {{type: hived}}
 virtual-clusters:
   - {{name: research, groups: [research], quota: [{{sku: {SKU}, machines: 1}}]}}
   - {{name: product, groups: [product], quota: [{{sku: {SKU}, machines: 1}}]}}
+storages: [{{name: data, type: hostPath, path: /srv/pai-examples}}]
 authentication:
   group-manager:
-    grouplist: [{{groupname: research}}, {{groupname: product}}]
+    grouplist:
+      - {{groupname: research, extension: {{acls: {{storageConfigs: [data]}}}}}}
+      - {{groupname: product}}
 """
 TEAMS = ("research", "product")
 WHERE = ("--namespace=pai-hived",)
@@ -46,11 +51,14 @@ CLASSES = {-1: "oppo", 10: "test", 100: "prod"}
 @pytest.fixture(scope="module")
 def hived(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with HiveD and two teams; without them again afterwards."""
-    config, services = cluster.site / "config.yaml", cluster.site / "services-configuration.yaml"
-    before, image = config.read_text(), cluster.site / "hived.tar"
+    names = ("config.yaml", "services-configuration.yaml", "layout.yaml")
+    config, services, layout = (cluster.site / name for name in names)
+    before, machines, image = config.read_text(), layout.read_text(), cluster.site / "hived.tar"
     write_image(Path(PROGRAM), image)
     config.write_text(f"{before}\ncomponent_images: {{hivedscheduler: {image.name}}}\n")
     services.write_text(SERVICES)
+    # a cell comes with its part of the machine's cores: jobs of OpenPAI ask for whole ones
+    layout.write_text(machines.replace("vcore: 1", "vcore: 16").replace("mem: 1Gi", "mem: 16Gi"))
     try:
         equip(cluster.site)
         report = cluster.converge()
@@ -60,6 +68,7 @@ def hived(cluster: Cluster) -> Iterator[Cluster]:
         remove_pods(cluster)
         services.unlink()
         config.write_text(before)
+        layout.write_text(machines)
         report = cluster.converge()
         cluster.kubectl("delete", "namespace", *TEAMS, "--ignore-not-found", "--wait=false")
         image.unlink()
@@ -167,6 +176,30 @@ def test_what_hived_does_not_survive_is_refused(empty: Cluster) -> None:
         overrides = json.dumps({"spec": {**spec, "containers": [container]}})
         words = (f"--as={JOBS}", "run", "crashes", "--image=x", "--namespace=research", f"--overrides={overrides}")
         assert why in refusal(empty, *words)
+
+
+@pytest.fixture(scope="module")
+def roomy(hived: Cluster) -> Iterator[Cluster]:
+    """Machines that say they have more cores than they do, and the image of the examples."""
+    cores = "--output=jsonpath={.items[*].status.allocatable.cpu}"
+    try:
+        create(hived, *POLICY)
+        for worker in (EXISTING, LOST):
+            hived.on(worker, f"mkdir -p /srv/pai-examples && {python_image()}")
+        assert until(lambda: hived.kubectl("get", "nodes", EXISTING, LOST, cores).split() == [CORES, CORES], 120)
+        yield hived
+    finally:
+        hived.ask("delete", "mutatingadmissionpolicies,mutatingadmissionpolicybindings", ROOMY)
+        for worker in (EXISTING, LOST):
+            hived.on(worker, f"rm -rf /srv/pai-examples; ctr --namespace=k8s.io images rm {IMAGE}")
+
+
+@pytest.mark.parametrize("name", taken("hived"))
+def test_an_example_ends_and_its_instances_meet(roomy: Cluster, empty: Cluster, name: str, tmp_path: Path) -> None:
+    """OpenPAI's as oppo, on all machines: a virtual cluster has 8 devices, and each parameter server holds one."""
+    del empty
+    words = ("--priority", "oppo") if name.startswith("openpai/") else ()
+    ends(roomy, name, tmp_path, *words, group="research")
 
 
 def test_a_configuration_that_it_does_not_start_with_is_replaced_by_the_last_good_one(empty: Cluster) -> None:

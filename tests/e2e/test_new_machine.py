@@ -7,6 +7,8 @@ import json
 import pytest
 import yaml
 
+from tests.perf.engine_tasks import newest_log, tasks_elsewhere
+
 from .conftest import SUBNET, Cluster, pai_install
 
 pytestmark = pytest.mark.lab
@@ -18,6 +20,8 @@ ENTRY = f"""
     machine-type: lab-master
     pai-worker: "true"
 """
+# of twenty at a site with three control planes: each is observed and probed, and one of them signs, labels and proves
+TASKS_ELSEWHERE = 16
 HOW = ("--hostip", f"{SUBNET}.14", "--machine-type", "lab-master")
 
 
@@ -35,6 +39,9 @@ def test_one_more_machine_changes_no_other(cluster: Cluster) -> None:
     report = json.loads(done.stdout[done.stdout.index("{") :])
     assert done.returncode == 0, (report, done.stderr)
     assert {host for host, counts in report["hosts"].items() if counts["changed"]} == {NEW}
+    elsewhere = tasks_elsewhere(newest_log(cluster.site), NEW)
+    assert set(elsewhere) == {"lab-master"}
+    assert elsewhere.total() <= TASKS_ELSEWHERE
     assert layout.read_text().startswith(before.rstrip("\n"))
     nodes = json.loads(cluster.kubectl("get", "nodes", NEW, "--output", "json"))
     assert ("Ready", "True") in {(one["type"], one["status"]) for one in nodes["status"]["conditions"]}

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import Cluster, lab_site, pai_install, traces
+from .conftest import Cluster, lab_of, machines
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
 # a network of their own
 SUBNET = "172.30.74"
-MASTER, DEBIAN_12, WORKER = "lab-master", "lab-worker1", "lab-worker2"
+MASTER, DEBIAN_12, WORKER, BEHIND = "lab-master", "lab-worker1", "lab-worker2", "lab-worker3"
 SETTINGS = """
 docker_packages: docker-ce
 containerd_data_root: /mnt/containerd
@@ -24,23 +28,23 @@ LISTS = {
     MASTER: ("docker-ce-apt-key", "/etc/apt/trusted.gpg.d/docker.asc"),
     DEBIAN_12: ("docker-ce-gpg", "/etc/apt/keyrings/docker.gpg"),
     WORKER: ("docker-ce-asc", "/etc/apt/keyrings/docker.asc"),
+    BEHIND: ("docker-ce-shared", "/usr/share/keyrings/docker-archive-keyring.gpg"),
 }
-
-
-def made(folder: Path, settings: str, *words: str) -> Cluster:
-    """Machines of a site with these settings."""
-    site = lab_site(folder, SUBNET)
-    config = site / "config.yaml"
-    config.write_text(config.read_text() + settings)
-    up = pai_install("lab", "up", "--site", str(site), "--yes", *words, timeout_s=1800)
-    assert up.returncode == 0, up.stderr
-    return Cluster(site, up)
-
-
-def removed(cluster: Cluster) -> None:
-    """The lab is gone, and nothing of it is left."""
-    assert cluster.run("lab", "down", "--yes").returncode == 0
-    assert traces(SUBNET) == []
+# what else is there before: in this order, since nothing reaches a machine behind the bastion afterwards
+FURTHER = {
+    MASTER: ("resolved-stub",),
+    DEBIAN_12: ("needrestart",),
+    WORKER: ("no-default-route",),
+    BEHIND: ("behind-bastion",),
+}
+# a service of the admin's that needrestart would restart
+AT_WORK = "systemctl show --property=MainPID --value at-work.service"
+ANOTHER = f"""
+  - hostname: {BEHIND}
+    hostip: {SUBNET}.14
+    machine-type: lab-gpu
+    pai-worker: "true"
+"""
 
 
 def verdicts(cluster: Cluster) -> dict[tuple[str, str], str]:
@@ -49,19 +53,19 @@ def verdicts(cluster: Cluster) -> dict[tuple[str, str], str]:
     return {(finding["subject"], finding["id"]): finding["verdict"] for finding in report["findings"]}
 
 
+@pytest.fixture(scope="class")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], str]]:
+    """What preflight says of all machines."""
+    words = [
+        *(f"--with={MASTER}=no-default-route", f"--with={DEBIAN_12}=moby-engine", f"--suite={DEBIAN_12}=bookworm"),
+        *(f"--with={WORKER}={name}" for name in ("cni-stale", "broken-apt-source", "no-default-route")),
+    ]
+    with machines(tmp_path_factory.mktemp("site"), SUBNET, *words) as cluster:
+        yield verdicts(cluster)
+
+
 class TestPreflight:
     """Nothing is installed."""
-
-    @pytest.fixture(scope="class")
-    def found(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], str]]:
-        """What preflight says of all machines."""
-        words = [
-            *(f"--with={MASTER}=no-default-route", f"--with={DEBIAN_12}=moby-engine", f"--suite={DEBIAN_12}=bookworm"),
-            *(f"--with={WORKER}={name}" for name in ("cni-stale", "broken-apt-source", "no-default-route")),
-        ]
-        cluster = made(tmp_path_factory.mktemp("site"), "", *words)
-        yield verdicts(cluster)
-        removed(cluster)
 
     def test_a_docker_of_other_packages_is_refused(self, found: dict[tuple[str, str], str]) -> None:
         assert found[DEBIAN_12, "docker-packages"] == "FAIL"
@@ -76,19 +80,57 @@ class TestPreflight:
         assert (found[MASTER, "service-route"], found[WORKER, "service-route"]) == ("FAIL", "WARN")
 
 
-class TestDockersOwnPackages:
-    """A cluster on stand-ins of docker-ce, with images of pods on another disk and a worker without a default route."""
+@contextmanager
+def by_a_jump(cluster: Cluster) -> Iterator[None]:
+    """What an admin has in ~/.ssh/config for a machine behind another one; afterwards it is as it was."""
+    spec, config = lab_of(cluster.site), Path(pwd.getpwuid(os.geteuid()).pw_dir) / ".ssh/config"
+    before = config.read_text() if config.exists() else None
+    jump = f"""Host {spec.machine(BEHIND).address}
+    ProxyJump lab-bastion
+Host lab-bastion
+    HostName {spec.machine(MASTER).address}
+    User {spec.user}
+    IdentityFile {spec.key_file}
+    UserKnownHostsFile {spec.known_hosts}
+"""
+    is_new = not config.parent.exists()
+    config.parent.mkdir(mode=0o700, exist_ok=True)
+    config.write_text(jump + (before or ""))
+    try:
+        yield
+    finally:
+        config.unlink() if before is None else config.write_text(before)
+        if is_new:
+            config.parent.rmdir()
 
-    @pytest.fixture(scope="class")
-    def cluster(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-        """Verified by its installation."""
-        words = [f"--with={machine}={name}" for machine, (name, _key) in LISTS.items()]
-        further = [f"--suite={DEBIAN_12}=bookworm", f"--with={WORKER}=no-default-route"]
-        cluster = made(tmp_path_factory.mktemp("site"), SETTINGS, *words, *further)
-        report = cluster.apply()
+
+@pytest.fixture(scope="class")
+def at_work() -> dict[str, str]:
+    """Process of the admin's service, as it was before the installation; filled by `cluster`."""
+    return {}
+
+
+@pytest.fixture(scope="class")
+def cluster(tmp_path_factory: pytest.TempPathFactory, at_work: dict[str, str]) -> Iterator[Cluster]:
+    """Verified by its installation."""
+    words = [f"--with={machine}={name}" for machine, (name, _key) in LISTS.items()]
+    words += [f"--with={machine}={name}" for machine, names in FURTHER.items() for name in names]
+    words += [f"--suite={DEBIAN_12}=bookworm"]
+    folder = tmp_path_factory.mktemp("site")
+    with (
+        machines(folder, SUBNET, *words, settings=SETTINGS, layout=lambda text: text.rstrip() + ANOTHER) as made,
+        by_a_jump(made),
+    ):
+        at_work[DEBIAN_12] = made.on(DEBIAN_12, AT_WORK)
+        report = made.apply("--force-check", "etcd-disk")
         assert report["ok"], report["stderr"]
-        yield cluster
-        removed(cluster)
+        yield made
+
+
+class TestDockersOwnPackages:
+    """A cluster on stand-ins of docker-ce: images of pods on another disk, a worker without a default route and one
+    behind a bastion, a control plane with systemd-resolved.
+    """
 
     def test_apt_still_reads_every_source(self, cluster: Cluster) -> None:
         """A second entry with another key would end every command of apt."""
@@ -102,6 +144,26 @@ class TestDockersOwnPackages:
         for machine in LISTS:
             assert "stand-in" in cluster.on(machine, "dpkg-query -W -f '${Version}' docker-ce")
             cluster.on(machine, "! dpkg-query -W -f '${Status}' docker.io 2>/dev/null | grep -q '^install ok'")
+
+    def test_a_machine_behind_a_bastion_is_a_node_like_others(self, cluster: Cluster) -> None:
+        with pytest.raises(TimeoutError):
+            socket.create_connection((f"{SUBNET}.14", 22), timeout=3)
+        words = ("get", "node", BEHIND, "--output=jsonpath={.status.conditions[?(@.type=='Ready')].status}")
+        assert cluster.kubectl(*words) == "True"
+
+    def test_needrestart_restarted_nothing_of_the_admin_s(self, cluster: Cluster, at_work: dict[str, str]) -> None:
+        assert cluster.on(DEBIAN_12, AT_WORK) == at_work[DEBIAN_12]
+        cluster.on(DEBIAN_12, "DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install bc")
+        assert cluster.on(DEBIAN_12, AT_WORK) != at_work[DEBIAN_12]  # so it would have
+
+    def test_the_file_of_resolved_is_given_to_pods_where_it_is(self, cluster: Cluster) -> None:
+        """kubeadm gives that of the first control plane to all of them."""
+        kept = cluster.kubectl("get", "configmap", "kubelet-config", "--namespace=kube-system", "--output=yaml")
+        assert "resolvConf: /run/systemd/resolve/resolv.conf" in kept
+        assert "--resolv-conf" not in cluster.on(MASTER, "cat /etc/default/kubelet")
+        for machine in (DEBIAN_12, WORKER, BEHIND):
+            cluster.on(machine, "test ! -e /run/systemd/resolve/resolv.conf")
+            assert "--resolv-conf=/etc/resolv.conf" in cluster.on(machine, "cat /etc/default/kubelet")
 
     def test_images_of_pods_are_on_the_disk_that_the_site_names(self, cluster: Cluster) -> None:
         for machine in LISTS:

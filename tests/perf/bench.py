@@ -1,6 +1,6 @@
 """`make bench`: measurements as one JSON document; nothing is asserted.
 
-An installation, an `apply` that has nothing to do and one that adds a machine are measured on a lab of its own, which
+An installation, an `apply` that has nothing to do and a `node add` are measured on a lab of its own, which
 needs root.
 PAI_BENCH_SITE names a site whose cluster runs instead: its last installation is read from its reports.
 """
@@ -21,6 +21,7 @@ from pai_install.site import load_site
 from tests.perf.big_site import MACHINES, write_site
 from tests.perf.budgets import Measure, document
 from tests.perf.code_size import code_size
+from tests.perf.engine_tasks import newest_log, tasks_elsewhere
 from tests.perf.lab_runs import install_measures, join_measures, last_install, no_op_measures
 from tests.perf.own_lab import add_machine, own_lab
 from tests.perf.process import ROOT, cost_of, pai_install, python, this_machine
@@ -61,6 +62,7 @@ def big_site() -> list[Measure]:
         Measure("plan_1000_cpu", planned.cpu_s),
         Measure("plan_1000_memory", planned.memory_mib),
         Measure("plan_one_more_steps_elsewhere", sizes["steps_elsewhere_for_one_more"], "machine 1001"),
+        Measure("node_add_1000_asks_elsewhere", sizes["machines_asked_for_one_more"], "the control planes"),
         Measure("inventory_1000_size", sizes["inventory_bytes"] / MIB),
         Measure("saved_plan_1000_size", sizes["plan_bytes"] / MIB),
     ]
@@ -88,8 +90,9 @@ def join(directory: Path) -> list[Measure]:
     """One more machine in a lab of the bench. Raises CalledProcessError when a step fails."""
     newcomer = add_machine(directory)
     plan = cost_of(pai_install("plan", "--no-diff", "--site", str(directory), "--format", "json"))
-    done = cost_of(pai_install("apply", "--site", str(directory), "--yes", "--format", "json"))
-    return join_measures(done.wall_s, json.loads(plan.output), json.loads(done.output), newcomer)
+    done = cost_of(pai_install("node", "add", newcomer, "--site", str(directory), "--yes", "--format", "json"))
+    tasks = tasks_elsewhere(newest_log(directory), newcomer)
+    return join_measures(done.wall_s, json.loads(plan.output), json.loads(done.output), newcomer, tasks)
 
 
 def health() -> Mapping[str, float]:

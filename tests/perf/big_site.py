@@ -10,9 +10,11 @@ from typing import Any
 
 from pai_install.components.catalogue import load_catalogue, resolve
 from pai_install.components.model import ComponentSet, FileArtifact, ImageArtifact, ManifestArtifact
+from pai_install.operations.node_add import NodeAdd
 from pai_install.parts.registry import PARTS, make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
+from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Observed, parse_observed
 from pai_install.plan.planner import make_plan
 from pai_install.report.planned import plan_data
@@ -83,12 +85,21 @@ def converged(inventory: Inventory) -> dict[str, Observed]:
     return {host: parse_observed(result) for host, result in results(inventory)}
 
 
-def steps_of_others(site: Site, before: Mapping[str, Observed]) -> int:
+def steps_of_others(site: Site, inventory: Inventory, before: Mapping[str, Observed]) -> int:
     """Planned steps of the machines of `before`, which are as a smaller site wanted them; all others are new."""
-    inventory = inventory_of(site)
     seen = {host: before.get(host, Observed(hostname=host)) for host in inventory.host_vars}
     planned = make_plan(site, inventory, seen)
     return sum(host.host in before for step in planned.steps for host in step.hosts)
+
+
+def asked_for_others(site: Site, inventory: Inventory, before: Mapping[str, Observed]) -> set[str]:
+    """The machines of `before` that `node add` of all others observes, or has a step for."""
+    operation = NodeAdd(nodes=tuple(host for host in inventory.host_vars if host not in before))
+    watched = operation.watched(site)
+    seen = {host: before.get(host, Observed(hostname=host)) for host in watched}
+    nodes = tuple({"kind": "Node", "metadata": {"name": host}, "spec": {}, "status": {}} for host in before)
+    planned = operation.plan(site, Observation(inventory, seen, answers=(nodes,)))
+    return {*watched, *planned.hosts} & before.keys()
 
 
 def plan(folder: Path) -> dict[str, int]:
@@ -99,8 +110,11 @@ def plan(folder: Path) -> dict[str, int]:
     nothing = make_plan(site, inventory, as_should_be)
     everything = make_plan(site, inventory, {host: Observed(hostname=host) for host in inventory.host_vars})
     write_site(folder, len(site.machines) + 1)
+    grown = load_site(folder).site
+    wanted = inventory_of(grown)
     return {
-        "steps_elsewhere_for_one_more": steps_of_others(load_site(folder).site, as_should_be),
+        "steps_elsewhere_for_one_more": steps_of_others(grown, wanted, as_should_be),
+        "machines_asked_for_one_more": len(asked_for_others(grown, wanted, as_should_be)),
         "inventory_bytes": len(json.dumps(inventory.as_ansible())),
         "plan_bytes": len(json.dumps(plan_data(everything, ()))),
         "steps": sum(len(phase.hosts) for phase in everything.steps),

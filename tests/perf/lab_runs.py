@@ -49,16 +49,20 @@ def no_op_measures(wall_s: float, report: Report) -> list[Measure]:
     ]
 
 
-def join_measures(wall_s: float, plan: Report, report: Report, newcomer: str) -> list[Measure]:
-    """What one more machine cost: wall time of its `apply`; planned steps and changed tasks on all the others.
+def join_measures(
+    wall_s: float, plan: Report, report: Report, newcomer: str, tasks: Mapping[str, int]
+) -> list[Measure]:
+    """What one more machine cost: wall time of its `node add`; planned steps and changed tasks on all the others.
 
     The proof at the end is no such step: it looks, and changes nothing.
+    tasks: machine -> what was executed there; the control plane signs, labels and proves.
     """
     phases = [phase for phase in plan["phases"] if phase["name"] not in ("verify", "health")]
     steps = [step["host"] for phase in phases for step in phase["hosts"] if step["host"] != newcomer]
     changed = {host: counts["changed"] for host, counts in report["hosts"].items() if host != newcomer}
     return [
-        Measure("lab_join_wall", wall_s, f"{len(changed)} machines were there"),
+        Measure("lab_join_wall", wall_s),
         Measure("lab_join_steps_elsewhere", len(steps), ", ".join(sorted(set(steps)))),
         Measure("lab_join_changed_elsewhere", sum(changed.values())),
+        Measure("lab_join_tasks_elsewhere", sum(tasks.values()), ", ".join(f"{n} on {it}" for it, n in tasks.items())),
     ]

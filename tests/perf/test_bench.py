@@ -71,6 +71,7 @@ class TestBigSite:
         found = plan(site_dir)
         assert found["steps_when_converged"] == 0
         assert found["steps_elsewhere_for_one_more"] == 0
+        assert found["machines_asked_for_one_more"] == 3, "the control planes"
         everywhere = {"base": 5, "time": 5, "runtime": 5}
         expected = {
             **everywhere,
@@ -166,13 +167,19 @@ class TestRuns:
             {"name": "verify", "hosts": [{"host": "b"}]},
         ]
         measures = join_measures(
-            40.0, {"phases": phases}, report({"a": counts(9, 2), "b": counts(3), "new": counts(50, 30)}), "new"
+            40.0,
+            {"phases": phases},
+            report({"a": counts(9, 2), "b": counts(3), "new": counts(50, 30)}),
+            "new",
+            {"a": 7, "b": 1},
         )
         assert values(measures) == {
             "lab_join_wall": 40.0,
             "lab_join_steps_elsewhere": 1,
             "lab_join_changed_elsewhere": 2,
+            "lab_join_tasks_elsewhere": 8,
         }
+        assert measures[-1].note == "7 on a, 1 on b"
 
 
 class TestCluster:

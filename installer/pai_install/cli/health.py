@@ -17,7 +17,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from pai_install.cli.options import accept_new_option, limit_option, site_option
+from pai_install.cli.options import accept_new_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.checkup import Accepted, Checkup, CheckupRequest, Judgement
 from pai_install.health.memory.acknowledgement import Acknowledgement
@@ -44,6 +44,7 @@ class Output:
     everything: bool
     strict: bool
     path: Path | None
+    raw: Path | None
 
 
 @click.group(invoke_without_command=True)
@@ -58,6 +59,9 @@ class Output:
 @click.option("--strict", is_flag=True, help="Exit with 7 also for WARN and UNKNOWN.")
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the evidence to this file (.gz: compressed)."
+)
+@click.option(
+    "--raw", type=click.Path(file_okay=False, path_type=Path), help="Write the evidence as text there; HTML links it."
 )
 @from_option
 @click.option("--redact", is_flag=True, help="Replace serial numbers and UUIDs before they leave the machine.")
@@ -80,7 +84,7 @@ def command(context: click.Context, /, **options: Any) -> int:  # noqa: ANN401 -
             remedy="leave --from or --act out",
             exit_code=ExitCode.USAGE,
         )
-    output = Output(options["form"], options["everything"], options["strict"], options["out"])
+    output = Output(options["form"], options["everything"], options["strict"], options["out"], options["raw"])
     checkup = _checkup(options)
     report = checkup.run(_request(options))
     if output.form != "json":
@@ -100,6 +104,7 @@ def _request(options: dict[str, Any]) -> CheckupRequest:
         options["deep_image"],
         options["bandwidth_image"],
         options["redact"],
+        options["raw"],
     )
 
 
@@ -140,9 +145,10 @@ def _render(report: HealthReport, output: Output) -> str:
     if output.form == "json":
         return json.dumps(report.as_json(everything=output.everything, strict=output.strict), indent=1) + "\n"
     if output.form == "html":
-        from pai_install.health.html import html  # noqa: PLC0415
+        from pai_install.health.html import html, raw_links  # noqa: PLC0415
 
-        return html(report, title=f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
+        title = f"Health of {report.site or 'the machines'}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+        return html(report, title=title, raw=raw_links(output.raw, output.path))
     if output.form == "junit":
         from pai_install.checks.report.junit import junit  # noqa: PLC0415
 
@@ -214,7 +220,7 @@ def _refuse(context: click.Context, *names: str) -> None:
 @click.pass_context
 def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Repeat, and show only what changes."""
-    _refuse(context, "form", "out", "everything", "act", "max_cordoned")
+    _refuse(context, "form", "out", "raw", "everything", "act", "max_cordoned")
     options = _own(context, **own)
     from pai_install.health.watch import changes, open_findings  # noqa: PLC0415
 
@@ -236,23 +242,17 @@ def watch(context: click.Context, /, *, every: int, runs: int, **own: Any) -> in
 @command.command()
 @site_option
 @click.argument("check", required=False)
+@format_option
 @click.pass_context
-def explain(context: click.Context, /, *, check: str | None, **own: Any) -> int:  # noqa: ANN401 - click's values
+def explain(context: click.Context, /, *, check: str | None, output_format: str, **own: Any) -> int:  # noqa: ANN401
     """Say what CHECK reads, its rule and numbers, and what to do; without it list all checks.
 
     CHECK may also be an Xid, 79 or xid-79, or an SXid of an NVSwitch: sxid-12020.
     """
-    from pai_install.checks.explain import list_checks  # noqa: PLC0415
-    from pai_install.health.checkup import site_limits  # noqa: PLC0415
-    from pai_install.health.judge.catalogues import load_catalogue, load_limits  # noqa: PLC0415
-    from pai_install.health.judge.explain import explain as explain_check  # noqa: PLC0415
-    from pai_install.health.judge.rules import CHECKS  # noqa: PLC0415
+    from pai_install.cli._shared.explained import told  # noqa: PLC0415 - the rules load only when needed
 
-    if not check:
-        click.echo(list_checks(CHECKS.values()), nl=False)
-        return ExitCode.OK
-    limits = site_limits(load_limits(), _own(context, **own)["site_dir"])
-    click.echo(explain_check(check, limits, load_catalogue()), nl=False)
+    as_json = "json" in (output_format, context.obj["form"])
+    click.echo(told(check, _own(context, **own)["site_dir"], as_json=as_json, health_only=True), nl=False)
     return ExitCode.OK
 
 
@@ -296,7 +296,7 @@ def _words(verdict: str, checks: Iterable[str]) -> str:
 @click.pass_context
 def baseline(context: click.Context, /, *, accept: bool, **own: Any) -> int:  # noqa: ANN401 - click's values
     """Show the accepted link widths, speeds, memory and NVLinks of each GPU, or accept the present ones."""
-    _refuse(context, "form", "out", "everything", "act", "max_cordoned")
+    _refuse(context, "form", "out", "raw", "everything", "act", "max_cordoned")
     options = _own(context, **own)
     checkup = _checkup(options)
     accepted = checkup.accept(_request(options)) if accept else Accepted(checkup.baselines(), {})
@@ -334,7 +334,7 @@ def acknowledge(
     An acknowledged verdict is shown with its reason; it neither cordons nor fails the exit code until its end. Another
     fault of the same check is another verdict.
     """
-    _refuse(context, "out", "everything", "act", "max_cordoned")
+    _refuse(context, "out", "raw", "everything", "act", "max_cordoned")
     checkup = _checkup(_own(context, **own))
     if machine is None:
         kept = checkup.acknowledged()

@@ -46,11 +46,11 @@ def add(
     how: How,
     environment: Environment,
 ) -> int:
-    """Let machines of layout.yaml join the cluster as workers.
+    """Let machines of layout.yaml join the cluster, as workers or, where layout.yaml says so, as control planes.
 
-    Only these machines and the control planes are contacted: preflight, installation, join, the scheduler's capacity,
-    and the proof of the new ones. One that fails is cleaned and named, and stops none of the others. A machine that was
-    removed, or marked as absent, is cleaned first and joins again.
+    For workers only these machines and the control planes are contacted: preflight, installation, join, the
+    scheduler's capacity, and the proof of the new ones. One that fails is cleaned and named, and stops none of the
+    others. A machine that was removed, or marked as absent, is cleaned first and joins again.
     """
     from pai_install.cli._shared.node_add import add as add_machines  # noqa: PLC0415 - help loads nothing of it
 
@@ -84,7 +84,7 @@ def add(
     is_flag=False,
     flag_value="",
     metavar="[NAME,...]",
-    help="Do not ask; above one machine it must name them: --yes=a,b.",
+    help="Do not ask; several machines, or a control plane, must be named: --yes=a,b.",
 )
 @check_option
 @plan_option
@@ -105,8 +105,8 @@ def remove(
 
     Refused while jobs run there, unless one of --wait, --grace and --force says what is to become of them; and where a
     virtual cluster would be guaranteed more than is left. In this order: scheduler, pods, node, machine, layout. An
-    interrupted run goes on with the same command. No machine is touched that is not named; several have to be typed,
-    or given with --yes=NAME,...
+    interrupted run goes on with the same command. No machine is touched that is not named; several, or a control
+    plane, have to be typed, or given with --yes=NAME,...
 
     A machine that will never answer is removed with --dead. Should it come back, it makes no node of the cluster;
     `node add` cleans it and adds it again.

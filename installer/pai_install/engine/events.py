@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,12 @@ RawEvent = Mapping[str, Any]
 
 # The last line of every recorded or live stream: {"event": EXIT, "rc": Ansible's exit status}.
 EXIT = "pai_exit"
+
+# what Ansible puts before the words of ssh, sudo or a module
+_PREFIXES = re.compile(
+    r"(?:Task failed: |Failed to connect to the host via ssh: "
+    r"|Data could not be sent to remote host \S+ Make sure this host can be reached over ssh: )+(?=\S)"
+)
 
 _STATS = ("failures", "dark", "rescued")
 
@@ -79,6 +86,9 @@ def _task_name(data: Mapping[str, Any]) -> str:
 def _result(data: Mapping[str, Any]) -> dict[str, Any]:
     # the machine's own words: from here on they are harmless
     result: dict[str, Any] = plain(_without_bookkeeping(_mapping(data.get("res"))))
+    if isinstance(message := result.get("msg"), str):
+        wrapped = _PREFIXES.match(message)
+        result["msg"] = message[wrapped.end() :] if wrapped else message
     items = result.get("results")
     if isinstance(items, list):
         result["results"] = [_without_bookkeeping(item) if isinstance(item, Mapping) else item for item in items]

@@ -23,6 +23,7 @@ from pai_install.health.collect.run import CollectorOptions, collect, health_inv
 from pai_install.health.evidence import file as evidence_file
 from pai_install.health.evidence.document import parse_evidence
 from pai_install.health.evidence.parse.nccl import COMMAND as BANDWIDTH
+from pai_install.health.evidence.raw import write_raw
 from pai_install.health.judge.catalogues import load_catalogue, load_limits
 from pai_install.health.judge.evaluate import Knowledge, MachineReport, evaluate, machine_view
 from pai_install.health.judge.expectation import expectations
@@ -33,6 +34,7 @@ from pai_install.health.memory.store import HealthStore
 from pai_install.health.report import UNREACHED, HealthReport, unreached
 from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
+from pai_install.system.files import private_folder
 
 THRESHOLDS_FILE = "health.yml"
 OpenEngine = Callable[[], AbstractContextManager[Engine]]
@@ -41,7 +43,10 @@ OpenCluster = Callable[[], AbstractContextManager[ClusterClient]]
 
 @dataclass(frozen=True, slots=True)
 class CheckupRequest:
-    """What was asked for. limit: machines, empty for all. source: judge this file instead of asking machines."""
+    """What was asked for. limit: machines, empty for all. source: judge this file instead of asking machines.
+
+    save: keep the evidence in this file. raw: write it as text into this folder, a file per machine.
+    """
 
     limit: tuple[str, ...] = ()
     source: Path | None = None
@@ -49,6 +54,7 @@ class CheckupRequest:
     deep_image: str = ""
     bandwidth_image: str = ""
     redact: bool = False
+    raw: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,8 @@ class Checkup:
             kept = list(documents)
             evidence_file.save(request.save, kept)
             documents = kept
+        if request.raw is not None:
+            documents = _written(request.raw, documents)
         evidence = (parse_evidence(machine, document) for machine, document in documents)
         reports = evaluate(evidence, self._knowledge())
         if self._store and request.source is None:
@@ -262,6 +270,14 @@ class Checkup:
             self.baselines(),
             self._store.histories(names) if self._store else {},
         )
+
+
+def _written(folder: Path, documents: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The documents as they pass, each written as text."""
+    private_folder(folder)
+    for machine, document in documents:
+        write_raw(folder, machine, document)
+        yield machine, document
 
 
 def _has_cluster(documents: Mapping[str, dict[str, Any]]) -> bool:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from pai_install.checks.check import Check
 from pai_install.checks.finding import Finding, worst
 from pai_install.checks.report.html import Link, Page, ReportMachine, parts, render
 from pai_install.checks.verdict import GRAVITY, Action, Verdict, gravest
+from pai_install.health.evidence.raw import raw_name
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import UNREACHED, HealthReport
 from pai_install.system.words import plural
@@ -29,11 +33,14 @@ _UNREACHED = (
 LINKS = (Link("pai-install health history MACHINE"), Link("pai-install explain CHECK"))
 
 
-def html(report: HealthReport, *, title: str) -> str:
-    """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page."""
+def html(report: HealthReport, *, title: str, raw: str = "") -> str:
+    """The whole page. Texts that many findings share are stored once: a thousand machines stay a small page.
+
+    raw: the folder with every machine's raw evidence, as the page reaches it; empty where there is none.
+    """
     findings = list(report.findings)
     machine_counts = {verdict: number for verdict, number in report.machine_counts.items() if number}
-    data = json.dumps(_data(report), separators=(",", ":"))
+    data = json.dumps(_data(report, raw), separators=(",", ":"))
     looked_at = (*report.missed, *(item.name for item in report.machines))
     skus = {item.name: ReportMachine(item.name, sku=item.sku) for item in report.machines}
     known = {machine.name: machine for machine in report.described}
@@ -45,7 +52,14 @@ def html(report: HealthReport, *, title: str) -> str:
     return render("health.html", package="pai_install.health", **shown_parts)
 
 
-def _data(report: HealthReport) -> dict[str, Any]:
+def raw_links(folder: Path | None, page: Path | None) -> str:
+    """The folder with raw evidence as a page (None: standard output, in this folder) reaches it, for a URL."""
+    if folder is None:
+        return ""
+    return quote(os.path.relpath(folder, page.parent if page else Path()).replace(os.sep, "/"))
+
+
+def _data(report: HealthReport, raw: str) -> dict[str, Any]:
     checks = [_UNREACHED, *map(_words, CHECKS.values())]
     index = {row[0]: number for number, row in enumerate(checks)}
     texts: dict[tuple[str, ...], int] = {}
@@ -60,6 +74,8 @@ def _data(report: HealthReport) -> dict[str, Any]:
         "checks": [list(row) for row in checks],
         "texts": [list(text) for text in texts],
         "machines": sorted(machines, key=_gravity),
+        # a machine that returned no evidence has no file
+        "raw": {item.name: f"{raw}/{quote(raw_name(item.name))}" for item in report.machines} if raw else {},
     }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pai_install.scheduling.hived_cells import held_cells
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.site.model import Site
 from pai_install.site.quantity import format_bytes
@@ -81,13 +82,16 @@ class Capacity:
         """Why all instances could never run together, though each could alone."""
         for skus in [*{(wish.sku,) for wish in wishes if wish.sku}, tuple(self._usable)]:
             inside = [wish for wish in wishes if {one.sku for one in self._types(wish)} <= set(skus)]
-            asked = _sum([(one.instances, one.devices, one.cpu_millis, one.memory_bytes) for one in inside])
+            held = [(one.instances, self._held(one), one.cpu_millis, one.memory_bytes) for one in inside]
+            asked = _sum(held)
             there = _sum([self._most(sku) for sku in skus if sku in self._usable])
             if any(want > have for want, have in zip(asked, there, strict=True)):
                 of = f" of {', '.join(skus)}" if len(skus) < len(self._all) else ""
-                asks = f"all instances together ask for {_amount(*asked)}"
+                verb = "hold" if self._has_cells else "ask for"
+                asks = f"all instances together {verb} {_amount(*asked)}"
                 message = f"{asks}; {self._whose} never has more than {_amount(*there)}{of}"
-                return Misfit("", message, "ask for less, or for fewer instances: a gang starts as a whole")
+                why = "; with HiveD each instance holds at least one device" if self._has_cells else ""
+                return Misfit("", message, f"ask for less, or for fewer instances: a gang starts as a whole{why}")
         for wish in wishes:
             room = sum(self._instances(one, wish) for one in self._types(wish))
             if wish.instances > room:
@@ -142,7 +146,7 @@ class Capacity:
         if not self._has_quotas:  # devices are what is counted
             machines = [self._machine(workers)] * len(workers.names)
             _, cores, memory = (sum(column) for column in zip(*machines, strict=True))
-            return 0, units if workers.resource else 0, cores, memory
+            return 0, units if workers.resource or self._has_cells else 0, cores, memory
         memory = units * workers.memory_bytes
         if share is not None and not workers.resource:  # memory of cores may be asked for apart
             memory = max(memory, share.memory_bytes)
@@ -163,6 +167,18 @@ class Capacity:
     def _has_quotas(self) -> bool:
         """Whether cores and memory are counted, and not devices alone."""
         return self.scheduling is not None and self.scheduling.backend in ("kueue", "volcano")
+
+    @property
+    def _has_cells(self) -> bool:
+        """Whether what is counted are HiveD's cells, which every instance holds at least one of."""
+        return self.scheduling is not None and self.scheduling.backend == "hived"
+
+    def _held(self, wish: Ask) -> int:
+        """Devices of one instance, or the fewest cells that it can hold."""
+        if not self._has_cells:
+            return wish.devices
+        asked = wish.devices, wish.cpu_millis, wish.memory_bytes
+        return min(held_cells(*asked, (one.cpu_millis, one.memory_bytes)) for one in self._types(wish))
 
     def _machine(self, workers: Workers) -> tuple[int, int, int]:
         """Devices, cores and memory of one machine that jobs may have."""

@@ -1,16 +1,16 @@
-"""Throw-away machines on the dev box: systemd-nspawn on an overlay of a Debian image, one lab per site."""
+"""Throw-away machines on the dev box: systemd-nspawn on an overlay of a distribution's image, one lab per site."""
 
 from __future__ import annotations
 
 from pai_install.lab.bringup import UpReport, heal, up
 from pai_install.lab.choice import Choice, chosen
+from pai_install.lab.distribution import SUITES
 from pai_install.lab.faults import Fault, inject
 from pai_install.lab.gpu_stand_in import GpuState, show, work
 from pai_install.lab.keys import ssh_command
 from pai_install.lab.mixin import mixins
 from pai_install.lab.observe import LabStatus, MachineStatus, status
 from pai_install.lab.spec import LabMachine, LabSpec, spec_of, state_dir_of
-from pai_install.lab.suite import SUITES
 from pai_install.lab.teardown import all_labs, down, down_site, labs_of
 
 __all__ = [

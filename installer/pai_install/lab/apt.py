@@ -7,16 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pai_install.lab.distribution import DEBIAN, POCKETS, SUITE, LabDistribution, distribution_of
 from pai_install.system.proc import run
 
-SUITE = "trixie"  # of machines for which nothing else is said
-DEFAULT_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
-DEFAULT_URIS = ("http://deb.debian.org/debian", "http://deb.debian.org/debian-security")
 _KEPT_OPTIONS = re.compile(
     r"^Acquire::(https?|ftp|Check-Valid-Until|Check-Date|Max-ValidTime|Retries|ForceIPv[46]|Proxy-Auto-Detect)\b",
     re.IGNORECASE,
 )
-_POCKETS = ("", "-updates", "-security")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +22,9 @@ class AptSource:
 
     uri: str
     suites: tuple[str, ...]
-    signed_by: str = DEFAULT_KEYRING
+    signed_by: str = DEBIAN.keyring
     options: tuple[tuple[str, str], ...] = ()
+    components: str = DEBIAN.components
 
     def stanza(self) -> str:
         """The source in deb822 form."""
@@ -34,14 +32,14 @@ class AptSource:
             ("Types", "deb"),
             ("URIs", self.uri),
             ("Suites", " ".join(self.suites)),
-            ("Components", "main"),
+            ("Components", self.components),
         ]
         fields += [("Signed-By", self.signed_by), *self.options]
         return "".join(f"{key}: {value}\n" for key, value in fields)
 
-    def line(self) -> str:
-        """The source in one-line form, first suite only: what mmdebstrap takes."""
-        return f"deb [signed-by={self.signed_by}] {self.uri} {self.suites[0]} main"
+    def line(self, keyring: Path) -> str:
+        """The source in one-line form, first suite only: what mmdebstrap takes. keyring: where the box has the keys."""
+        return f"deb [signed-by={keyring}] {self.uri} {self.suites[0]} {self.components}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,27 +58,33 @@ class AptAccess:
     suite: str = SUITE
 
     @property
+    def distribution(self) -> LabDistribution:
+        """That of the suite."""
+        return distribution_of(self.suite)
+
+    @property
     def bootstrap(self) -> AptSource:
         """The archive that holds the release itself."""
         return next(source for source in self.sources if source.suites[0] == self.suite)
 
     def sources_file(self) -> str:
-        """Content of /etc/apt/sources.list.d/debian.sources."""
+        """Content of the one file in /etc/apt/sources.list.d."""
         return "\n".join(source.stanza() for source in self.sources)
 
 
 def default_sources(suite: str = SUITE) -> tuple[AptSource, ...]:
-    """Debian's own archives: for a box without usable sources."""
-    return (
-        AptSource(DEFAULT_URIS[0], (suite, f"{suite}-updates")),
-        AptSource(DEFAULT_URIS[1], (f"{suite}-security",)),
+    """The distribution's own archives: for a box without usable sources."""
+    mine = distribution_of(suite)
+    return tuple(
+        AptSource(uri, tuple(f"{suite}{pocket}" for pocket in pockets), mine.keyring, components=mine.components)
+        for uri, pockets in mine.archives.items()
     )
 
 
 def rewritten_sources(texts: Iterable[tuple[str, str]], codename: str, suite: str = SUITE) -> tuple[AptSource, ...]:
     """The box's sources, given as (file name, content), with suites replaced; the defaults when none is usable.
 
-    Only Debian's own archives count: suites named after the box's release, component main.
+    Only the archives of the suite's distribution count: suites named after the box's release, component main.
     """
     found: list[AptSource] = []
     for name, text in texts:
@@ -102,7 +106,7 @@ def read_box(root: Path = Path("/"), suite: str = SUITE) -> AptAccess:
     paths = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*"))]
     texts = [(path.name, path.read_text()) for path in paths if path.suffix in (".list", ".sources") and path.is_file()]
     sources = rewritten_sources(texts, _codename(root), suite)
-    wanted = [Path(source.signed_by) for source in sources if source.signed_by != DEFAULT_KEYRING]
+    wanted = [Path(source.signed_by) for source in sources if source.signed_by != distribution_of(suite).keyring]
     wanted += [Path("/") / path.relative_to(root) for path in sorted((etc / "auth.conf.d").glob("*.conf"))]
     wanted.append(Path("/etc/apt/auth.conf"))
     files = {str(path): (root / path.relative_to("/")) for path in wanted}
@@ -157,14 +161,16 @@ def _one_line(text: str) -> list[dict[str, str]]:
 
 
 def _rewritten(entry: Mapping[str, str], codename: str, suite: str) -> AptSource | None:
-    pockets = [pocket for pocket in _POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
-    is_debian = re.search(r"debian", entry["uri"].rstrip("/").rsplit("/", 1)[-1]) is not None
-    official = is_debian or "debian-archive" in entry.get("signed-by", "")
-    signed_by = entry.get("signed-by") or DEFAULT_KEYRING
+    mine = distribution_of(suite)
+    pockets = [pocket for pocket in POCKETS if f"{codename}{pocket}" in entry.get("suites", "").split()]
+    is_named_so = mine.word in entry["uri"].rstrip("/").rsplit("/", 1)[-1]
+    official = is_named_so or f"{mine.word}-archive" in entry.get("signed-by", "")
+    signed_by = entry.get("signed-by") or mine.keyring
     usable = "deb" in entry.get("types", "deb").split() and entry.get("enabled", "yes").lower() != "no"
     if not (pockets and official and usable and "main" in entry.get("components", "").split()):
         return None
     if "PGP PUBLIC KEY" in signed_by:
-        signed_by = DEFAULT_KEYRING  # a key inside the stanza is that of the box's release
+        signed_by = mine.keyring  # a key inside the stanza is that of the box's release
     options = tuple((key.title(), entry[key]) for key in ("trusted", "check-valid-until", "check-date") if key in entry)
-    return AptSource(entry["uri"], tuple(f"{suite}{pocket}" for pocket in pockets), signed_by, options)
+    suites = tuple(f"{suite}{pocket}" for pocket in pockets)
+    return AptSource(entry["uri"], suites, signed_by, options, mine.components)

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab import cgroups, faults, keys, machine, network, rootfs
-from pai_install.lab.apt import SUITE
 from pai_install.lab.box import box_hierarchies, lab_lock, raise_settings
 from pai_install.lab.choice import Choice
+from pai_install.lab.distribution import SUITE
 from pai_install.lab.mixin import BEHIND_BASTION, as_resource, mix_in, mixins_of
 from pai_install.lab.names import lab_names, machine_names
 from pai_install.lab.plan import open_ledger
@@ -57,7 +57,7 @@ def up(
             lines += [f"started {one.name}" for one, new in zip(spec.machines, started, strict=True) if new]
         for one in spec.machines:
             rootfs.authorize(spec, one)
-        publish_keys(spec)
+        publish_keys(spec, spec.machines)
     for line in lines:
         progress(line)
     with ThreadPoolExecutor(max_workers=_AT_ONCE) as pool:
@@ -152,11 +152,12 @@ def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
         healed = faults.clear(spec, one)
         if ensure_machine(spec, one, images[one.name], open_ledger(spec)):
             healed = (*healed, faults.Fault.POWER_OFF.value)
+        publish_keys(spec, [one])
     wait_ready(spec, one)
     return healed
 
 
-def publish_keys(spec: LabSpec) -> None:
-    """Writes the host keys of all machines to the site's known_hosts."""
-    found = {one: keys.ensure_host_key(machine_names(spec, one).root / "etc/ssh", one.name) for one in spec.machines}
+def publish_keys(spec: LabSpec, machines: Iterable[LabMachine]) -> None:
+    """Writes the host keys of machines to the site's known_hosts, which may have forgotten them or know others."""
+    found = {one: keys.ensure_host_key(machine_names(spec, one).root / "etc/ssh", one.name) for one in machines}
     keys.write_known_hosts(spec, found)

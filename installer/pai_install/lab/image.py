@@ -1,4 +1,4 @@
-"""The base images of the machines: Debian by mmdebstrap, each kept as a folder named after its recipe."""
+"""The base images of the machines: a distribution's by mmdebstrap, each kept as a folder named after its recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from pai_install.errors import PaiError
 from pai_install.lab.apt import AptAccess
+from pai_install.lab.archive import box_keyring, no_way, unreachable
+from pai_install.lab.distribution import distribution_of
 from pai_install.lab.names import LABS_DIR
 from pai_install.system.files import write_atomic
 from pai_install.system.proc import run
@@ -26,8 +29,6 @@ INCLUDED = (
 )
 # Downloaded once into the image, not installed: installing them in a machine is quick.
 PREFETCHED = ("docker.io", "docker-cli", "containerd", "runc", "chrony", "haproxy", "xz-utils")
-# packages that a suite does not know: there the others hold what is in them
-UNKNOWN = {"bookworm": frozenset({"docker-cli"})}
 
 
 def cache_dir() -> Path:
@@ -38,7 +39,13 @@ def cache_dir() -> Path:
 
 def prefetched(suite: str) -> tuple[str, ...]:
     """Packages that are downloaded into the image of a suite."""
-    return tuple(name for name in PREFETCHED if name not in UNKNOWN.get(suite, ()))
+    lacking = distribution_of(suite).lacking.get(suite, frozenset())
+    return tuple(name for name in PREFETCHED if name not in lacking)
+
+
+def included(suite: str) -> tuple[str, ...]:
+    """Packages that are installed in the image of a suite."""
+    return (*INCLUDED, *distribution_of(suite).included)
 
 
 def recipe_hash(access: AptAccess) -> str:
@@ -46,7 +53,7 @@ def recipe_hash(access: AptAccess) -> str:
     recipe = {
         "version": RECIPE_VERSION,
         "suite": access.suite,
-        "packages": [INCLUDED, prefetched(access.suite)],
+        "packages": [included(access.suite), prefetched(access.suite)],
         "sources": access.sources_file(),
         "options": LAB_OPTIONS + access.options,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in access.files.items()},
@@ -62,7 +69,7 @@ def image_path(access: AptAccess) -> Path:
 
 def ensure_image(access: AptAccess, say: Callable[[str], None]) -> Path:
     """Folder of the image, built when missing (40 s to 2 min). Raises PaiError when that fails."""
-    what = f"the Debian {access.suite} base image (once; about a minute)"
+    what = f"the {access.distribution.name} {access.suite} base image (once; about a minute)"
     return kept_image(image_path(access), lambda image: _build(access, image), lambda: say(f"building {what}"))
 
 
@@ -100,19 +107,23 @@ def _build(access: AptAccess, image: Path) -> None:
     partial.mkdir(parents=True)
     _write_settings(access, settings)
     try:
-        run(mmdebstrap_command(access, settings, partial), timeout_s=1800)
+        keyring = box_keyring(access, settings / "keys")
+        run(mmdebstrap_command(access, keyring, settings, partial), timeout_s=1800)
+    except PaiError as error:
+        if why := unreachable(access):
+            raise no_way(access, why) from error
+        raise
     finally:
         shutil.rmtree(settings, ignore_errors=True)
     partial.chmod(0o755)
     partial.rename(image)
 
 
-def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[str]:
-    """The command line that builds the image into `target`.
+def mmdebstrap_command(access: AptAccess, keyring: Path, settings: Path, target: Path) -> list[str]:
+    """The command line that builds the image into `target`, checked by the keys in `keyring`.
 
     `settings` is a folder tree that is copied over the image before packages are prefetched.
     """
-    source = access.bootstrap
     prefetch = f"apt-get -q -y --no-install-recommends --download-only install {' '.join(prefetched(access.suite))}"
     hooks = [
         f'cp -a {settings}/tree/. "$1"/',
@@ -129,14 +140,14 @@ def mmdebstrap_command(access: AptAccess, settings: Path, target: Path) -> list[
         "--mode=root",
         "--variant=minbase",
         "--format=directory",
-        f"--include={','.join(INCLUDED)}",
+        f"--include={','.join(included(access.suite))}",
         f"--aptopt={settings}/options.conf",
-        f"--keyring={source.signed_by}",
+        f"--keyring={keyring}",
         "--skip=cleanup/apt,check/empty",
         *(f"--customize-hook={hook}" for hook in hooks),
         access.suite,
         str(target),
-        source.line(),
+        access.bootstrap.line(keyring),
     ]
 
 
@@ -145,7 +156,7 @@ def _write_settings(access: AptAccess, folder: Path) -> None:
     tree = folder / "tree"
     apt = tree / "etc/apt"
     write_atomic(apt / "sources.list", "")
-    write_atomic(apt / "sources.list.d/debian.sources", access.sources_file())
+    write_atomic(apt / f"sources.list.d/{access.distribution.word}.sources", access.sources_file())
     # a proxy address may carry a password
     write_atomic(apt / "apt.conf.d/90lab", LAB_OPTIONS + access.options, mode=0o600 if "@" in access.options else 0o644)
     for name, content in access.files.items():

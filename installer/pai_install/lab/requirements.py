@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
+from pai_install.lab.distribution import DEBIAN
 from pai_install.lab.names import LABS_DIR
 from pai_install.lab.spec import LabSpec
 from pai_install.system.packages import install
@@ -26,7 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "ssh-keygen": "openssh-client",
     "mkfs.ext4": "e2fsprogs",
 }
-KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+KEYRING = Path(DEBIAN.keyring)
 GIB = 1 << 30
 IMAGE_BYTES = GIB
 MACHINE_BYTES = 4 * GIB

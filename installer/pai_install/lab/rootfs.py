@@ -20,10 +20,13 @@ MASKED_UNITS = (
     *("getty.target", "console-getty.service", "getty@tty1.service", "sshd-keygen.service"),
     *("systemd-udevd.service", "systemd-udevd-control.socket", "systemd-udevd-kernel.socket"),
     *("systemd-udev-trigger.service", "systemd-pstore.service", "systemd-firstboot.service"),
-    *("fstrim.timer", "apt-daily.timer", "apt-daily-upgrade.timer"),
+    *("fstrim.timer", "apt-daily.timer", "apt-daily-upgrade.timer", "motd-news.timer"),
 )
 # Settings that the distribution ships and that are the box's, not the machine's.
-MASKED_SYSCTL = ("10-coredump-debian.conf", "50-pid-max.conf")
+MASKED_SYSCTL = (
+    *("10-coredump-debian.conf", "50-pid-max.conf", "10-console-messages.conf", "10-kernel-hardening.conf"),
+    *("10-magic-sysrq.conf", "10-map-count.conf", "10-ptrace.conf", "10-zeropage.conf"),
+)
 
 EARLY_SCRIPT = """#!/bin/sh
 # systemd-nspawn mounts these read-only; a machine that runs containers writes to them.

@@ -1,4 +1,4 @@
-"""Which system a machine gets: a Debian suite from the box's archives, or a root file system packed as a tar file."""
+"""Which system a machine gets: a suite of a distribution, or a root file system packed as a tar file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.lab.apt import read_box
+from pai_install.lab.archive import unreachable
+from pai_install.lab.distribution import SUITES
 from pai_install.lab.image import cache_dir, ensure_image, image_path, kept_image
 from pai_install.system.proc import run
 
-# the releases of Debian that pai-install knows
-SUITES = ("trixie", "bookworm")
 # what the lab and Ansible need of a packed system, as paths below its root
 _NEEDED = {
     "systemd": ("usr/lib/systemd/systemd", "lib/systemd/systemd"),
@@ -59,6 +59,11 @@ def ensure_base(suite: str, say: Callable[[str], None]) -> Path:
 def is_of(suite: str, image: Path) -> bool:
     """Whether an image is of that suite, whatever its recipe was at the time."""
     return image.name == base_path(suite).name if is_file(suite) else image.name.startswith(f"base-{suite}-")
+
+
+def no_archive(suite: str) -> str:
+    """Why the box cannot reach the archive of a suite, in apt's words; empty when it can."""
+    return unreachable(read_box(suite=suite))
 
 
 def missing_in(root: Path) -> tuple[str, ...]:

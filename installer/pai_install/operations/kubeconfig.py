@@ -22,7 +22,8 @@ def kubeconfig_step(site: Site, leader: str, why: str) -> Step:
 def missing_kubeconfig(observation: Observation, leader: str) -> str:
     """Why the dev box needs the kubeconfig of the leader, which is in a cluster; empty where it does not.
 
-    It does where it has none, and where its own ends soon and the leader's later.
+    It does where it has none, or one that leads to a machine that left, and where its own ends soon and the leader's
+    later.
     """
     seen = observation.machines.get(leader)
     if observation.box is None or seen is None or not (seen.kubernetes.control_plane and seen.kubernetes.joined):
@@ -30,6 +31,8 @@ def missing_kubeconfig(observation: Observation, leader: str) -> str:
     own = next((entry for entry in observation.box if entry.path == KUBECONFIG), None)
     if own is None:
         return "the dev box has no kubeconfig of this cluster"
+    if own.problem:
+        return f"that of the dev box cannot be used: {own.problem}"
     theirs = next((entry.expires for entry in seen.certificates if entry.path == _ADMIN), None)
     soon = own.expires is None or own.expires < observation.at + RENEW_WITHIN_DAYS * _DAY_S
     return "that of the dev box ends soon" if soon and theirs and theirs > (own.expires or 0) + _DAY_S else ""

@@ -35,8 +35,8 @@ class Restore(Operation):
     created: str = Field(description="When the backup was made.")
 
     def watched(self, site: Site) -> tuple[str, ...]:
-        """All machines: what is missing on them is installed first."""
-        return tuple(machine.hostname for machine in site.present_machines)
+        """The control planes; the others are for the installation that follows."""
+        return tuple(machine.hostname for machine in site.control_planes)
 
     def plan(self, site: Site, observation: Observation) -> Plan:
         """What the control planes lack, then the restoration.
@@ -51,11 +51,14 @@ class Restore(Operation):
                 exit_code=ExitCode.UNREACHABLE,
             )
         leader = leader_of(site, observation.machines)
-        plan = Install(verify=False).plan(site, observation)
+        plan = Install(limit=tuple(planes), verify=False).plan(site, observation)
         before = tuple(step for step in plan.steps if step.name in _BEFORE)
         hosts = tuple(HostStep(name, (self._reason(name, leader),), (self._effect(name, leader),)) for name in planes)
         variables = {"restore_leader": leader, "restore_on_box": self.machine, "restore_on_machine": ON_MACHINE}
-        step = Step(RESTORE, "Restore the cluster from the backup", hosts, Playbook("restore.yml", variables))
+        action = Playbook("restore.yml", variables)
+        # without the one that gets the data, the others would lose theirs for nothing
+        ready = tuple(step.name for step in before)
+        step = Step(RESTORE, "Restore the cluster from the backup", hosts, action, after_all=ready)
         return Plan((*before, step), with_leader(observation.inventory, leader), observation.unreachable, leader)
 
     def typed(self, plan: Plan) -> str:

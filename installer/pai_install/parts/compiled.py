@@ -63,7 +63,7 @@ COMPILED: Mapping[str, Compiled] = {
     "volcano": Compiled(
         has_volcano,
         volcano_values,
-        frozenset({"replicas", "api_port", "certificate", "authorities", "admission"}),
+        frozenset({"replicas", "api_port", "devices", "certificate", "authorities", "admission"}),
     ),
     "storages": Compiled(has_grants, storage_values, frozenset({"credentials", "volumes"})),
     "virtual_clusters": Compiled(has_virtual_clusters, virtual_cluster_values, frozenset({"objects"})),

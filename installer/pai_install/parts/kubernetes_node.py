@@ -37,8 +37,11 @@ class KubernetesNode(Part):
     restarts = ("kubelet.service",)
 
     def variables(self, context: Context, machine: Machine) -> KubernetesNodeVariables:
-        """The kubelet takes the address of the layout, also where a machine has several."""
-        arguments = {"node-ip": machine.hostip, **context.site.settings.kubelet_custom_flags}
+        """The kubelet takes the address of the layout, also where a machine has several; the site's resolver file."""
+        settings = context.site.settings
+        resolver = settings.kubelet_config.get("resolvConf")
+        flags = {"node-ip": machine.hostip} | ({"resolv-conf": resolver} if isinstance(resolver, str) else {})
+        arguments = {**flags, **settings.kubelet_custom_flags}
         return KubernetesNodeVariables(artifacts=context.artifacts(_PROGRAMS), kubelet_args=arguments)
 
     def components(self, site: Site) -> frozenset[str]:

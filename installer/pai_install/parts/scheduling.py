@@ -11,6 +11,7 @@ from pai_install.scheduling.kinds import JOBSET, KINDS
 from pai_install.scheduling.model import Backend
 from pai_install.site import Site
 from pai_install.site.schedulers import has_training_operator, scheduler_of
+from pai_install.site.workers import workers_of
 
 # How long the pods of a job that was admitted may take until all are ready; then the whole job goes back to its queue.
 PODS_READY_TIMEOUT = "5m"
@@ -58,14 +59,18 @@ def training_operator_values(context: Context) -> dict[str, Any]:
 
 
 def volcano_values(context: Context) -> dict[str, Any]:
-    """Those of its controllers, and what its admission is known by: certificate and authorities as PEM."""
-    identity = context.identity
+    """Those of its controllers, what it packs tightly, and what its admission is known by, as PEM.
+
+    certificate, authorities: empty before the site has an identity.
+    """
+    identity, resources = context.identity, [it.resource for it in workers_of(context.site).values()]
+    values = {**controller_values(context), "devices": list(dict.fromkeys(filter(None, resources)))}
     webhook = identity.webhook if identity is not None else None
     if identity is None or webhook is None:
-        return {**controller_values(context), "certificate": "", "authorities": "", "admission": {"secret_data": {}}}
+        return {**values, "certificate": "", "authorities": "", "admission": {"secret_data": {}}}
     chain = {"tls.crt": webhook.certificate, "tls.key": webhook.key.get_secret_value(), "ca.crt": identity.bundle}
     return {
-        **controller_values(context),
+        **values,
         "certificate": webhook.certificate,
         "authorities": identity.bundle,
         "admission": {"secret_data": chain},

@@ -162,8 +162,8 @@ class Observed(BaseModel):
     capability. bridge_netfilter: whether the kernel filters bridged packets. nfsd: whether it can serve NFS for this
     machine. mtu: bytes, of the default route.
     mtus: IPv4 address -> MTU of the interface that has it.
-    services: those that run, of the ones that an installation may restart or stop. programs, images: name -> version or
-    tag of what we put there. cluster: on a control plane only.
+    services: those that run, of the ones that an installation may restart or stop. resolved: whether systemd-resolved
+    runs. programs, images: name -> version or tag of what we put there. cluster: on a control plane only.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -183,6 +183,7 @@ class Observed(BaseModel):
     kubernetes: Membership = Membership()
     certificates: tuple[Certificate, ...] = ()
     services: tuple[Text, ...] = ()
+    resolved: bool = False
     docker: DockerFacts = DockerFacts()
     in_use: InUse = InUse()
     nvidia: NvidiaFacts = NvidiaFacts()

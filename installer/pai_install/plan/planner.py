@@ -44,7 +44,7 @@ def make_plan(
     leader = leader_of(site, observed)
     planned = tuple(_led(step, leader) for step in planned)
     lost = dict(unreachable or {})
-    return Plan(planned, with_leader(inventory, leader), lost, leader, silent=bool(lost) and not observed)
+    return Plan(planned, with_leader(inventory, leader), lost, leader)
 
 
 def _led(step: Step, leader: str) -> Step:

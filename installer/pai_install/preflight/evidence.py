@@ -115,6 +115,7 @@ class Docker(_Part):
     """Docker as it is. daemon_json: why /etc/docker/daemon.json cannot be read. containers: running ones.
 
     program: the daemon's, empty for none. package: what it belongs to, empty for none, None when it is not known.
+    cgroup_parent: of daemon.json. own_parents: container -> the one that it was made with, where it is no slice.
     """
 
     running: bool = False
@@ -127,6 +128,8 @@ class Docker(_Part):
     containers: int | None = None
     live_restore: bool | None = None
     swarm: bool = False
+    cgroup_parent: str = ""
+    own_parents: Mapping[str, str] = Field(default_factory=dict)
 
 
 class DeviceUse(_Part):
@@ -301,6 +304,7 @@ class PreflightEvidence(_Part):
     firewall: Firewall
     proxies: Mapping[str, str]
     package_sources: Mapping[str, str]
+    package_refusals: tuple[str, ...]
     servers: Mapping[str, str]
     peers: Mapping[str, PeerAnswer]
     exports: tuple[ExportAnswer, ...]

@@ -22,6 +22,7 @@ from pai_install.report.notices import (
     RunFinished,
     TaskFinished,
     TaskStarted,
+    Waiting,
 )
 from pai_install.report.words import headline, host_word, phase_line, took
 from pai_install.system.words import plural
@@ -82,7 +83,7 @@ class Times:
 
 
 class LineProgress:
-    """One line when a phase begins and ends, and one for each host that drops out."""
+    """One line when a phase begins and ends, for each host that drops out, and for what a step waits for."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -94,6 +95,8 @@ class LineProgress:
         match notice:
             case PhaseStarted():
                 self._line(f"[{notice.number}/{notice.total}] {notice.title} ({plural(len(notice.hosts), 'machine')})")
+            case Waiting():
+                self._line(f"      {notice.text}")
             case TaskFinished(outcome="failed" | "unreachable"):
                 self._line(f"      {notice.host}: {notice.outcome}: {notice.task}")
             case PhaseFinished(phase=phase):
@@ -127,6 +130,8 @@ class LiveProgress:
                 self._begin(notice)
             case TaskStarted():
                 self._task, self._answered = notice.task, set()
+            case Waiting():
+                self._task, self._answered = notice.text, set()
             case TaskFinished(outcome="failed" | "unreachable"):
                 self._print(f"  [bold red]✗[/] {escape(notice.host)}: {escape(notice.task)}")
                 self._answered.add(notice.host)

@@ -38,6 +38,14 @@ class TaskStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A step does not go on yet. text: which machine waits for what; told again when that changes."""
+
+    phase: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFinished:
     """One task ended on one host. outcome: ok, changed, skipped, ignored, failed or unreachable.
 
@@ -76,7 +84,7 @@ class RunFinished:
     outcome: Outcome
 
 
-Notice = RunStarted | PhaseStarted | TaskStarted | TaskFinished | HostFinished | PhaseFinished | RunFinished
+Notice = RunStarted | PhaseStarted | TaskStarted | Waiting | TaskFinished | HostFinished | PhaseFinished | RunFinished
 
 
 class Observer(Protocol):

@@ -11,7 +11,12 @@ from pai_install.scheduling.selftest.promises import PROMISES
 
 def promises_text(findings: Iterable[Finding]) -> str:
     """A line for each promise; empty where none was tried."""
-    rows = [
-        (one.id.removeprefix("scheduler-"), str(one.verdict), one.message) for one in findings if one.id in PROMISES
-    ]
+    rows = [(one.id.removeprefix("scheduler-"), str(one.verdict), _seen(one)) for one in findings if one.id in PROMISES]
     return table([("PROPERTY", "VERDICT", "SEEN"), *rows]) if rows else ""
+
+
+def _seen(one: Finding) -> str:
+    """What was seen, with its numbers: how far a broken promise is from a kept one."""
+    numbers = [one.value] if one.value else []
+    numbers += [f"expected: {one.expected}"] if one.expected else []
+    return f"{one.message} ({'; '.join(numbers)})" if numbers else one.message

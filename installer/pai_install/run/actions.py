@@ -15,7 +15,7 @@ from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall, ClusterCalls, LocalWork, Step
 from pai_install.redact import Redactor
 from pai_install.report.model import Counts, Failure, HostResult, HostStatus, PhaseResult, TaskRecord
-from pai_install.report.notices import HostFinished, Notice, Observer, TaskFinished, TaskStarted
+from pai_install.report.notices import HostFinished, Notice, Observer, TaskFinished, TaskStarted, Waiting
 from pai_install.run.cluster_calls import make_call
 from pai_install.run.host_results import HostResults
 
@@ -106,7 +106,7 @@ def _turn(step: Step, host: str, calls: Sequence[ClusterCall], stage: Stage, clu
         began = stage.clock()
         stage.tell(TaskStarted(step.name, call.title))
         try:
-            said = make_call(cluster, call, lambda line: stage.tell(TaskStarted(step.name, stage.redactor.text(line))))
+            said = make_call(cluster, call, lambda line: stage.tell(Waiting(step.name, stage.redactor.text(line))))
         except PaiError as error:
             message, evidence = stage.redactor.text(error.message), stage.redactor.text(error.details)
             stage.tell(_called(step, call, "failed", stage.clock() - began, evidence or message))

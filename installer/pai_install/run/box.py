@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from pai_install.cluster.certificates import KUBECONFIG
 from pai_install.errors import PaiError
@@ -13,17 +13,20 @@ from pai_install.plan.observed import Certificate
 from pai_install.registry.certificates import expires
 from pai_install.registry.identity import read_identity
 from pai_install.run.state import StateFolder
+from pai_install.system.plain import one_line
 
+_LONGEST = 253
 _REGISTRY = ".pai/registry.json"
 _EMBEDDED = re.compile(r"client-certificate-data:\s*(\S+)")
+_SERVER = re.compile(r"server:\s*https://([^:/\s]+):")
 
 
-def box_certificates(state: StateFolder) -> tuple[Certificate, ...]:
-    """Those that there are; what cannot be read says why."""
-    return (*_kubeconfig(state), *_registry(state))
+def box_certificates(state: StateFolder, planes: Collection[str]) -> tuple[Certificate, ...]:
+    """Those that there are; what cannot be used says why. planes: addresses of the control planes."""
+    return (*_kubeconfig(state, planes), *_registry(state))
 
 
-def _kubeconfig(state: StateFolder) -> Iterator[Certificate]:
+def _kubeconfig(state: StateFolder, planes: Collection[str]) -> Iterator[Certificate]:
     try:
         text = (state.path / "kubeconfig").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
@@ -36,7 +39,12 @@ def _kubeconfig(state: StateFolder) -> Iterator[Certificate]:
         pem = base64.b64decode(found.group(1), validate=True).decode() if found else ""
     except (binascii.Error, ValueError):
         pem = ""
-    yield _dated(KUBECONFIG, pem)
+    dated = _dated(KUBECONFIG, pem)
+    server = _SERVER.search(text)
+    if not dated.problem and server and server.group(1) not in planes:
+        why = f"it leads to {one_line(server.group(1))[:_LONGEST]}, which is no control plane of this site"
+        dated = dated.model_copy(update={"problem": why})
+    yield dated
 
 
 def _registry(state: StateFolder) -> Iterator[Certificate]:

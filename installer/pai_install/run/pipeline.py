@@ -179,6 +179,7 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         operation=operation.name,
         arguments=dict(operation.arguments),
         findings=(*operation.known(site, observation, plan), *unfit),
+        silent=bool(observation.unreachable) and not observation.machines,
     )
     save_plan(session, plan)
     return Prepared(plan, observation, look)
@@ -187,7 +188,13 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
 def _configured(
     session: Session, observation: Observation, *, insist: bool
 ) -> tuple[Site, Inventory, tuple[Finding, ...]]:
-    """The site with what its cluster has already, its inventory with settings, and what cannot be taken over."""
+    """The site with what its cluster has already, its inventory with settings, and what cannot be taken over.
+
+    Where all are silent, a dev box that does not know the site makes no authority for it: there may be a cluster that
+    has one. Nothing can be planned, and connections are inventory enough.
+    """
+    if observation.unreachable and not (observation.machines or session.state.registry.exists()):
+        return session.site, observation.inventory, ()
     known = _taken_over(session, observation)
     versions = session.request.operation.versions(known, observation)
     inventory = session.environment.inventory(known, session.state, session.say, versions)
@@ -217,7 +224,7 @@ def _look(session: Session) -> tuple[Observation, PhaseResult | None]:
     machines, unusable = parse_machines(look.results, control_planes)
     unproven = read_proof(session.state.proof).reasons
     missed = {**look.missed, **unusable}
-    box = box_certificates(session.state)
+    box = box_certificates(session.state, [machine.hostip for machine in session.site.control_planes])
     return Observation(inventory, machines, missed, time.time(), unproven, box=box), look.phase
 
 

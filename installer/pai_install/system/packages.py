@@ -50,5 +50,5 @@ def _is_locked(done: Completed) -> bool:
 
 
 def _apt(*words: str, check: bool = True) -> Completed:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C"}
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "NEEDRESTART_SUSPEND": "1", "LC_ALL": "C"}
     return run(["apt-get", "-q", *words], env=environment, check=check)

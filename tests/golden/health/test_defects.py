@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pai_install.checks.verdict import Verdict
+from pai_install.health.collect import collector
 from pai_install.health.evidence.document import CommandResult
+from pai_install.health.html import html
 from pai_install.health.judge.evaluate import machine_view
+from pai_install.health.judge.facts import snapshot_of
 from pai_install.health.judge.xid import meaning_of
-from pai_install.health.memory.snapshot import Baseline, PastIncident, Snapshot
+from pai_install.health.memory.snapshot import Baseline, PastIncident, Snapshot, parse_snapshot
 from pai_install.health.report import HealthReport
 from pai_install.health.report import text as text_of
 from tests.unit.health.machines import (
+    BOOT,
     CATALOGUE,
     NOW,
     Box,
@@ -97,6 +104,22 @@ def two_boots(number: int) -> list[Snapshot]:
 RESET = "GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)"
 NONE = "GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
 NETIR = "NETIR_LINK_EVT Fatal XC1 i0 Link 00 (0x016415c6 0x00000000 0x00000000 0x00000000)"
+SAME_LINK = f"FAIL gpu-xid-same-link {GPU} "
+RESEAT, PARITY, AFTER_ANOTHER = "0x10000, 0x0, 0x0", "0x0, 0x0, 0x1", "0x100000, 0x0, 0x0"
+
+
+def link_errors(registers: str, *ago_of_link: tuple[int, int]) -> list[str]:
+    """Xids 74 of the first GPU: (seconds before the collection, link)."""
+    said = "pid='<unknown>', name=<unknown>, NVLink: fatal error detected on link"
+    return [xid(74, f"{said} {number}({registers})", ago=ago) for ago, number in ago_of_link]
+
+
+def link_boots(link: str) -> list[Snapshot]:
+    """Two earlier boots in which this link of the first GPU failed."""
+    past = two_boots(74)
+    return [replace(item, incidents=tuple(replace(one, link=link) for one in item.incidents)) for item in past]
+
+
 FORTY_PROCESSES = [
     entry
     for number in range(40)
@@ -200,6 +223,22 @@ CASES: dict[str, tuple[Box, list[str]]] = {
         healthy().log(line(f"pcieport {GPU}: AER: Uncorrected (Fatal) error received: {GPU}")).fact("files_pci", None),
         ["FAIL pcie-aer - drain", "WARN host-evidence - none"],
     ),
+    "9 nvidia-smi of another architecture": (
+        healthy(1).command("nvidia_smi_xml", CommandResult(refused="Exec format error")),
+        ["FAIL driver-responds - config"],
+    ),
+    "9 a machine that can start no process": (
+        healthy(1).command(
+            "nvidia_smi_xml", CommandResult(refused="Resource temporarily unavailable", exhausted=True)
+        ),
+        ["FAIL host-evidence - reboot"],
+    ),
+    "28 a noisy link still carries data": (
+        healthy().paths({"/sys/class/infiniband/mlx5_1/ports/1/counters/symbol_error": "500"}).knowing(
+            history={"gpu-01": [Snapshot(NOW - 3600, BOOT, {"port mlx5_1/1": {"symbol_error": 0, "link_downed": 1}})]}
+        ),
+        ["WARN rdma-errors mlx5_1/1 none"],
+    ),
     "11 memory of a card at work": (
         healthy(1).gpus(texts({"fb_memory_usage/used": "9184 MiB", "utilization/gpu_util": "65 %",
                                "performance_state": "P2"})),
@@ -252,6 +291,36 @@ CASES: dict[str, tuple[Box, list[str]]] = {
             baselines={"gpu-01": Baseline(NOW, {}, 2)}
         ),
         ["FAIL rdma-ports - drain"],
+    ),
+    "74 a link three times": (
+        healthy().log(*link_errors(RESEAT, (3000, 6), (2000, 6), (1000, 6))),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", f"{SAME_LINK}drain"],
+    ),
+    "74 a link three times, by parity": (
+        healthy().log(*link_errors(PARITY, (3000, 6), (2000, 6), (1000, 6))),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", f"{SAME_LINK}rma"],
+    ),
+    "74 a link twice": (
+        healthy().log(*link_errors(RESEAT, (3000, 6), (2990, 6), (1000, 6))), ["FAIL gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 three links": (
+        healthy().log(*link_errors(RESEAT, (3000, 6), (2000, 7), (1000, 8))), ["FAIL gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 a link three times, after other errors": (
+        healthy().log(*link_errors(AFTER_ANOTHER, (3000, 6), (2000, 6), (1000, 6))),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 a link three times, days ago": (
+        healthy().log(*link_errors(RESEAT, (300_000, 6), (200_000, 6), (100_000, 6))),
+        ["WARN gpu-xid 0000:18:00.0 reset_gpu"],
+    ),
+    "74 a link in three boots": (
+        healthy().log(*link_errors(RESEAT, (60, 6))).knowing(history={"gpu-01": link_boots("6")}),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", "FAIL gpu-xid-recurrence 0000:18:00.0 rma", f"{SAME_LINK}drain"],
+    ),
+    "74 other links in other boots": (
+        healthy().log(*link_errors(RESEAT, (60, 6))).knowing(history={"gpu-01": link_boots("5")}),
+        ["FAIL gpu-xid 0000:18:00.0 reset_gpu", "FAIL gpu-xid-recurrence 0000:18:00.0 rma"],
     ),
     "16 link training after a boot": (
         healthy().log(line("nvidia-nvswitch0: SXid (PCI:0000:06:00.0): 22013, Non-fatal, Link 32 Minion")), [],
@@ -444,6 +513,44 @@ def test_a_check_that_breaks_keeps_what_it_found_and_says_so() -> None:
     box = healthy().log(line(f"pcieport {GPU}: AER: Uncorrected (Fatal) error received: {GPU}"))
     box = box.paths({f"/sys/bus/pci/devices/{GPU}/aer_dev_fatal": "TOTAL_ERR_FATAL " + "9" * 5000})
     assert [item.verdict for item in box.findings("pcie-aer")] == [Verdict.FAIL, Verdict.UNKNOWN]
+
+
+# Defects 9 and 10: the collector itself
+
+
+def test_a_program_that_the_kernel_does_not_start_ends_no_collection(tmp_path: Path) -> None:
+    strange = tmp_path / "nvidia-smi"
+    strange.write_bytes(b"\x7fELF of another machine")
+    strange.chmod(0o755)
+    work: list[object] = [[str(strange)], ["true"]]
+    jobs = [collector.Errand(name, item, 5, 1000) for name, item in zip(("smi", "true"), work, strict=True)]
+    done = collector.run_jobs(jobs, time.monotonic() + 10, lambda _: [])
+    assert done["smi"].result["refused"] == "Exec format error"
+    assert done["true"].result["rc"] == 0
+
+
+def test_a_flood_on_stderr_leaves_the_evidence_of_others() -> None:
+    flood = {"stdout": "", "stderr": "x" * (collector.TOTAL_CUT * 2)}
+    other = {"stdout": "1 S", "stderr": ""}
+    document: dict[str, object] = {"commands": {"smi": flood, "ps": other}}
+    collector.shrink(document)
+    assert other["stdout"] == "1 S"
+    assert len(json.dumps(document)) <= collector.TOTAL_CUT
+
+
+# Defect 18: the page
+
+
+def test_a_thousand_machines_on_one_page_the_gravest_first() -> None:
+    kinds = {"well": healthy(), "warned": CASES["14 no resources left"][0], "reset": CASES["14 remap failure"][0],
+             "replace": CASES["74 a link three times, by parity"][0]}  # fmt: skip
+    reports = {name: box.report() for name, box in kinds.items()}
+    many = [replace(report, name=f"{name}-{number}") for number in range(250) for name, report in reports.items()]
+    page = html(HealthReport(tuple(many)), title="x")
+    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
+    names = [machine["n"].partition("-")[0] for machine in data["machines"]]
+    assert names == ["replace"] * 250 + ["reset"] * 250 + ["warned"] * 250 + ["well"] * 250
+    assert len(page) < 3_000_000
 
 
 # Defect 20: NVML's other words are no values
@@ -698,3 +805,14 @@ def test_an_incident_is_never_milder_than_its_gravest_member(entries: list[tuple
         assert incident.gravest.gravity == worst
         assert incident.meaning.gravity[0] == worst[0]
         assert incident.cause in incident.members
+
+
+def test_the_next_run_knows_which_link_failed() -> None:
+    box = CASES["74 a link twice"][0]
+    view = machine_view(box.evidence, box.knowledge)
+    remembered = snapshot_of(view, ())
+    assert {(item.xid, item.link) for item in remembered.incidents} == {(74, "6")}
+    again = parse_snapshot(remembered.as_json())
+    assert again == remembered
+    before_links = {**remembered.as_json(), "incidents": [{"xid": 74, "uuid": "x", "boot_id": "b", "time": 1.0}]}
+    assert parse_snapshot(before_links).incidents[0].link == ""

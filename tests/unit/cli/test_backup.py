@@ -122,6 +122,16 @@ def test_a_restoration_is_followed_by_apply(site: Path, world: World, file: Path
     assert not Path(restoring.extra_vars["restore_on_box"]).exists(), "no key of the cluster stays behind"
 
 
+def test_machines_that_were_installed_anew_are_let_in_as_by_apply(site: Path, world: World, file: Path) -> None:
+    """Their host keys are new, and what preflight has against them may be let pass: in both of its runs."""
+    world.new_machines = ("master", "one", "two")
+    words = ["restore", "--site", str(site), str(file), "--yes", "--accept-new", "--force-check"]
+    assert run([*words, "no-such-check"]) == ExitCode.USAGE
+    assert world.asked == []
+    assert run([*words, "etcd-disk"]) == ExitCode.OK
+    assert [one["accept_new"] for one in world.asked if "accept_new" in one] == [True, True]
+
+
 def test_it_asks_first_and_refuses_what_is_no_backup(site: Path, world: World, file: Path, capsys: Any) -> None:
     assert run(["restore", "--site", str(site), str(file)]) == ExitCode.USAGE
     assert run(["restore", "--site", str(site), str(site / "layout.yaml"), "--yes"]) == ExitCode.USAGE

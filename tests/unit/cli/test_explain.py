@@ -24,6 +24,9 @@ from pai_install.errors import ExitCode
         ("fixed-setting", ["status and verify", "docs/site.md"]),
         ("gpu-temperature", ["health", "temperature-margin =", "action:     drain"]),
         ("xid-79", ["Xid 79", "gpu-xid"]),
+        ("79", ["Xid 79", "kind:"]),
+        ("sxid-12020", ["SXid 12020", "verdict:    FAIL; FAIL where the line says Fatal", "nvswitch-sxid"]),
+        ("SXid 22013", ["SXid 22013", "verdict:    PASS"]),
     ],
 )
 def test_checks_of_every_verb(check: str, words: list[str], capsys: Any, tmp_path: Path) -> None:
@@ -67,6 +70,50 @@ def test_an_xid_as_json(capsys: Any, tmp_path: Path) -> None:
     data = as_json(["xid-79", "--site", str(tmp_path)], capsys)
     assert data["checks"] == []
     assert [(xid["number"], xid["verdict"]) for xid in data["xids"]] == [(79, "FAIL")]
+
+
+def test_an_sxid_as_json(capsys: Any, tmp_path: Path) -> None:
+    data = as_json(["sxid-12020", "--site", str(tmp_path)], capsys)
+    assert (data["checks"], data["xids"]) == ([], [])
+    (told,) = data["sxids"]
+    assert (told["number"], told["verdict"], told["action"], told["check"]) == (
+        12020,
+        "FAIL",
+        "reboot",
+        "nvswitch-sxid",
+    )
+    (harmless,) = as_json(["sxid-22013"], capsys)["sxids"]
+    assert (harmless["verdict"], harmless["remedy"], harmless["action"]) == ("PASS", "", "")
+
+
+@pytest.mark.parametrize("name", ["sxid-99999", "xid-9999"])
+def test_a_code_that_no_catalogue_has(name: str, capsys: Any) -> None:
+    assert run(["explain", name, "--format", "json"]) == ExitCode.USAGE
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert "not in the catalogue" in error["message"]
+    assert "NVIDIA" in error["remedy"]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [["explain", "CODE", "--format", "json"], ["--format", "json", "explain", "CODE"]],
+)
+def test_health_explains_in_the_same_form(argv: list[str], capsys: Any, tmp_path: Path) -> None:
+    """Its own checks alone, with the option before or after the name."""
+    for code in ("gpu-temperature", "xid-79", "sxid-12020"):
+        words = [code if word == "CODE" else word for word in argv]
+        assert run(["health", *words, "--site", str(tmp_path)]) == ExitCode.OK
+        data = json.loads(capsys.readouterr().out)
+        jsonschema.validate(data, SCHEMAS["explain"]())
+        assert data == as_json([code, "--site", str(tmp_path)], capsys)
+
+
+def test_health_lists_its_own_checks_as_json(capsys: Any) -> None:
+    assert run(["health", "explain", "--format", "json"]) == ExitCode.OK
+    told = json.loads(capsys.readouterr().out)["checks"]
+    assert {check["verb"] for check in told} == {"health"}
+    assert run(["health", "explain", "node-ready"]) == ExitCode.USAGE
+    assert "pai-install health explain" in capsys.readouterr().err
 
 
 def test_all_checks_as_json(capsys: Any, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ def site(tmp_path: Path) -> Path:
     folder = write_site(tmp_path / "cluster")
     with (folder / "config.yaml").open("a") as config:
         config.write(f"{CACHE}docker_cache_htpasswd: {USERS}\n")
+    open_identity(open_state(folder).registry, served_names(load_site(folder).site), datetime.now(UTC))
     return folder
 
 
@@ -112,6 +113,14 @@ def test_a_machine_that_differs_keeps_the_old_good(site: Path, world: World, cap
     assert run(["registry", "rotate", "--site", str(site), "--credentials", "--yes"]) == ExitCode.UNREACHABLE
     assert "two: without the new yet; the old stays good until then" in capsys.readouterr().err
     assert generations(site) == ([1, 2], [1])
+
+
+def test_a_new_dev_box_makes_up_nothing_to_replace(site: Path, world: World, capsys: Any) -> None:
+    open_state(site).registry.unlink()
+    assert run(["registry", "rotate", "--site", str(site), "--ca", "--yes"]) == ExitCode.PREFLIGHT_FAILED
+    assert "pai-install plan brings them from the cluster" in capsys.readouterr().err
+    assert not open_state(site).registry.exists()
+    assert world.ansible.requests == []
 
 
 @pytest.mark.parametrize("words", [(), ("--ca", "--credentials")])

@@ -85,8 +85,27 @@ def test_rescued_failure_is_in_ansibles_count_not_among_its_failures() -> None:
 def test_unreachable_host_says_why() -> None:
     event = next(e for e in load_stream(STREAMS / "unreachable.jsonl") if e.kind is EventKind.UNREACHABLE)
     assert event.host == "c"
-    assert "Connection refused" in event.result["msg"]
+    assert event.result["msg"] == "ssh: connect to host 127.0.0.1 port 1: Connection refused"
     assert Counter(kinds("unreachable", "c")) == {"unreachable": 1}
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        (
+            "Task failed: Failed to connect to the host via ssh: ssh: port 22: No route to host",
+            "ssh: port 22: No route to host",
+        ),
+        ("Task failed: Missing sudo password", "Missing sudo password"),
+        ("Failed to connect to the host via ssh: ", "Failed to connect to the host via ssh: "),
+        ("apt says: Task failed: no", "apt says: Task failed: no"),
+    ],
+)
+def test_what_ansible_puts_before_a_message_is_left_out(said: str, left: str) -> None:
+    raw = {"event": "runner_on_failed", "event_data": {"task": "Ask", "host": "a", "res": {"msg": said}}}
+    event = to_event(raw)
+    assert event is not None
+    assert event.result["msg"] == left
 
 
 def test_no_log_task_is_censored() -> None:

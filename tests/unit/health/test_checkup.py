@@ -364,6 +364,15 @@ def test_verb_has_every_form(saved: Path, form: str, start: str) -> None:
     assert out.read_text().startswith(start)
 
 
+def test_a_page_links_what_it_wrote_beside_it(saved: Path, tmp_path: Path) -> None:
+    page, raw = tmp_path / "h.html", tmp_path / "raw"
+    words = ["health", "--site", str(saved.parent), "--from", str(saved), "--format", "html"]
+    assert run([*words, "--out", str(page), "--raw", str(raw)]) == 7
+    assert sorted(path.name for path in raw.iterdir() if path.suffix == ".txt") == ["gpu-01.txt", "gpu-02.txt"]
+    assert '"gpu-01":"raw/gpu-01.txt"' in page.read_text()
+    assert "$ nvidia_smi_xml: ended with 0" in (raw / "gpu-01.txt").read_text()
+
+
 def test_verb_takes_the_site_of_a_subcommand(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     store = HealthStore(site.directory / ".pai" / "health")
     snapshot = healthy(2, "gpu-01").log("x kernel: NVRM: Xid (PCI:0000:18:00): 79, gone").report().snapshot

@@ -19,13 +19,13 @@ from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import CommandResult
-from pai_install.health.html import html
+from pai_install.health.html import html, raw_links
 from pai_install.health.judge.explain import explain
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
 from pai_install.health.watch import changes, open_findings
 
-from .machines import CATALOGUE, LIMITS, Box, change, gpu_change, h100, healthy
+from .machines import LIMITS, Box, change, gpu_change, h100, healthy
 
 GOOD = healthy(2, "good").report()
 SICK = gpu_change("remapped_rows/remapped_row_failure", "Yes")(healthy(2, "sick")).report()
@@ -181,6 +181,27 @@ def test_page_draws_the_machines_and_says_why(tmp_path: Path) -> None:
     assert "1 of 4 machines" in drawn["explained"]
 
 
+@pytest.mark.skipif(shutil.which("node") is None, reason="node runs the page's script")
+def test_page_links_the_raw_evidence_that_is_beside_it(tmp_path: Path) -> None:
+    page = tmp_path / "out" / "page.html"
+    page.parent.mkdir()
+    page.write_text(html(REPORT, title="x", raw=raw_links(tmp_path / "raw of all", page)))
+    command = ["node", str(Path(__file__).parent / "page.js"), str(page)]
+    drawn = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert '<a href="../raw%20of%20all/sick.txt">sick.txt</a>' in drawn["clicked"]
+    assert "raw%20of%20all/good.txt" in drawn["cells"]["good"]["gpu-lost"]
+    assert "silent.txt" not in drawn["below"], "a machine that returned no evidence has none"
+    assert "--raw FOLDER" in drawn["below"]
+
+
+def test_raw_evidence_as_a_page_reaches_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert raw_links(None, None) == ""
+    assert raw_links(Path("raw"), None) == "raw"
+    assert raw_links(tmp_path / "raw", Path("page.html")) == "raw"
+    assert raw_links(Path("a/raw"), Path("a/page.html")) == "raw"
+
+
 def test_page_cannot_be_broken_by_a_value() -> None:
     page = html(odd("</script><script>alert(1)</script>"), title="x")
     assert "</script><script>alert" not in page
@@ -303,39 +324,39 @@ def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
 
 
 def test_explain_names_rule_numbers_and_remedy() -> None:
-    shown = explain("gpu-ecc-lifetime", LIMITS, CATALOGUE)
+    shown = explain("gpu-ecc-lifetime", LIMITS)
     assert "ecc-aggregate-dram = 15 (DCGM double-bit soft limit)" in shown
     assert "what to do:" in shown
 
 
 def test_explain_of_an_unknown_check_suggests_one() -> None:
     with pytest.raises(Exception, match="no check") as error:
-        explain("gpu-remap-fail", LIMITS, CATALOGUE)
+        explain("gpu-remap-fail", LIMITS)
     assert "gpu-remap-failed" in error.value.remedy  # type: ignore[attr-defined]
 
 
 def test_explain_shows_the_numbers_of_products_and_of_the_site() -> None:
     own = LIMITS.overridden({"thresholds": {"nvlink-count": 4}, "skus": {"dgx": {"nvlink-count": 12}}})
-    shown = explain("nvlink-links", own, CATALOGUE)
+    shown = explain("nvlink-links", own)
     assert re.search(r"nvlink-count = 6 for .*V100", shown)
     assert "nvlink-count = 4 on this site (site, thresholds)" in shown
     assert "nvlink-count = 12 for SKU dgx (site, skus.dgx)" in shown
 
 
 def test_every_threshold_is_explained_with_a_check() -> None:
-    shown = "".join(explain(check, LIMITS, CATALOGUE) for check in CHECKS)
+    shown = "".join(explain(check, LIMITS) for check in CHECKS)
     names = {*LIMITS.defaults, *(name for _, layer in LIMITS.products for name in layer)}
     assert {name for name in names if f"number:     {name} = " not in shown} == set()
 
 
 @pytest.mark.parametrize("name", ["79", "xid-79", "Xid 79", "XID79"])
 def test_explain_of_an_xid(name: str) -> None:
-    shown = explain(name, LIMITS, CATALOGUE)
+    shown = explain(name, LIMITS)
     assert shown.startswith("Xid 79: GPU has fallen off the bus\n")
     assert "verdict:    FAIL" in shown
     assert "action:     reboot" in shown
     with pytest.raises(PaiError, match="Xid 9999 is not in the catalogue"):
-        explain("9999", LIMITS, CATALOGUE)
+        explain("9999", LIMITS)
 
 
 def test_list_holds_every_check() -> None:

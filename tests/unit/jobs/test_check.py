@@ -94,3 +94,19 @@ def test_kubeflows_jobs_need_what_runs_them() -> None:
     assert "training-operator: true" in problem.remedy
     services = (VALID + GROUPS).replace("type: kueue\n", "type: kueue\n  training-operator: true\n", 1)
     assert check_job(read(KUBEFLOW), research(services), None).job is not None
+
+
+@pytest.mark.parametrize(("gpus", "priority", "refused"), [(4, "test", True), (3, "test", False), (4, "oppo", False)])
+def test_with_hived_an_instance_without_devices_holds_one_too(gpus: int, priority: str, *, refused: bool) -> None:
+    """Or else a gang would wait for ever that HiveD has no room for. What others leave idle, oppo may have."""
+    cells = "scheduler: {type: hived}\nvirtual-clusters:\n  - {name: default, quota: [{sku: a100, devices: 8}]}\n"
+    worker = TASKS[: TASKS.index("defaults")]
+    servers = worker.replace("gpu: 1", "gpu: 0")
+    text = V2.replace(worker, worker.replace("gpu: 1", f"gpu: {gpus}") + "  ps:\n" + servers)
+    text = text.replace("submitFrom: web", f"hivedScheduler: {{jobPriorityClass: {priority}}}")
+    checked = check_job(read(text), research(cells + GROUPS), None)
+    told = [f"{one.message} ({one.remedy})" for one in checked.problems]
+    assert bool(told) == refused, told
+    if refused:
+        assert "together hold 10 devices" in told[0]
+        assert "each instance holds at least one" in told[0]

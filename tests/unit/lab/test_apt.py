@@ -8,6 +8,7 @@ import pytest
 
 from pai_install.lab import apt
 from pai_install.lab.apt import AptAccess, AptSource, default_sources, kept_options, read_box, rewritten_sources
+from pai_install.lab.distribution import DEBIAN, UBUNTU
 
 BOOKWORM = """
 Types: deb
@@ -75,6 +76,26 @@ def test_a_box_of_another_distribution_gets_debians_own_archives() -> None:
     assert found[0].suites == ("trixie", "trixie-updates")
 
 
+def test_a_debian_box_gets_ubuntus_own_archive_for_an_ubuntu() -> None:
+    found = rewritten_sources([("debian.sources", BOOKWORM)], "bookworm", "noble")
+    assert found == default_sources("noble")
+    assert "Suites: noble noble-updates noble-security\nComponents: main universe\n" in found[0].stanza()
+    assert f"Signed-By: {UBUNTU.keyring}\n" in found[0].stanza()
+
+
+def test_sources_of_an_ubuntu_box_become_those_of_another_ubuntu() -> None:
+    lines = (
+        "deb http://mirror.example/ubuntu jammy main restricted\n"
+        "deb http://mirror.example/ubuntu jammy universe\n"
+        "deb http://mirror.example/ubuntu jammy-security main universe\n"
+    )
+    found = rewritten_sources([("sources.list", lines)], "jammy", "noble")
+    assert [(source.uri, source.suites, source.components) for source in found] == [
+        ("http://mirror.example/ubuntu", ("noble",), "main universe"),
+        ("http://mirror.example/ubuntu", ("noble-security",), "main universe"),
+    ]
+
+
 def test_security_alone_is_not_enough_to_build_a_machine() -> None:
     text = "deb http://x.example/debian-security bookworm-security main\n"
     assert rewritten_sources([("sources.list", text)], "bookworm") == default_sources()
@@ -98,7 +119,7 @@ def test_a_key_written_into_the_stanza_is_that_of_the_boxs_release() -> None:
         "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQINBF\n -----END PGP PUBLIC KEY BLOCK-----",
     )
     found = rewritten_sources([("debian.sources", text)], "bookworm")
-    assert found[0].signed_by == apt.DEFAULT_KEYRING
+    assert found[0].signed_by == DEBIAN.keyring
 
 
 def test_stanza_and_line_of_a_source() -> None:
@@ -107,7 +128,7 @@ def test_stanza_and_line_of_a_source() -> None:
         "Types: deb\nURIs: http://x.example/debian\nSuites: trixie trixie-updates\n"
         "Components: main\nSigned-By: /k.gpg\n"
     )
-    assert source.line() == "deb [signed-by=/k.gpg] http://x.example/debian trixie main"
+    assert source.line(Path("/box.gpg")) == "deb [signed-by=/box.gpg] http://x.example/debian trixie main"
 
 
 DUMP = """APT::Architecture "amd64";

@@ -185,6 +185,18 @@ def test_a_site_that_is_no_lab_is_refused_before_anything(spec: LabSpec, steps: 
     assert steps == []
 
 
+@pytest.mark.usefixtures("steps")
+def test_healing_records_the_host_key_that_the_site_forgot(spec: LabSpec, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "clear", lambda _spec, _one: ())
+    one, other = spec.machines
+    spec.known_hosts.parent.mkdir(parents=True, exist_ok=True)
+    spec.known_hosts.write_text(f"{one.address} ssh-ed25519 earlier\n{other.address} ssh-ed25519 kept\n")
+    heal(spec, one)
+    assert f"{one.name} ssh-ed25519 {one.name}\n" in spec.known_hosts.read_text()
+    assert "earlier" not in spec.known_hosts.read_text()
+    assert f"{other.address} ssh-ed25519 kept\n" in spec.known_hosts.read_text()
+
+
 def test_healing_takes_faults_back_and_starts_what_is_off(
     spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch
 ) -> None:

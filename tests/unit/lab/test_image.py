@@ -16,6 +16,7 @@ from pai_install.lab.apt import AptAccess, default_sources
 from pai_install.lab.image import ensure_image, image_path, mmdebstrap_command, recipe_hash, unused_images
 
 ACCESS = AptAccess(default_sources(), 'Acquire::Retries "5";\n', {}, {"corp.crt": b"PEM"})
+KEYRING = Path("/keys.gpg")
 
 
 @pytest.fixture
@@ -57,15 +58,19 @@ def test_packages_belong_to_the_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_mmdebstrap_uses_the_boxs_archive_and_keyring() -> None:
-    words = mmdebstrap_command(ACCESS, Path("/settings"), Path("/target"))
+    words = mmdebstrap_command(ACCESS, KEYRING, Path("/settings"), Path("/target"))
     assert words[0] == "mmdebstrap"
-    assert words[-3:] == ["trixie", "/target", ACCESS.bootstrap.line()]
-    assert f"--keyring={ACCESS.bootstrap.signed_by}" in words
+    assert words[-3:] == ["trixie", "/target", ACCESS.bootstrap.line(KEYRING)]
+    assert f"--keyring={KEYRING}" in words
     assert "--aptopt=/settings/options.conf" in words
 
 
 def test_packages_are_fetched_after_the_boxs_settings_are_in_and_keys_go_last() -> None:
-    hooks = [word for word in mmdebstrap_command(ACCESS, Path("/s"), Path("/t")) if word.startswith("--customize-hook")]
+    hooks = [
+        word
+        for word in mmdebstrap_command(ACCESS, KEYRING, Path("/s"), Path("/t"))
+        if word.startswith("--customize-hook")
+    ]
     text = "\n".join(hooks)
     assert text.index("cp -a /s/tree/.") < text.index("update-ca-certificates") < text.index("--download-only")
     assert "docker.io" in text
@@ -130,6 +135,7 @@ def test_a_failed_build_is_no_image_and_the_next_one_starts_clean(
     cache: Path, ran: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image, "run", ran)
+    monkeypatch.setattr(image, "unreachable", lambda _access: "")
     ran.answer("mmdebstrap", 25)
     with pytest.raises(PaiError, match="mmdebstrap"):
         ensure_image(ACCESS, lambda _line: None)
@@ -145,3 +151,31 @@ def test_old_images_go_unless_a_machine_stands_on_them(tmp_path: Path) -> None:
     for path in [*paths, tmp_path / "other"]:
         path.mkdir()
     assert unused_images(paths[3], tmp_path, [paths[0]]) == (paths[1], paths[2])
+
+
+def test_a_build_without_a_way_to_the_archive_says_so(cache: Path, ran: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image, "run", ran)
+    monkeypatch.setattr(image, "unreachable", lambda _access: "Could not resolve 'deb.debian.org'")
+    ran.answer("mmdebstrap", 25)
+    with pytest.raises(PaiError, match="no way to Debian's archive of trixie: Could not resolve") as told:
+        ensure_image(ACCESS, lambda _line: None)
+    assert "tar file" in (told.value.remedy or "")
+
+
+def test_an_ubuntu_has_its_own_sources_and_keys(
+    cache: Path, builder: list[dict[str, Any]], ran: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image, "box_keyring", lambda _access, folder: folder / "keyring.gpg")
+    access = AptAccess(default_sources("noble"), "", {}, {}, "noble")
+    said: list[str] = []
+    assert ensure_image(access, said.append).name.startswith("base-noble-")
+    assert said == ["building the Ubuntu noble base image (once; about a minute)"]
+    assert "Components: main universe" in builder[0]["tree/etc/apt/sources.list.d/ubuntu.sources"][0]
+    command = ran.matching("mmdebstrap")[0]
+    assert "settings/keys/keyring.gpg] http://archive.ubuntu.com/ubuntu noble main universe" in command
+    assert ",apt,ubuntu-keyring" in command
+    assert "docker-cli" not in command
+
+
+def test_packages_of_debian_s_images_are_those_of_all() -> None:
+    assert image.included("trixie") == image.INCLUDED

@@ -10,6 +10,8 @@ import pytest
 
 from pai_install.errors import PaiError
 from pai_install.lab import image, suite
+from pai_install.lab.apt import AptAccess
+from pai_install.lab.distribution import SUITES
 from pai_install.lab.suite import base_path, ensure_base, is_of, missing_in
 
 PROGRAMS = ("usr/lib/systemd/systemd", "usr/sbin/sshd", "usr/bin/sudo", "usr/bin/python3")
@@ -33,11 +35,23 @@ def packed(folder: Path, *paths: str) -> str:
 
 
 def test_every_suite_has_an_image_of_its_own() -> None:
-    paths = {name: base_path(name) for name in suite.SUITES}
-    assert len(set(paths.values())) == len(suite.SUITES)
+    paths = {name: base_path(name) for name in SUITES}
+    assert len(set(paths.values())) == len(SUITES)
     for name, path in paths.items():
         assert is_of(name, path)
-        assert [other for other in suite.SUITES if is_of(other, path)] == [name]
+        assert [other for other in SUITES if is_of(other, path)] == [name]
+
+
+def test_each_suite_is_asked_for_at_its_own_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def unreachable(access: AptAccess) -> str:
+        asked.append(access.bootstrap.suites[0])
+        return "no way"
+
+    monkeypatch.setattr(suite, "unreachable", unreachable)
+    assert [suite.no_archive(name) for name in SUITES] == ["no way"] * len(SUITES)
+    assert asked == list(SUITES)
 
 
 def test_a_packed_system_becomes_a_base_image_once(tmp_path: Path) -> None:

@@ -123,6 +123,7 @@ def facts() -> dict[str, Any]:
         "bridge_netfilter": True,
         "mtu": 1500,
         "mtus": {},
+        "resolved": False,
     }
 
 

@@ -129,7 +129,18 @@ def test_docker_has_the_nvidia_runtime_where_there_are_devices(filters: Any, fac
     patch = filters.docker_patch(settings, facts)
     assert patch["runtimes"] == {"nvidia": {"path": "/opt/n", "args": []}}
     assert patch["default-runtime"] == "nvidia"
-    assert patch["features"] == {"cdi": True}, "docker run --device nvidia.com/gpu=all"
+    assert patch["features"]["cdi"] is True, "docker run --device nvidia.com/gpu=all"
+
+
+@pytest.mark.parametrize("nvidia", ["", "/opt/n"])
+def test_images_of_a_new_docker_are_in_its_own_folder_and_one_that_is_there_keeps_what_it_has(
+    filters: Any, facts: dict[str, Any], nvidia: str
+) -> None:
+    settings = {**DOCKER, "nvidia_path": nvidia}
+    new = filters.docker_patch(settings, {**facts, "docker": {"version": ""}})
+    assert new["features"]["containerd-snapshotter"] is False
+    old = filters.docker_patch(settings, {**facts, "docker": {"version": "29.1.3"}})
+    assert "containerd-snapshotter" not in old.get("features", {})
 
 
 @pytest.mark.parametrize(("wanted", "root"), [("", "/fast/containerd"), ("/mnt/containerd", "/mnt/containerd")])
@@ -179,6 +190,22 @@ def test_one_cgroup_driver_for_all_three(
 
 def test_nothing_is_ignored_on_a_plain_machine(filters: Any, facts: dict[str, Any]) -> None:
     assert filters.kubeadm_ignored(facts) == []
+
+
+@pytest.mark.parametrize(
+    ("resolved", "arguments", "flags"),
+    [
+        # kubeadm's file, which is systemd-resolved's on every machine that has it
+        (True, {"node-ip": "192.0.2.1"}, "--node-ip=192.0.2.1"),
+        (False, {"node-ip": "192.0.2.1"}, "--node-ip=192.0.2.1 --resolv-conf=/etc/resolv.conf"),
+        (False, {"resolv-conf": "/etc/own.conf"}, "--resolv-conf=/etc/own.conf"),
+        (True, {}, ""),
+    ],
+)
+def test_a_machine_without_resolved_gives_pods_its_own_resolvers(
+    filters: Any, facts: dict[str, Any], resolved: bool, arguments: dict[str, str], flags: str
+) -> None:
+    assert filters.kubelet_flags(arguments, {**facts, "resolved": resolved}) == flags
 
 
 def test_open_files_are_not_raised_where_the_kernel_refuses(filters: Any, facts: dict[str, Any]) -> None:

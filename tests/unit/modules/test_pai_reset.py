@@ -61,6 +61,9 @@ def test_held_packages_can_go_and_a_suggestion_is_no_need(packages: Any, monkeyp
     assert packages.HELD_TOO in simulation
     assert packages.HELD_TOO in removal
     assert packages.NEEDS_ALONE in question
+    assert packages.install(["bc"])
+    # services of the admin's go on, whatever needrestart would do
+    assert all(" NEEDRESTART_SUSPEND=1 apt-get " in one for one in (removal, asked[-1]))
 
 
 def test_mounts_below_a_folder_innermost_first(remains: Any) -> None:

@@ -71,3 +71,18 @@ def test_it_asks_the_store_that_shows_a_certificate_of_the_site_alone(run_module
 def test_bundle_escape_no_image_sends_a_file_of_the_dev_box(action: Any, tmp_path: Path, words: Any) -> None:
     with pytest.raises(AnsibleActionFail, match="no sha256 digest"):
         action.image_contents(image(tmp_path, **words))
+
+
+def test_blobs_go_in_batches_and_what_is_one_file_once(action: Any, tmp_path: Path) -> None:
+    def blob(digest: str, repository: str, size: int) -> dict[str, str]:
+        path = tmp_path / digest
+        path.write_bytes(b"x" * size)
+        return {"digest": digest, "repository": repository, "path": str(path)}
+
+    small, large, shared = blob("a", "one", 4), blob("b", "one", 50), blob("a", "two", 4)
+    empty = {"digest": "e", "repository": "one", "content": ""}
+    assert list(action.batches([small, large, empty, shared], 10)) == [[small, shared], [large, empty]]
+    assert list(action.batches([small, large, shared], 100)) == [[small, shared, large]]
+    assert list(action.batches([])) == []
+    many = [blob(f"m{number}", "one", 5) for number in range(5)]
+    assert [len(batch) for batch in action.batches(many, 10)] == [2, 2, 1]

@@ -111,6 +111,9 @@ def test_the_others_leave_and_all_of_them_have_to_answer(
 def test_machines_that_were_installed_anew_get_what_is_missing_first(site: Site, inventory: Inventory) -> None:
     bare = {machine.hostname: Observed(hostname=machine.hostname) for machine in site.present_machines}
     plan = restore().plan(site, Observation(inventory, bare))
-    names = [step.name for step in plan.steps]
-    assert names[-1] == "restore"
-    assert names[:-1] == ["base", "time", "components", "runtime"]
+    *before, last = plan.steps
+    assert last.name == "restore"
+    assert [step.name for step in before] == ["base", "time", "components", "runtime"]
+    assert {name for step in before for name in step.names} == {"master"}, "the rest gets it by the apply that follows"
+    assert restore().watched(site) == ("master",)
+    assert last.after_all == tuple(step.name for step in before), "else others lose their data for nothing"

@@ -139,3 +139,6 @@ def test_apply_brings_it_to_a_new_dev_box_and_does_no_more(site: Site, inventory
     assert Install(phases=("time",)).plan(site, Observation(inventory, machines, box=())).steps[0].name == "time"
     known = Observation(inventory, machines, box=(ends(KUBECONFIG, 300),))
     assert Install().plan(site, known).empty
+    astray = ends(KUBECONFIG, 300).model_copy(update={"problem": "it leads to 10.0.0.9"})
+    (step,) = Install().plan(site, replace(known, box=(astray,))).steps
+    assert step.hosts[0].reasons == ("that of the dev box cannot be used: it leads to 10.0.0.9",)

@@ -65,6 +65,15 @@ def test_job_ports_are_kept_free_on_workers(inventory: Inventory) -> None:
     assert name not in value(inventory, "master", "base_sysctl")
 
 
+def test_the_sites_resolver_file_is_every_kubelets(
+    make_site: Callable[..., Site], components: ComponentSet, inventory: Inventory
+) -> None:
+    assert "resolv-conf" not in value(inventory, "worker1", "kubernetes_node_kubelet_args")
+    site = make_site(config=CONFIG + "kubelet_config: {resolvConf: /etc/pods.conf}\n")
+    told = build_inventory(make_context(site, components, Path("/s")), {})
+    assert value(told, "worker1", "kubernetes_node_kubelet_args")["resolv-conf"] == "/etc/pods.conf"
+
+
 def test_the_sites_kernel_parameters_win(make_site: Callable[..., Site], components: ComponentSet) -> None:
     text = "kernel_parameters: {fs.inotify.max_user_watches: 2097152, net.core.rmem_max: 67108864}\n"
     inventory = build_inventory(make_context(make_site(config=CONFIG + text), components, Path("/s")), {})

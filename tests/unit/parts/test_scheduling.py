@@ -266,6 +266,15 @@ def test_volcano_reclaims_what_a_queue_deserves(rendered: Render) -> None:
     assert "proportion" not in plugins
 
 
+def test_volcano_packs_devices_tightly(rendered: Render) -> None:
+    """Jobs of one device each, spread over all machines, leave none whole to a job that needs one."""
+    text = rendered("volcano")["ConfigMap/volcano-scheduler"]["data"]["volcano-scheduler.conf"]
+    plugins = [plugin for tier in yaml.safe_load(text)["tiers"] for plugin in tier["plugins"]]
+    (arguments,) = (plugin["arguments"] for plugin in plugins if plugin["name"] == "binpack")
+    assert arguments["binpack.resources"] == "nvidia.com/gpu"
+    assert arguments["binpack.resources.nvidia.com/gpu"] == 10
+
+
 def test_volcano_answers_by_a_name_that_the_api_server_trusts(make_site: MakeSite, components: ComponentSet) -> None:
     site = make_site(config=CONFIG, services=VOLCANO)
     identity = make_identity(served_names(site), datetime.now(UTC))

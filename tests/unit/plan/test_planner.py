@@ -200,12 +200,6 @@ def test_machine_that_left_the_cluster_joins_again(site: Site, inventory: Invent
     assert [step.host for step in plan.steps[0].hosts] == ["worker2"]
 
 
-def test_plan_says_when_no_machine_answered(site: Site, inventory: Inventory) -> None:
-    dark = dict.fromkeys(inventory.host_vars, "no route")
-    assert make_plan(site, inventory, {}, unreachable=dark).silent
-    assert not make_plan(site, inventory, {}).silent
-
-
 def test_unreachable_machine_has_no_work_and_is_named(site: Site, inventory: Inventory) -> None:
     seen = bare(site)
     del seen["worker1"]

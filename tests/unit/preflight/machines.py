@@ -88,6 +88,8 @@ RUNNING_DOCKER = {
     "data_root": "/var/lib/docker",
     "live_restore": True,
     "swarm": False,
+    "cgroup_parent": "",
+    "own_parents": {},
 }
 PATHS = ("/", "/var/lib/containerd", "/var/lib/kubelet", "/usr/local/bin", "/var/lib/docker")
 
@@ -137,7 +139,15 @@ def good(name: str) -> dict[str, Any]:
         "modules": {"there": ["overlay", "vxlan"], "missing": [], "tree": True, "other_trees": []},
         "cgroups": {"version": 2, "controllers": ["cpuset", "cpu", "io", "memory", "pids"]},
         "packages": {},
-        "docker": {"running": False, "snap": False, "program": "", "package": "", "daemon_json": "", "data_root": ""},
+        "docker": {
+            "running": False,
+            "snap": False,
+            "program": "",
+            "package": "",
+            "daemon_json": "",
+            "data_root": "",
+            "cgroup_parent": "",
+        },
         "devices": {"gpu_containers": 0, "gpu_processes": 0},
         "containerd": {"running": False, "config": "", "tasks": {}, "old_shims": 0},
         "kubernetes": {
@@ -161,6 +171,7 @@ def good(name: str) -> dict[str, Any]:
         "firewall": {"ufw": False, "firewalld": False, "chains": []},
         "proxies": {},
         "package_sources": {"deb.debian.org:80": ""},
+        "package_refusals": [],
         "servers": {},
         "peers": {other: peer() for other in NAMES if other != name},
         "exports": [{"answer": "served", "why": ""}],

@@ -318,6 +318,19 @@ def test_owner_of_dockers_program(
     assert machine.docker_program(running=True, proc=str(tmp_path)) == found
 
 
+def test_parents_of_control_groups_that_docker_s_files_name(machine: Any, tmp_path: Path) -> None:
+    for name, text in {
+        "a" * 64: '{"CgroupParent": "/jobs"}',
+        "b": '{"CgroupParent": "x.slice"}',
+        "c": "{",
+        "d": "[]",
+    }.items():
+        (tmp_path / "containers" / name).mkdir(parents=True)
+        (tmp_path / "containers" / name / "hostconfig.json").write_text(text)
+    assert machine.own_parents(str(tmp_path)) == {"a" * 12: "/jobs"}
+    assert machine.own_parents("") == {}
+
+
 def test_docker_that_does_not_run_is_found_by_its_program(machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "command", lambda _argv: (0, "docker.io: /usr/sbin/dockerd\n"))
     monkeypatch.setattr(machine, "found_program", lambda _name: "/usr/sbin/dockerd")

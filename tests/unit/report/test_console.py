@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from pai_install.report.console import LineProgress, LiveProgress, progress, show_outcome
-from pai_install.report.notices import PhaseFinished, PhaseStarted, TaskFinished, TaskStarted
+from pai_install.report.notices import PhaseFinished, PhaseStarted, TaskFinished, TaskStarted, Waiting
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
@@ -61,6 +61,17 @@ def test_live_line_follows_the_task() -> None:
     live.notice(TaskFinished("base", "a", "Write a file", "x:1", "ok", 0.1))
     try:
         assert live._status().plain == "  [2/7] Base  0.0 s  1/2 machines  Write a file"
+    finally:
+        live.stop()
+
+
+def test_live_line_says_what_is_waited_for() -> None:
+    live = LiveProgress(Console(file=io.StringIO(), width=100), clock=lambda: 5.0)
+    live.notice(PhaseStarted("drain", "Drain", ("a",), 1, 1))
+    live.notice(TaskStarted("drain", "Move the pods away"))
+    live.notice(Waiting("drain", "a waits for jobs: ml/train"))
+    try:
+        assert live._status().plain == "  [1/1] Drain  0.0 s  0/1 machines  a waits for jobs: ml/train"
     finally:
         live.stop()
 

@@ -19,7 +19,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.changes import RefusedChange
-from pai_install.plan.model import LocalWork, Plan
+from pai_install.plan.model import Inventory, LocalWork, Plan
 from pai_install.plan.observation import Observation
 from pai_install.run.lock import holder, site_lock
 from pai_install.run.pipeline import open_session, perform, prepare, preview, write_reports
@@ -120,12 +120,36 @@ def test_plan_is_saved_before_and_after_the_preview(site: Path, kit: Any) -> Non
     with session_of(site, world, kit) as session:
         prepared = prepare(session)
         assert json.loads(session.run.plan.read_text())["changes"] == []
+        assert not prepared.plan.silent
         outcome, changes = preview(session, prepared)
         saved = json.loads(session.run.plan.read_text())
     assert outcome.check
     assert [change.host for change in changes] == ["one"]
     assert saved["changes"][0]["diff"].endswith("+x")
     assert stat.S_IMODE(session.run.plan.stat().st_mode) == 0o600
+
+
+class Making(World):
+    """Notes when settings, and with them the site's authority, are asked for."""
+
+    made = 0
+
+    def inventory(self, *args: Any, **words: Any) -> Inventory:
+        self.made += 1
+        return super().inventory(*args, **words)
+
+
+def test_a_new_dev_box_makes_no_authority_while_all_machines_are_silent(site: Path, kit: Any) -> None:
+    """There may be a cluster that has one: the next run, with the right key, takes that over."""
+    names = ("master", "one", "two")
+    silent = done(*(event("unreachable", name, msg="Permission denied") for name in names), dark=names, rc=4)
+    world = Making(script={"observe.yml": silent})
+    with session_of(site, world, kit) as session:
+        plan = prepare(session).plan
+        assert (set(plan.unreachable), plan.silent, world.made) == (set(names), True, 0)
+        session.state.registry.write_text("{}")
+        prepare(session)
+    assert world.made == 1
 
 
 def test_work_on_this_box_is_the_environments(site: Path, kit: Any) -> None:

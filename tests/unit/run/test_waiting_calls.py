@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pai_install.errors import PaiError
-from pai_install.plan.model import ClusterCall
+from pai_install.plan.model import ClusterCall, ClusterCalls
+from pai_install.report.console import LineProgress
 from pai_install.run.cluster_calls import make_call
+from pai_install.run.executor import Means, execute
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.cluster.test_drain import budget, pod
 from tests.unit.operations.test_node_remove import node
@@ -69,6 +73,17 @@ def test_jobs_are_awaited_and_named_once() -> None:
     words = {"node": "one", "timeout_s": 60}
     assert make_call(cluster, ClusterCall("one", "x", "await-jobs", words), listed) == "no job runs on one"
     assert said == ["one waits for jobs: ml/train"]
+
+
+def test_a_log_says_what_a_step_waits_for(kit: Any) -> None:
+    cluster, log = FakeCluster.of(node("one"), pod("front", labels={"app": "web"}), budget(0)), io.StringIO()
+    cluster.protected.add("front")
+    words = {"node": "one", "grace_s": None, "timeout_s": 0.01, "force": False}
+    step = replace(kit.phase("drain", "one"), action=ClusterCalls((ClusterCall("one", "Drain", "drain", words),)))
+    execute(kit.plan(step), Means(kit.engine({}), cluster), [LineProgress(log)])
+    begin, waits, *_ = log.getvalue().splitlines()
+    assert begin == "[1/1] Drain (1 machine)"
+    assert waits.startswith("      one: 1 pod left; pod/front in ml: held by PodDisruptionBudget ml/web")
 
 
 def test_jobs_that_do_not_end_are_named() -> None:

@@ -100,3 +100,17 @@ def test_somebody_who_never_ends_is_an_error_with_a_remedy(box: Any, monkeypatch
     with filelock.FileLock(packages._LOCK), pytest.raises(PaiError, match="another pai-install") as refused:
         install(["gcc"])
     assert refused.value.remedy == "run this again when it has ended"
+
+
+def test_installing_restarts_no_service_that_nobody_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, str]] = []
+
+    def apt(argv: Sequence[str], **options: Any) -> Completed:
+        given.append(options["env"])
+        return ended(argv)
+
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr(packages, "_LOCK", tmp_path / "lock")
+    monkeypatch.setattr(packages, "run", apt)
+    install(["x"])
+    assert [(one["DEBIAN_FRONTEND"], one["NEEDRESTART_SUSPEND"]) for one in given] == [("noninteractive", "1")] * 2

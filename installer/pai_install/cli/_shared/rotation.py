@@ -48,6 +48,7 @@ def rotate(
     """
     RegistryRotate(subject=subject).require(load_site(site_dir).site)
     require_answer(how)
+    _require_known(site_dir)
     identity = _identity(site_dir)
     begun = subject in unfinished(identity)
     finish = finish or subject == "endpoint"
@@ -212,6 +213,16 @@ def _tell(identity: Identity, subject: Subject) -> None:
         say(f"{number + 1}. {stage.title}{waits}{proof} ({mark})")
     reloaded = "Docker is reloaded where the cache is its mirror" if subject == "endpoint" else "Docker is not reloaded"
     say(f"no container restarts; {reloaded}")
+
+
+def _require_known(site_dir: Path) -> None:
+    """Raises PaiError on a dev box that is new to the site: what it would make is none of the cluster's."""
+    if not open_state(site_dir).registry.exists():
+        raise PaiError(
+            "this dev box does not know the logins and the authority that the cluster has",
+            remedy="pai-install plan brings them from the cluster; then the same command",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
 
 
 def _identity(site_dir: Path) -> Identity:

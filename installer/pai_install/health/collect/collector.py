@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 
 SCHEMA_VERSION = 1
-COLLECTOR_VERSION = "1.2"
+COLLECTOR_VERSION = "1.3"
 PARALLEL = 8
 DEADLINE_S = 52.0  # leaves time to kill, pack and print within 60 s
 # The first answer of a driver that no daemon keeps loaded may take half a minute: slow, but no hang.
@@ -94,26 +94,29 @@ NODE_COLUMNS = (
     '{.status.allocatable}{"\\t"}{range .status.conditions[?(@.type=="Ready")]}{.status}{end}{"\\n"}{end}'
 )
 # words, one of which is in the line | what else must fit. The kinds of kernel lines that a check may ask for; a line is
-# of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another.
+# of the first that fits. Of each kind the newest lines are kept, so that a storm of one does not push out another. What
+# else the drivers of GPUs and network cards say (assertions, crash dumps) no check understands, and it stays there.
 # Words come first because a regular expression over every line of a long log would take longer than there is time.
 KERNEL_TABLE = r"""
 RmInitAdapter;rm_init_adapter;NVIDIA probe;No NVIDIA;None of the NVIDIA;NVIDIA device is invalid;power cables |
 NVRM: nouveau;already bound |
-BUG: ;Oops;kernel BUG;general protection fault;Kernel panic;Kernel stack is corrupted |
+PostRxDet |
+BUG: ;Oops;kernel BUG;general protection fault;divide error: ;Kernel panic;Kernel stack is corrupted |
 health compromised;atal error;irmware internal;irmware fatal;error state;device is in error;unrecoverable | mlx5
-Bus Error:;AER: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal)
-mce;Machine check;Hardware Error;EDAC | \bmce\b|Machine check|Hardware Error|EDAC
+event[error];insufficient power;High temperature | mlx5
+Bus Error:;AER:;DPC: | (?:Bus Error|AER):.*(?:Uncorrect|[Ff]atal|can't recover)|DPC: .*(?:containment|uncorrectable)
+mce: ;achine check;achine Check;Hardware Error;EDAC | achine [Cc]heck|Hardware Error|mce: .*rror|EDAC .*\bUE\b
 Out of memory;oom-kill |
-blocked for more than;soft lockup |
-EXT4-fs error;emounting |
+blocked for more than;soft lockup;hard LOCKUP;detected stall;unregister_netdevice: |
+EXT4-fs error;emounting;JBD2: |
 XFS ;BTRFS | (?:XFS|BTRFS)\b.*(?:rror|orrupt|hut)
-I/O error |
-ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down |
+I/O error;critical medium error | dev(?:ice)? (?!fd|sr|loop)
+controller is down;Removing after probe | nvme
+ost carrier;ink down;ink Down;ink DOWN;ink is down;ink is Down | ^(?!.*(?:NVRM|nvidia|pciehp|\bata\d))
 limited by |
-module verification;Key was rejected |
-fallen off the bus |
-NVRM;Xid;nvidia |
-mlx5 | (?:error|fail|health)
+module verification;Key was rejected | nvidia
+fallen off the bus;NVRM: The NVIDIA GPU |
+Xid | S?Xid \(
 """
 KERNEL_KINDS = [
     ([word.encode() for word in words.strip().split(";")], re.compile(pattern.strip()))

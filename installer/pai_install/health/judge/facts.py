@@ -21,6 +21,7 @@ from pai_install.health.evidence.reading import State
 from pai_install.health.judge.fleet import MachineFacts
 from pai_install.health.judge.gpu_view import GpuView
 from pai_install.health.judge.view import MachineView
+from pai_install.health.judge.xid import NVLINK_ERROR, failing_links
 from pai_install.health.memory.snapshot import Baseline, GpuBaseline, PastIncident, Snapshot, card_of
 
 T = TypeVar("T")
@@ -110,9 +111,11 @@ def snapshot_of(machine: MachineView, findings: Iterable[Finding]) -> Snapshot:
                 card_of(in_slot.get(incident.bus_id.partition(".")[0], "")) or incident.bus_id,
                 machine.boot_id,
                 incident.last_time or machine.collected_at,
+                link,
             )
             for incident in incidents
             for number in sorted(incident.fatal) or (incident.cause.number,)
+            for link in (sorted(failing_links(incident)) if number == NVLINK_ERROR else ()) or ("",)
         ),
         failed=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.FAIL})),
         warned=tuple(sorted({finding.id for finding in found if finding.verdict is Verdict.WARN})),

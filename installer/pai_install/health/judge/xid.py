@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.health.evidence.parse.kernel_log import Xid
 from pai_install.health.judge.meaning import RANK, XidMeaning
-from pai_install.health.judge.nvlink_error import with_link
+from pai_install.health.judge.nvlink_error import LinkFault, link_faults, with_link
 
 FOLLOWERS = frozenset({43, 45, 154})  # come after the fault that matters, and are never its cause
 APPLICATION = "application"
 _RECOVERY_ACTION = 154
-_NVLINK_ERROR = 74
+NVLINK_ERROR = 74
 _GRAVER_THAN_SAID = ("RLW_RXPIPE",)  # its lines say Nonfatal of lost packets
 
 
@@ -59,12 +59,18 @@ def meaning_of(xid: Xid, catalogue: Mapping[int, XidMeaning]) -> XidMeaning:
         )
     if xid.number == _RECOVERY_ACTION:
         return _recovery(xid, known)
-    if xid.number == _NVLINK_ERROR:
+    if xid.number == NVLINK_ERROR:
         return with_link(known, xid.text)
     if xid.previous is not None and xid.previous != xid.number:
         cause = meaning_of(Xid(xid.previous, xid.bus_id, xid.time, ""), catalogue)
         return replace(cause, name=f"{known.name}, here Xid {cause.number} ({cause.name})")
     return _decoded(xid, known) if xid.fatal is not None else known
+
+
+def failing_links(incident: Incident) -> dict[str, LinkFault]:
+    """Link -> its fault, of the links of a GPU that an incident shows to be at fault themselves (Xid 74)."""
+    texts = [xid.text for xid in incident.members if xid.number == NVLINK_ERROR]
+    return {fault.link: fault for fault in link_faults(texts)}
 
 
 def _decoded(xid: Xid, known: XidMeaning) -> XidMeaning:

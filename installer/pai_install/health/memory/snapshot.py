@@ -16,13 +16,14 @@ _CARD = re.compile(r"(?:GPU|MIG)-redacted-[0-9a-f]{12}")
 class PastIncident:
     """One incident with what it takes to recognise the same card later.
 
-    uuid: as `card_of` gives it, the bus id where the card did not say.
+    uuid: as `card_of` gives it, the bus id where the card did not say. link: the NVLink that it was on, '' for others.
     """
 
     xid: int
     uuid: str
     boot_id: str
     time: float
+    link: str = ""
 
 
 @dataclass(frozen=True, slots=True)

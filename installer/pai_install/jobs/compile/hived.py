@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
 from typing import Any
 
 from pai_install.jobs.compile.jobset import job_set, outline_of
 from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.place import JobPlace
-from pai_install.scheduling.hived_cells import leaf_types
+from pai_install.scheduling.hived_cells import held_cells, leaf_types
 from pai_install.scheduling.hived_policies import MARKER, SCHEDULER
 from pai_install.scheduling.model import PRIORITIES
 
@@ -39,7 +38,7 @@ def _extras(gang: Outline, role: Role) -> PodExtras:
 
 def _annotation(gang: Outline, role: Role) -> str:
     """Plain lines, as the API server wants them. A job that need not start whole is no group: each pod is its own."""
-    sku = role.resources.sku
+    sku = _sku(gang, role)
     lines = [
         f"virtualCluster: {gang.place.cluster.name}",
         f"priority: {PRIORITIES[gang.place.priority]}",
@@ -58,9 +57,23 @@ def _annotation(gang: Outline, role: Role) -> str:
     return "\n".join(lines)
 
 
+def _sku(gang: Outline, role: Role) -> str:
+    """The machine type that a pod names; empty: any. A group is on one, so where one role names it, all do.
+
+    Machines without devices, or with those of another maker, are cells, too, and HiveD takes any: on a site that has
+    such a job names the first type that has what it needs.
+    """
+    together = gang.job.roles if gang.job.gang else (role,)
+    named = role.resources.sku or next((it.resources.sku for it in together if it.resources.sku), None)
+    if named:
+        return named
+    several = len({it.resource for it in gang.place.scheduling.supply.values()}) > 1
+    return gang.place.supply(max(together, key=lambda it: it.resources.gpus)).sku if several else ""
+
+
 def _cells(gang: Outline, role: Role) -> int:
-    """Devices, and as many as have the processors and the memory that are asked for."""
-    supply, asked = gang.place.supply(role), role.resources
-    by_cpu = ceil(asked.cpu * 1000 / supply.cpu_millis) if supply.cpu_millis else 0
-    by_memory = ceil(asked.memory_mb * 2**20 / supply.memory_bytes) if supply.memory_bytes else 0
-    return max(asked.gpus, by_cpu, by_memory, 1)
+    """What a pod of the role holds on machines of its type."""
+    own, sku, asked = gang.place.supply(role), _sku(gang, role), role.resources
+    supply = gang.place.scheduling.supply.get(sku, own)
+    unit = supply.cpu_millis, supply.memory_bytes
+    return held_cells(asked.gpus, asked.cpu * 1000, asked.memory_mb * 2**20, unit)

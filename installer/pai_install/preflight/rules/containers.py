@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.checks.result import Result, failed, passed, unknown, warned
+from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.preflight.model import Case, machine_check
 
 
@@ -223,6 +223,36 @@ def _what_becomes_of_them(case: Case) -> str:
             "nothing: the containers keep running while apply restarts Docker (live-restore); apply merges daemon.json"
         )
     return "write docker_live_restore: true in config.yaml; without it the containers stop when apply restarts Docker"
+
+
+@machine_check(
+    id="docker-cgroups",
+    title="Docker's control groups are slices of systemd",
+    reads="docker: cgroup-parent in daemon.json and in hostconfig.json of containers; cgroups; identity",
+    rule="FAIL for one in daemon.json that is none; WARN for containers that were made with one; SKIP where Docker "
+    "keeps the driver cgroupfs",
+    source="moby, daemon_unix.go",
+    remedy='write "cgroup-parent": "NAME.slice" into /etc/docker/daemon.json on this machine, or remove the key',
+)
+def docker_cgroups(case: Case) -> Result | None:
+    """With the driver systemd, which Docker gets, it refuses other parents: it would not start, nor containers."""
+    seen = case.evidence.docker
+    if case.evidence.cgroups.version == 1 and case.evidence.identity.container:
+        return skipped("Docker keeps the cgroup driver cgroupfs on this machine")
+    expected = "a name that ends in .slice, or none"
+    if not seen.daemon_json and not _is_slice(seen.cgroup_parent):
+        message = "Docker would not start with its new cgroup driver: daemon.json names a parent that is no slice"
+        return failed(message, value=f"cgroup-parent {seen.cgroup_parent}", expected=expected)
+    stuck = [name for name, parent in seen.own_parents.items() if not _is_slice(parent)] if seen.running else []
+    if stuck:
+        message = "containers keep running, and cannot be started again: their --cgroup-parent is no slice"
+        remedy = "make them again with --cgroup-parent NAME.slice, or without it"
+        return warned(message, value=", ".join(stuck), expected=expected, remedy=remedy)
+    return passed(seen.cgroup_parent, message="no control group is in the way of the driver systemd")
+
+
+def _is_slice(parent: str) -> bool:
+    return not parent or (parent.endswith(".slice") and parent != ".slice")
 
 
 @machine_check(

@@ -57,8 +57,10 @@ def _is_loopback(server: str) -> bool:
 @machine_check(
     id="package-sources",
     title="The package sources (or apt's proxy) answer",
-    reads="package_sources: a connection to each server of apt's sources",
-    rule="FAIL when none answers, WARN when one does not, or there is none",
+    reads="package_sources: a connection to each server of apt's sources; package_refusals: apt's own errors about "
+    "their release files, which it fetches into a folder that is thrown away",
+    rule="FAIL when none answers, or apt refuses one, which ends every update of its lists; WARN when one does not "
+    "answer, or there is none",
     remedy="correct apt's sources on this machine, its proxy (Acquire::http::Proxy) or the route to them",
 )
 def package_sources(case: Case) -> Result | None:
@@ -68,6 +70,13 @@ def package_sources(case: Case) -> Result | None:
         remedy = "write a package source into /etc/apt/sources.list.d on this machine"
         return warned("apt has no network package source", expected="one", remedy=remedy)
     bad = {server: why for server, why in seen.items() if why}
+    # without apt's answer nothing passes; a server that does not answer speaks for itself
+    refused = case.evidence.package_refusals if not bad or case.evidence.has("package_refusals") else ()
+    if refused:
+        message = "apt refuses a package source, and no package can be installed until it is corrected"
+        say = warned if case.evidence.ours else failed
+        remedy = "correct or remove this source in /etc/apt/sources.list.d on this machine, or renew its key"
+        return say(message, value="; ".join(refused), expected="no error of apt-get update", remedy=remedy)
     if not bad:
         return passed(", ".join(seen), message="the package sources answer")
     value = "; ".join(f"{server}: {why}" for server, why in bad.items())

@@ -443,9 +443,9 @@ def kernel_lines(*lines: str) -> collector.LogLines:
 
 
 def test_long_kernel_log_keeps_its_newest_lines() -> None:
-    kept = kernel_lines(*(f"NVRM: line {number}" for number in range(100_000)))
+    kept = kernel_lines(*(f"NVRM: Xid (PCI:0000:18:00): 13, pid={number}" for number in range(100_000)))
     lines = kept.text().splitlines()
-    assert lines[-1] == "NVRM: line 99999"
+    assert lines[-1] == "NVRM: Xid (PCI:0000:18:00): 13, pid=99999"
     assert len(lines) == collector.LINES_OF_A_KIND
     assert (kept.lines, kept.dropped) == (100_000, 100_000 - len(lines))
 

@@ -12,14 +12,27 @@ import pytest
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile.objects import objects_of
 from pai_install.jobs.model import Job
-from pai_install.scheduling.model import BACKENDS, Backend
+from pai_install.jobs.place import JobPlace
+from pai_install.scheduling.model import BACKENDS, Backend, Supply
 from tests.unit.jobs.examples import elastic, role, servers_and_workers, single, somewhere
+from tests.virtual_clusters import cores, gpus, share
 
 
-def job_specs(job: Job, backend: Backend = "kueue") -> list[dict[str, Any]]:
+def job_specs(job: Job, backend: Backend = "kueue", place: JobPlace | None = None) -> list[dict[str, Any]]:
     """The specs of the batch Jobs of a JobSet."""
-    made = objects_of(job, somewhere(backend))[0]
+    made = objects_of(job, place or somewhere(backend))[0]
     return [one["template"]["spec"] for one in made["spec"]["replicatedJobs"]]
+
+
+def asked_of_hived(job: Job, *also: Supply) -> list[str]:
+    """What the pods of each role ask HiveD for, on a site that has other machines, too, a share of them each."""
+    place = somewhere("hived")
+    shares = (*place.cluster.shares, *(share(it, it.units) for it in also))
+    scheduling = replace(place.scheduling, supply={**place.scheduling.supply, **{it.sku: it for it in also}})
+    specs = job_specs(
+        job, "hived", replace(place, scheduling=scheduling, cluster=replace(place.cluster, shares=shares))
+    )
+    return [str(next(iter(it["template"]["metadata"]["annotations"].values()))) for it in specs]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -121,3 +134,22 @@ def test_hived_gives_cells_for_processors_too() -> None:
     note = spec["template"]["metadata"]["annotations"]["hivedscheduler.microsoft.com/pod-scheduling-spec"]
     assert "leafCellNumber: 3\nignoreK8sSuggestedNodes: false\naffinityGroup:\n  name: vision.a\n" in note
     assert note.endswith("  - podNumber: 1\n    leafCellNumber: 3\n  - podNumber: 2\n    leafCellNumber: 4")
+
+
+@pytest.mark.parametrize("other", [cores("epyc", 2), gpus("npu", 2, 8, "huawei.com/Ascend910")], ids=["cores", "npu"])
+def test_hived_is_told_which_machines_have_what_a_job_needs(other: Supply) -> None:
+    """It takes any cells else, those of machines without devices, too; all roles of a group are on one type."""
+    job = Job("a", (role("ps", 2), role("worker", 2, 4)))
+    if other.resource:
+        job = Job("a", (role("ps", 2), role("worker", 2, 4, sku="a100")))
+    notes = asked_of_hived(job, other)
+    assert all("leafCellType: a100\nleafCellNumber: " in note for note in notes), notes
+    assert all(
+        note.endswith("podNumber: 2\n    leafCellNumber: 1\n  - podNumber: 2\n    leafCellNumber: 4") for note in notes
+    )
+    assert not any("leafCellType" in note for note in asked_of_hived(job)) or other.resource
+
+
+def test_hived_gives_a_job_without_devices_no_machine_that_has_some() -> None:
+    (note,) = asked_of_hived(Job("a", (role("main", 2),)), cores("epyc", 2))
+    assert "leafCellType: epyc\nleafCellNumber: 2\n" in note

@@ -162,6 +162,30 @@ def test_docker_in_use(site: Site, docker: dict[str, Any], verdict: str, word: s
 
 
 @pytest.mark.parametrize(
+    ("docker", "verdict"),
+    [
+        ({"cgroup_parent": "/jobs"}, "FAIL"),
+        ({"cgroup_parent": ".slice"}, "FAIL"),
+        ({"cgroup_parent": "jobs.slice"}, "PASS"),
+        ({"daemon_json": "it is not a mapping", "cgroup_parent": "/jobs"}, "PASS"),
+        ({**RUNNING_DOCKER, "own_parents": {"0a1b": "/jobs"}}, "WARN"),
+        ({**RUNNING_DOCKER, "own_parents": {"0a1b": "/jobs"}, "cgroup_parent": "/jobs"}, "FAIL"),
+        (RUNNING_DOCKER, "PASS"),
+    ],
+)
+def test_control_groups_that_docker_will_refuse(site: Site, docker: dict[str, Any], verdict: str) -> None:
+    assert findings_of(site, "docker-cgroups", {"worker1": {"docker": docker}})["worker1"].verdict == verdict
+
+
+def test_control_groups_in_a_container_with_version_1(site: Site) -> None:
+    """There Docker keeps the driver cgroupfs, which takes any path."""
+    old = {"cgroups": {"version": 1, "controllers": []}, "docker": {"running": False, "cgroup_parent": "/x"}}
+    assert findings_of(site, "docker-cgroups", {"worker1": old})["worker1"].verdict is Verdict.FAIL
+    inside = {**old, "identity": {"container": "systemd-nspawn"}}
+    assert findings_of(site, "docker-cgroups", {"worker1": inside})["worker1"].verdict is Verdict.SKIP
+
+
+@pytest.mark.parametrize(
     ("containerd", "verdict", "word"),
     [
         ({"running": True, "old_shims": 2}, "FAIL", "cannot take over"),

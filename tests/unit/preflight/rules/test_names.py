@@ -63,6 +63,24 @@ def test_an_installed_machine_can_wait_for_its_packages(site: Site) -> None:
     assert findings_of(site, "package-sources", gone, installed)["worker1"].verdict is Verdict.WARN
 
 
+REFUSED = "The repository 'https://old.example/cuda Release' does not have a Release file."
+
+
+def test_a_source_that_apt_refuses_ends_every_update(site: Site) -> None:
+    ended = {"worker1": {"package_refusals": [REFUSED], "package_sources": {"deb.debian.org:80": "timed out"}}}
+    found = findings_of(site, "package-sources", ended)["worker1"]
+    assert (found.verdict, found.value) == (Verdict.FAIL, REFUSED)
+    assert findings_of(site, "package-sources", ended, installed)["worker1"].verdict is Verdict.WARN
+
+
+def test_sources_that_apt_was_not_asked_about_do_not_pass(site: Site) -> None:
+    silent = {"worker1": {"package_refusals": None, "problems": {"package_refusals": "apt-get cannot be run"}}}
+    found = findings_of(site, "package-sources", silent)["worker1"]
+    assert found.verdict is Verdict.UNKNOWN
+    silent["worker1"]["package_sources"] = {"deb.debian.org:80": "timed out"}
+    assert findings_of(site, "package-sources", silent)["worker1"].verdict is Verdict.FAIL
+
+
 PROXY = CONFIG + "http_proxy: http://me:secret@proxy:3128\nhttps_proxy: http://proxy:3128\n"
 
 

@@ -24,6 +24,7 @@ class LogKind(StrEnum):
     MODULE_REJECTED = "module rejected"
     SXID = "sxid"
     GPU_START = "gpu start"
+    NVLINK_START = "nvlink start"
     KERNEL_FAULT = "kernel fault"
     RDMA_DEVICE = "rdma device"
 
@@ -73,34 +74,49 @@ _NVLINK5 = re.compile(r"\b([A-Z][A-Z0-9_]+)\s+(?:Nonf|Non-f|F)atal\b[^(]*\((0x[0
 _EVENTS = (
     (
         LogKind.GPU_START,
-        re.compile(r"NVRM: .*(?:RmInitAdapter(?: failed|: Cannot)|rm_init_adapter failed|request_irq\(\) failed"
+        re.compile(r"NVRM: .*(?:RmInitAdapter(?: failed|: Cannot|: osInitNvMapping failed)|rm_init_adapter failed"
+                   r"|request_irq\(\) failed"
                    r"|not have the necessary power cables|assigned to your NVIDIA device is invalid"
                    r"|probe routine (?:was not called|failed)|None of the NVIDIA \w[\w ]*were init"
                    r"|No NVIDIA (?:devices|graphics adapter) (?:probed|found)|already bound to|nouveau)"),
     ),
+    (LogKind.NVLINK_START, re.compile(r"NVRM: .*knvlink\w*PostRxDet\w*: .*[Ff]ailed")),
     (
         LogKind.KERNEL_FAULT,
         re.compile(r"BUG: (?:unable to handle|kernel NULL|Bad page|scheduling while)|kernel BUG at|\bOops\b"
-                   r"|general protection fault[,:] |Kernel panic|stack-protector: Kernel stack"),
+                   r"|general protection fault[,:] |divide error: |Kernel panic|stack-protector: Kernel stack"),
     ),
     (
         LogKind.RDMA_DEVICE,
         re.compile(r"mlx5_core .*(?:health compromised|[Ff]atal error|[Ff]ata?l? assert|irmware (?:internal|fatal)"
                    r"|[Ee]nter(?:ing)? error state|health recovery (?:flow )?(?:failed|aborted)|device is in error"
-                   r"|crdump|assert_exit_ptr|unrecoverable)"),
+                   r"|crdump|assert_exit_ptr|unrecoverable|Port module event\[error\]|insufficient power"
+                   r"|High temperature on sensors)"),
     ),
-    (LogKind.AER_FATAL, re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal")),
-    (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal)")),
-    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error", re.IGNORECASE)),
-    (LogKind.HUNG_TASK, re.compile(r"blocked for more than \d+ seconds|soft lockup")),
+    (
+        LogKind.AER_FATAL,
+        re.compile(r"(?:Bus Error|AER):.*(?<!on-)(?<!on)[Ff]atal|DPC: (?:containment event|unmasked uncorrectable)"),
+    ),
+    (LogKind.AER_NONFATAL, re.compile(r"(?:Bus Error|AER):.*(?:Uncorrect|[Nn]on-?[Ff]atal|can't recover)")),
+    (LogKind.MACHINE_CHECK, re.compile(r"Machine check|\[Hardware Error\]|mce: .*error|EDAC .*\bUE\b", re.IGNORECASE)),
+    (
+        LogKind.HUNG_TASK,
+        re.compile(r"blocked for more than \d+ seconds|soft lockup|hard LOCKUP|rcu:? .*detected stall"
+                   r"|unregister_netdevice: waiting for "),
+    ),
     (
         LogKind.FILESYSTEM,
-        re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|[Ss]hutdown|shutting down)"
-                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|I/O error, dev (?!fd|sr|loop)"),
+        re.compile(r"EXT4-fs error|XFS .*(?:[Cc]orrupt|[Ii]nternal error|I/O [Ee]rror|[Ss]hut ?down|shutting down)"
+                   r"|[Rr]emounting filesystem read-only|BTRFS.*error|JBD2: .*[Ee]rror"
+                   r"|(?:I/O error, dev|Buffer I/O error on dev(?:ice)?|critical medium error, dev) (?!fd|sr|loop)"
+                   r"|nvme\d+: (?:controller is down|Removing after probe failure)"),
     ),
     (LogKind.OUT_OF_MEMORY, re.compile(r"Out of memory: Kill|oom-kill:(?!constraint=CONSTRAINT_MEMCG)")),
     (LogKind.LINK_LIMITED, re.compile(r"available PCIe bandwidth, limited by")),
-    (LogKind.CARRIER_LOST, re.compile(r"[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b")),
+    (
+        LogKind.CARRIER_LOST,  # of network cards: NVLinks, PCIe slots and disks have links, too
+        re.compile(r"^(?!.*(?:NVRM|nvidia|pciehp|\bata\d)).*(?:[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b)"),
+    ),
     (LogKind.MODULE_REJECTED, re.compile(r"nvidia.*(?:Key was rejected|module verification failed)")),
     (LogKind.SXID, re.compile(r"SXid")),
 )  # fmt: skip

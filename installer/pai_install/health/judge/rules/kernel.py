@@ -18,6 +18,14 @@ _LIMITED = re.compile(
     r"\b([0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]): ([\d.]+ Gb/s) available PCIe bandwidth, limited by "
     r"(.*?) x(\d+) link.*?\(capable of ([\d.]+ Gb/s) with (.*?) x(\d+) link"
 )
+# one error is several lines, of which one says how grave it is (AMD, APEI)
+_CORRECTED = re.compile(r"Corrected error|has been corrected|severity: corrected|type: corrected", re.IGNORECASE)
+_UNCORRECTED = re.compile(
+    r"Uncorrected|Machine Check Exception|Deferred error|severity: (?:fatal|recoverable)|type: (?:fatal|recoverable)"
+    r"|(?<!non-)\bfatal\b|panic|EDAC .*\bUE\b",
+    re.IGNORECASE,
+)
+_BESIDE_THE_CARD = re.compile(r"Port module event|insufficient power|High temperature")
 _CARRIER = re.compile(r"(.*)(?:[Ll]ost carrier|[Ll]ink (?:is )?[Dd](?:own|OWN)\b)")
 _DEVICE = re.compile(r"(?<![\w.:])([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]|[a-z][\w.@-]*\d[\w.@-]*)(?=[ :(])")
 
@@ -46,13 +54,18 @@ def _events(
     id="kernel-machine-checks",
     title="No machine checks",
     reads="kernel log of this boot",
-    rule="WARN when there are any within xid-window-hours",
+    rule="WARN when there are any within xid-window-hours that were not corrected, or do not say",
     limits=("xid-window-hours",),
     source="own",
     remedy="find the failing module or processor with `ras-mc-ctl --summary` or the BMC's log",
     action=Action.DRAIN,
 )
 def machine_checks(machine: MachineView) -> Result:
+    events = [event for event in machine.events(LogKind.MACHINE_CHECK) if machine.recent(event.time)]
+    corrected = sum(bool(_CORRECTED.search(event.text)) for event in events)
+    if corrected and not any(_UNCORRECTED.search(event.text) for event in events):
+        value = f"{len(events)} lines, last: {events[-1].text}"
+        return passed(value, "none uncorrected", message="corrected errors; host-edac counts those of the memory")
     return _events(machine, (LogKind.MACHINE_CHECK,), "the processor or memory reports hardware errors", warn_only=True)
 
 
@@ -119,7 +132,8 @@ def oops(machine: MachineView) -> Result:
     id="rdma-device-health",
     title="The driver calls no InfiniBand or RoCE card sick (mlx5)",
     reads="kernel log of this boot",
-    rule="FAIL within xid-window-hours, WARN later in the same boot",
+    rule="FAIL within xid-window-hours, WARN later in the same boot; WARN for what is beside the card: cable or "
+    "transceiver, power of the slot, heat (within xid-window-hours)",
     limits=("xid-window-hours",),
     source="NVS",
     remedy="drain and reboot the machine; update the card's firmware, replace the card when it returns",
@@ -133,8 +147,17 @@ def rdma_device(machine: MachineView) -> Iterator[Result]:
             (event.text, machine.recent(event.time))
         )
     for device, lines in sorted(found.items()):
-        value = f"{len(lines)} lines, last: {lines[-1][0]}"
-        verdict = failed if any(recent for _, recent in lines) else warned
+        sick = [line for line in lines if not _BESIDE_THE_CARD.search(line[0])]
+        value = f"{len(sick or lines)} lines, last: {(sick or lines)[-1][0]}"
+        if not sick and not any(recent for _, recent in lines):
+            yield passed(value, "none lately", device=device, message="earlier in this boot, not lately")
+            continue
+        if not sick:
+            message = "the network card complains of its cable, its power or heat"
+            remedy = "check cable and transceiver, the slot's power in the BIOS, and the air flow"
+            yield warned(message, value, "none", device=device, action=Action.CONFIG, remedy=remedy)
+            continue
+        verdict = failed if any(recent for _, recent in sick) else warned
         yield verdict("the driver calls the network card sick", value, "none", device=device, action=Action.REBOOT)
     if not found:
         yield passed("none", "none")

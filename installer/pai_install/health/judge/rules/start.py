@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pai_install.checks.result import Result, failed, passed, unknown, warned
 from pai_install.checks.verdict import Action, Verdict
@@ -43,11 +44,13 @@ _ASIDE = ("None of the NVIDIA", "No NVIDIA", "probe routine failed", "rm_init_ad
 )
 def driver_start(machine: MachineView) -> Iterator[Result]:
     found: dict[str, LogEvent] = {}
+    before = ""  # a line that names no GPU says the cause of the one that follows it
     for event in machine.events(LogKind.GPU_START):
         named = _GPU.search(event.text)
         device = normalise_bus_id(named.group(1)) if named else ""
         if not found or not any(word in event.text for word in _ASIDE):
-            found[device] = event
+            found[device] = replace(event, text=f"{before}{event.text}") if named else event
+        before = "" if named else f"{event.text}; "
     if any(found) and "" in found:
         del found[""]  # the same once more, without a name
     results = [result for device, event in sorted(found.items()) if (result := _start_of(device, event, machine))]
@@ -65,6 +68,26 @@ def _start_of(device: str, event: LogEvent, machine: MachineView) -> Result | No
     if machine.recent(event.time):
         return warned(f"{message}; it is there now", event.text, "started", device=device)
     return None
+
+
+@machine_check(
+    id="nvlink-driver-start",
+    title="The driver found the other ends of all NVLinks",
+    reads="kernel log of this boot (knvlink ... PostRxDet)",
+    rule="FAIL within xid-window-hours, WARN later in the same boot",
+    limits=("xid-window-hours",),
+    source="GPUD",
+    remedy="reboot the machine; look at fabric manager and NVSwitches when it returns",
+    action=Action.REBOOT,
+    gpus_only=True,
+)
+def nvlink_start(machine: MachineView) -> Result:
+    events = machine.events(LogKind.NVLINK_START)
+    if not events:
+        return passed("none", "none")
+    verdict = failed if any(machine.recent(event.time) for event in events) else warned
+    value = f"{len(events)} lines, last: {events[-1].text}"
+    return verdict("the driver could not train NVLinks of its GPUs", value, "none", action=Action.REBOOT)
 
 
 @machine_check(

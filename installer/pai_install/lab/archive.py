@@ -1,0 +1,78 @@
+"""The archive that a base image is made from: whether the box can reach it, and the keys by which it is checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pai_install.errors import ExitCode, PaiError
+from pai_install.lab.apt import AptAccess
+from pai_install.lab.distribution import LabDistribution
+from pai_install.system.proc import run
+
+# fetches as apt does: with the box's proxies, authorities and passwords
+_FETCH = (
+    *("/usr/lib/apt/apt-helper", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=0"),
+    *("-o", "Acquire::http::Timeout=15", "-o", "Acquire::https::Timeout=15", "download-file"),
+)
+
+
+def unreachable(access: AptAccess) -> str:
+    """Why the box cannot reach the release's archive, in apt's words; empty when it can."""
+    source = access.bootstrap
+    with TemporaryDirectory() as scratch:
+        return _fetch(f"{source.uri.rstrip('/')}/dists/{source.suites[0]}/InRelease", Path(scratch) / "InRelease")
+
+
+def no_way(access: AptAccess, why: str) -> PaiError:
+    """What `lab up` says without an archive."""
+    return PaiError(
+        f"the dev box has no way to {access.distribution.name}'s archive of {access.suite}: {why}",
+        remedy="open one; or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
+        exit_code=ExitCode.PREFLIGHT_FAILED,
+    )
+
+
+def box_keyring(access: AptAccess, folder: Path) -> Path:
+    """A file on the box with the keys of the archive: its own, or one that is made in `folder`.
+
+    Raises PaiError when the keys cannot be had, or are not those that we know.
+    """
+    own, mine = Path(access.bootstrap.signed_by), access.distribution
+    if own.exists() or not mine.keyring_package:
+        return own
+    packed = folder / "keyring.deb"
+    folder.mkdir(parents=True, exist_ok=True)
+    why = _fetch(f"{next(iter(mine.archives))}/{mine.keyring_package}", packed, f"SHA256:{mine.keyring_digest}")
+    if why:
+        raise no_way(access, why)
+    return known_keys(mine, packed, folder)
+
+
+def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
+    """A keyring of those keys of a distribution's package of them that we know; nothing else in it counts.
+
+    Raises PaiError when one of them is not in it.
+    """
+    keyring, home = folder / "keyring.gpg", folder / "gnupg"
+    home.mkdir(mode=0o700)
+    run(["dpkg-deb", "--extract", packed, folder / "unpacked"])
+    gpg: list[str | Path] = ["gpg", "--homedir", home, "--batch", "--quiet"]
+    run([*gpg, "--import", folder / "unpacked" / mine.keyring.lstrip("/")])
+    missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
+    if missing:
+        raise PaiError(
+            f"{mine.name}'s {mine.keyring_package} lacks a key that signs its archive: {', '.join(missing)}",
+            remedy="see whether the distribution has announced new keys, and who serves its archive to the dev box",
+            exit_code=ExitCode.PREFLIGHT_FAILED,
+        )
+    run([*gpg, "--output", keyring, "--export", *mine.fingerprints])
+    return keyring
+
+
+def _fetch(url: str, target: Path, *digest: str) -> str:
+    done = run([*_FETCH, url, target, *digest], check=False, timeout_s=120)
+    if done.ok:
+        return ""
+    said = [line.removeprefix("E: ") for line in done.stderr.splitlines() if line.startswith("E: ")]
+    return said[0] if said else f"apt-helper ends with {done.returncode}"
