@@ -27,7 +27,7 @@ def made(factory: pytest.TempPathFactory, *words: str) -> Iterator[Cluster]:
     """Machines that are made by these words; skipped where Ubuntu's archive does not answer."""
     for suite in ("noble", "jammy"):
         if why := no_archive(suite):
-            pytest.skip(f"no way to Ubuntu's archive of {suite}: {why}")
+            pytest.skip(f"cannot reach Ubuntu's archive of {suite}: {why}")
     with machines(factory.mktemp("site"), SUBNET, *words) as cluster:
         yield cluster
 

@@ -27,8 +27,8 @@ def unreachable(access: AptAccess) -> str:
 def no_way(access: AptAccess, why: str) -> PaiError:
     """What `lab up` says without an archive."""
     return PaiError(
-        f"the dev box has no way to {access.distribution.name}'s archive of {access.suite}: {why}",
-        remedy="open one; or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
+        f"the dev box cannot reach {access.distribution.name}'s archive of {access.suite}: {why}",
+        remedy="let it through; or give lab up a root file system as a tar file in the suite's place (docs/lab.md)",
         exit_code=ExitCode.PREFLIGHT_FAILED,
     )
 
@@ -36,7 +36,7 @@ def no_way(access: AptAccess, why: str) -> PaiError:
 def box_keyring(access: AptAccess, folder: Path) -> Path:
     """A file on the box with the keys of the archive: its own, or one that is made in `folder`.
 
-    Raises PaiError when the keys cannot be had, or are not those that we know.
+    Raises PaiError when the keys cannot be fetched, or are not those that we know.
     """
     own, mine = Path(access.bootstrap.signed_by), access.distribution
     if own.exists() or not mine.keyring_package:

@@ -41,7 +41,7 @@ def test_an_archive_that_does_not_answer_is_named_with_the_reason(monkeypatch: p
     assert "Could not resolve" in why
     told = no_way(NOBLE, why)
     assert told.exit_code == ExitCode.PREFLIGHT_FAILED
-    assert told.message.startswith("the dev box has no way to Ubuntu's archive of noble: ")
+    assert told.message.startswith("the dev box cannot reach Ubuntu's archive of noble: ")
 
 
 def test_silence_of_the_program_is_a_reason_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_a_box_that_has_the_keys_fetches_none(tmp_path: Path, monkeypatch: pytes
 
 def test_keys_that_cannot_be_fetched_are_no_way_to_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "run", lambda argv, **_options: Completed(tuple(map(str, argv)), 100, "", SAID))
-    with pytest.raises(PaiError, match="no way to Ubuntu's archive of noble: Failed to fetch"):
+    with pytest.raises(PaiError, match="cannot reach Ubuntu's archive of noble: Failed to fetch"):
         box_keyring(of_keyring(tmp_path / "none.gpg"), tmp_path / "keys")
 
 

@@ -157,7 +157,7 @@ def test_a_build_without_a_way_to_the_archive_says_so(cache: Path, ran: Any, mon
     monkeypatch.setattr(image, "run", ran)
     monkeypatch.setattr(image, "unreachable", lambda _access: "Could not resolve 'deb.debian.org'")
     ran.answer("mmdebstrap", 25)
-    with pytest.raises(PaiError, match="no way to Debian's archive of trixie: Could not resolve") as told:
+    with pytest.raises(PaiError, match="cannot reach Debian's archive of trixie: Could not resolve") as told:
         ensure_image(ACCESS, lambda _line: None)
     assert "tar file" in (told.value.remedy or "")
 
