@@ -114,7 +114,8 @@ _REGISTRY_LOGIN = live("the next pull uses it")
 _KERNEL = live("one that is removed keeps its value until the machine restarts")
 _STORE_PORT = restarts("pai-component-store.service")
 _KUBELET_CONFIG = restarts("kubelet.service")
-_VERSION = fixed("an upgrade is not set up by this version, and a lower one is never possible")
+_VERSION = fixed("`pai-install upgrade` raises it by one minor version at a time; a lower one is never possible")
+_SCHEDULER = live("`pai-install scheduler switch` goes from one scheduler to another")
 _NETWORK = fixed("it is built into every machine and every service; make a new cluster")
 _BACKEND = fixed("flannel reads it when a machine joins, and machines must agree; make a new cluster")
 _HOSTS = fixed("the kubelets know the API server by a name in /etc/hosts; make a new cluster")
@@ -264,7 +265,7 @@ class Settings(f.FileModel):
     """Another name of docker_cache_htpasswd: the one that OpenPAI really read."""
 
     # OpenPAI's scheduler and services
-    enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED] = True
+    enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED, _SCHEDULER] = True
     """Schedule with HiveD; for OpenPAI sites."""
     enable_marketplace: Annotated[f.Boolean, _SERVICES] = False
     docker_image_tag: Annotated[f.Word | None, _RUNTIMES] = None
@@ -298,7 +299,7 @@ class Settings(f.FileModel):
     openpai_registry: Annotated[f.Word | None, _IMAGES] = None
     dev_box_registry: Annotated[f.Word | None, _IMAGES] = None
     install_run_time: Annotated[f.Boolean | None, WithoutEffect("the container runtime is always installed")] = None
-    nvidia_version: Annotated[f.Word | None, WithoutEffect("NVIDIA drivers are the machine's own")] = None
+    nvidia_version: Annotated[f.Word | None, WithoutEffect("drivers are the machine's own; nvidia_driver has one installed")] = None
     branch_name: Annotated[f.Word | None, WithoutEffect("OpenPAI's sources are not used")] = None
     worker_default_docker_runtime: Annotated[f.Word | None, WithoutEffect("use container_default_runtime")] = None
     gpu_type: Annotated[f.Word | None, WithoutEffect("the computing-device of the machine type says it")] = None

@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from pai_install.site.model import Machine, Site
 from pai_install.site.problem import printable
 from pai_install.site.quantity import format_bytes
+from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import DOCKER_HUB, RegistrySection
 from pai_install.site.settings import CONTAINERD_ROOT, Settings
 from pai_install.system.words import plural
@@ -150,8 +151,7 @@ def meanings(site: Site) -> Iterator[Meaning]:
         served = f"{server.hostname} serves {', '.join(site.services.file_server.exports)}"
         yield Meaning("storage server", served, default=not site.has_section("storage-manager"))
     if site.openpai_style:
-        hived = "asked for, not set up by this version" if settings.enable_hived_scheduler else "off"
-        yield says("HiveD scheduler", hived, "enable_hived_scheduler")
+        yield says("HiveD scheduler", _hived(site), "enable_hived_scheduler")
     if settings.docker_image_tag:
         yield says("OpenPAI site", settings.docker_image_tag, "docker_image_tag")
     if site.services.given:
@@ -168,6 +168,12 @@ def _lists(settings: Settings) -> Iterator[Meaning]:
     for topic, values in named.items():
         if values:
             yield Meaning(topic, ", ".join(values), default=False)
+
+
+def _hived(site: Site) -> str:
+    if not site.settings.enable_hived_scheduler:
+        return "off"
+    return "on" if scheduler_of(site) == "hived" else "no: services-configuration.yaml names nothing that it divides"
 
 
 def _login(site: Site) -> str:

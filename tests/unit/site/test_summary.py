@@ -55,7 +55,7 @@ def test_what_is_not_written_is_called_a_default(tmp_path: Path) -> None:
 def test_hived_is_spoken_of_on_openpai_sites_only(tmp_path: Path) -> None:
     assert "HiveD scheduler" not in said(tmp_path / "new")
     assert said(tmp_path / "old", "docker_image_tag: v1.8.0\n")["HiveD scheduler"] == (
-        "asked for, not set up by this version",
+        "no: services-configuration.yaml names nothing that it divides",
         True,
     )
 
