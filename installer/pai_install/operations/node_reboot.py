@@ -50,7 +50,8 @@ class NodeReboot(NodeOperation):
             what = (
                 "not a present machine of this site" if strange else "a control plane, which this verb does not reboot"
             )
-            raise PaiError(f"{', '.join(strange or planes)}: {what}", exit_code=ExitCode.USAGE)
+            remedy = "" if strange else "reboot it by hand, one at a time; `pai-install status` says when it is back"
+            raise PaiError(f"{', '.join(strange or planes)}: {what}", remedy=remedy, exit_code=ExitCode.USAGE)
 
     @property
     def queries(self) -> tuple[Select, ...]:

@@ -46,7 +46,7 @@ def phase_line(phase: PhaseResult) -> str:
         return f"left out: {'; '.join(reasons)}"
     words = [f"{statuses[status]} {status.value}" for status in reversed(_GRAVITY) if statuses[status]]
     tasks = sum(result.counts.tasks for result in phase.hosts.values())
-    return ", ".join([*words, f"{tasks} tasks", took(phase.duration_s)])
+    return ", ".join([*words, plural(tasks, "task"), took(phase.duration_s)])
 
 
 def headline(outcome: Outcome) -> str:

@@ -100,7 +100,8 @@ def require_names(names: tuple[str, ...], agreed: str | None, *, check: bool, by
     given = {word for word in agreed.replace(" ", ",").split(",") if word}
     if given != {*names}:
         raise PaiError(
-            f"--yes names {', '.join(sorted(given)) or 'no machine'}, the command {', '.join(names)}: nothing was done",
+            f"--yes agrees to {', '.join(sorted(given)) or 'no machine by name'}, and the command is about "
+            f"{', '.join(names)}: nothing was done",
             remedy=f"to agree without being asked: --yes={','.join(names)}",
             exit_code=ExitCode.USAGE,
         )
