@@ -58,7 +58,9 @@ def hived(cluster: Cluster) -> Iterator[Cluster]:
     config.write_text(f"{before}\ncomponent_images: {{hivedscheduler: {image.name}}}\n")
     services.write_text(SERVICES)
     # a cell comes with its part of the machine's cores: jobs of OpenPAI ask for whole ones
-    layout.write_text(machines.replace("vcore: 1", "vcore: 16").replace("mem: 1Gi", "mem: 16Gi"))
+    head, workers = machines.split(f"  {SKU}:", 1)
+    roomy = workers.replace("vcore: 1", "vcore: 16").replace("mem: 1Gi", "mem: 16Gi")
+    layout.write_text(f"{head}  {SKU}:{roomy}")
     try:
         equip(cluster.site)
         report = cluster.converge()
@@ -199,7 +201,7 @@ def test_an_example_ends_and_its_instances_meet(roomy: Cluster, empty: Cluster, 
     """OpenPAI's as oppo, on all machines: a virtual cluster has 8 devices, and each parameter server holds one."""
     del empty
     words = ("--priority", "oppo") if name.startswith("openpai/") else ()
-    ends(roomy, name, tmp_path, *words, group="research")
+    ends(roomy, name, tmp_path, "--vc", "research", *words, group="research")
 
 
 def test_a_configuration_that_it_does_not_start_with_is_replaced_by_the_last_good_one(empty: Cluster) -> None:
