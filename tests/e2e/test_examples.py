@@ -190,10 +190,10 @@ def test_with_no_scheduler_but_kubernetes_own_it_ends_and_its_instances_meet(
     ends(site, name, tmp_path)
 
 
-def ends(cluster: Cluster, name: str, folder: Path, *words: str, group: str = GROUP) -> None:
-    """Runs an example to its end, reads that its instances have met, and removes it."""
+def ends(cluster: Cluster, name: str, folder: Path, *words: str, group: str = GROUP, text: str = "") -> None:
+    """Runs an example (text: as it is here) to its end, reads that its instances have met, and removes it."""
     called, roles = MEETINGS[name]
-    run(cluster, written(folder, name, examples.text_of(name)), "--watch", *words, group=group)
+    run(cluster, written(folder, name, text or examples.text_of(name)), "--watch", *words, group=group)
     logs = job(cluster, "logs", called, "--group", group).stdout
     assert {line for line in expected(roles) if line not in logs} == set(), logs
     if not roles:

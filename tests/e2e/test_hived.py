@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import examples
 from tests.integration.hived.pods import ISOLATION, MARKER, SPEC, annotation
 
 from .conftest import EXISTING, LOST, Cluster, equip, until
@@ -201,7 +202,8 @@ def test_an_example_ends_and_its_instances_meet(roomy: Cluster, empty: Cluster, 
     """OpenPAI's as oppo, on all machines: a virtual cluster has 8 devices, and each parameter server holds one."""
     del empty
     words = ("--priority", "oppo") if name.startswith("openpai/") else ()
-    ends(roomy, name, tmp_path, "--vc", "research", *words, group="research")
+    text = examples.text_of(name).replace("queue-name: default", "queue-name: research")
+    ends(roomy, name, tmp_path, "--vc", "research", *words, group="research", text=text)
 
 
 def test_a_configuration_that_it_does_not_start_with_is_replaced_by_the_last_good_one(empty: Cluster) -> None:

@@ -37,7 +37,7 @@ class CachedRegistry(_Value):
     """One cached registry. port, debug_port: of its process, on the pod's loopback."""
 
     name: str
-    remote: str  # not url: places say nothing about a machine (plan.inventory), this one does
+    remote: str
     username: str
     password: str
     ca: str

@@ -23,7 +23,7 @@ class Endpoint(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True)
-    endpoint: str  # not url: a change of places is no change of settings (plan.inventory)
+    endpoint: str
     ca: str = ""
     auth_token: str = ""
 

@@ -14,8 +14,8 @@ from pai_install.parts.registry import PARTS, system_namespaces, watched_units
 from pai_install.plan.model import Inventory
 from pai_install.site import Machine, Site
 
-# Where a program is fetched from says nothing about the machine: its sum does.
-_PLACES = {"url"}
+# Where a program is fetched from says nothing about the machine: the sum beside it does.
+_PLACE, _SUM = "url", "sha256"
 # What observe.yml asks every machine about.
 WATCHED_UNITS = "pai_watched_units"
 SYSTEM_NAMESPACES = "pai_system_namespaces"
@@ -137,7 +137,8 @@ def settings(part: Part, variables: RoleVariables, role_digest: str) -> dict[str
 
 def _without_places(value: Any) -> Any:  # noqa: ANN401 - any plain value
     if isinstance(value, dict):
-        return {key: _without_places(entry) for key, entry in value.items() if key not in _PLACES}
+        kept = value.keys() - {_PLACE} if _SUM in value else value.keys()
+        return {key: _without_places(value[key]) for key in kept}
     return [_without_places(entry) for entry in value] if isinstance(value, list) else value
 
 

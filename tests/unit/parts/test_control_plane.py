@@ -68,6 +68,16 @@ def test_an_authority_of_the_sites_own_goes_along(
     assert read["jwt"] == [given]
 
 
+def test_another_address_of_the_issuer_is_another_setting(make_site: MakeSite, components: ComponentSet) -> None:
+    """Where a program is fetched from is none; this address is what the API server believes."""
+    digests = set()
+    for host in ("sso", "login"):
+        site = make_site(config=CONFIG, services=SITES["issuer"].replace("sso.", f"{host}.") + GROUPS)
+        inventory = build_inventory(make_context(site, components, Path("/s")), {})
+        digests.add(inventory.settings_of("master")["control_plane"]["control_plane_jwt"])
+    assert len(digests) == 2
+
+
 @pytest.mark.parametrize("case", SITES)
 def test_groups_that_name_one_of_the_directory(make_site: MakeSite, components: ComponentSet, case: str) -> None:
     context = make_context(make_site(config=CONFIG, services=SITES[case] + GROUPS), components, Path("/s"))
