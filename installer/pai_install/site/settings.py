@@ -299,9 +299,7 @@ class Settings(f.FileModel):
     openpai_registry: Annotated[f.Word | None, _IMAGES] = None
     dev_box_registry: Annotated[f.Word | None, _IMAGES] = None
     install_run_time: Annotated[f.Boolean | None, WithoutEffect("the container runtime is always installed")] = None
-    nvidia_version: Annotated[
-        f.Word | None, WithoutEffect("drivers are the machine's own; nvidia_driver has one installed")
-    ] = None
+    nvidia_version: Annotated[f.Word | None, WithoutEffect("use nvidia_driver")] = None
     branch_name: Annotated[f.Word | None, WithoutEffect("OpenPAI's sources are not used")] = None
     worker_default_docker_runtime: Annotated[f.Word | None, WithoutEffect("use container_default_runtime")] = None
     gpu_type: Annotated[f.Word | None, WithoutEffect("the computing-device of the machine type says it")] = None
