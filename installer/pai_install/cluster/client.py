@@ -87,6 +87,10 @@ class Token:
     until: str
 
 
+# the reason of a request that an API server took and did not answer: it may have been carried out
+NO_ANSWER = "NoAnswer"
+
+
 class ApiError(PaiError):
     """The API server refused. reason: its reason code, e.g. "Conflict", "Forbidden"; "" where it gave none."""
 

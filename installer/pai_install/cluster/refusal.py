@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pai_install.cluster.client import ApiError
+from pai_install.cluster.client import NO_ANSWER, ApiError
 from pai_install.cluster.remote import MISSING
 from pai_install.cluster.transport import Answer, Call
 
@@ -15,6 +15,7 @@ _OTHER_REASONS = (
     (re.compile(r"no matches for kind"), "NoSuchKind"),
     (re.compile(r"timed out waiting for the condition"), "Timeout"),
     (re.compile(r"no answer within|context deadline exceeded|Client\.Timeout"), "Timeout"),
+    (re.compile(r"unexpected EOF|connection reset by peer|http2: |etcdserver: "), NO_ANSWER),
 )
 # The request may have been carried out although no answer came.
 _NO_ANSWER = re.compile(
@@ -30,6 +31,7 @@ _REMEDIES = {
     "Forbidden": "an admission rule of the cluster forbids the change; its message is above",
     "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
     "Timeout": "pai-install status",
+    NO_ANSWER: "the API server went away meanwhile: pai-install status, then the same command again",
 }
 
 

@@ -7,7 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pai_install.cluster import read
-from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, PatchKind, Select
+from pai_install.cluster.client import (
+    NO_ANSWER,
+    ApiError,
+    ClusterClient,
+    EvictionOutcome,
+    Patch,
+    PatchKind,
+    Select,
+)
 from pai_install.cluster.drain import blocking, jobs_among, to_evict, unmanaged
 from pai_install.cluster.model import Pod, Ref
 from pai_install.cluster.workloads import PodDisruptionBudget
@@ -16,6 +24,8 @@ from pai_install.plan.model import ClusterCall
 from pai_install.system.words import plural, shortened
 
 _POLL_S = 2.0
+# the proxy on every machine has left out an API server by then
+_AWAY_S = 30.0
 Arguments = Mapping[str, Any]
 Say = Callable[[str], None]
 
@@ -26,7 +36,19 @@ def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line
     say: is told what a call that takes long waits for, whenever that changes.
     """
     verb = SLOW_VERBS.get(call.verb)
-    return VERBS[call.verb](cluster, call.arguments) if verb is None else verb(cluster, call.arguments, _Changes(say))
+    return _repeated(cluster, call) if verb is None else verb(cluster, call.arguments, _Changes(say))
+
+
+def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
+    """Once more where an API server went away meanwhile, as one does whose control plane leaves: no harm if it did it."""
+    deadline = time.monotonic() + _AWAY_S
+    while True:
+        try:
+            return VERBS[call.verb](cluster, call.arguments)
+        except ApiError as error:
+            if error.reason not in (NO_ANSWER, "Timeout") or time.monotonic() >= deadline:
+                raise
+        time.sleep(_POLL_S)
 
 
 def _patch(cluster: ClusterClient, arguments: Arguments) -> str:
@@ -157,6 +179,7 @@ def _left(node: str, left: Mapping[Ref, str]) -> PaiError:
     )
 
 
+# each may be made again: the second time changes nothing
 VERBS: Mapping[str, Callable[[ClusterClient, Arguments], str]] = {
     "patch": _patch,
     "apply": _apply,

@@ -157,6 +157,8 @@ def test_exec_gives_the_commands_own_end() -> None:
         (said(rc=1, err='Error from server (NotFound): pods "train-0" not found'), "NotFound"),
         (said(rc=1, err="error: unable to upgrade connection: container not found"), ""),
         (said(rc=None, err="no answer within 60 s"), "Timeout"),
+        (said(rc=1, err="Unable to connect to the server: unexpected EOF"), "NoAnswer"),
+        (said(rc=1, err="Error from server: etcdserver: leader changed"), "NoAnswer"),
     ],
 )
 def test_exec_that_does_not_start_is_an_error(answer: Any, reason: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pai_install.cluster.client import NO_ANSWER, ApiError
 from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall, ClusterCalls
 from pai_install.report.console import LineProgress
@@ -115,3 +116,34 @@ def test_an_upgraded_node_is_back_when_its_kubelet_and_its_own_pods_are() -> Non
     item["status"]["nodeInfo"]["kubeletVersion"] = "v1.36.3"
     cluster = FakeCluster.of(item, pod("front", phase="Pending"))
     assert call(cluster, "await-node", timeout_s=0, version="1.36.3") == ("one is ready", [])
+
+
+@pytest.mark.parametrize("reason", [NO_ANSWER, "Timeout"])
+def test_a_change_is_made_again_where_an_api_server_went_away(monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+    """As one does whose control plane leaves: the proxy finds another one seconds later."""
+    cluster = FakeCluster.of(node("one"))
+    away = [ApiError("kubectl apply failed on one", reason=reason)] * 2
+    real = cluster.apply
+
+    def apply(*given: Any, **how: Any) -> Any:
+        if away:
+            raise away.pop()
+        return real(*given, **how)
+
+    monkeypatch.setattr(cluster, "apply", apply)
+    entry = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
+    assert call(cluster, "apply", objects=[entry], force=True)[0] == "applied 1 object"
+    assert not away
+
+
+def test_a_change_that_is_refused_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, made = FakeCluster.of(node("one")), list[str]()
+
+    def apply(*_given: Any, **_how: Any) -> Any:
+        made.append("once")
+        raise ApiError("kubectl apply failed on one", reason="Forbidden")
+
+    monkeypatch.setattr(cluster, "apply", apply)
+    with pytest.raises(ApiError):
+        call(cluster, "apply", objects=[], force=True)
+    assert made == ["once"]
