@@ -40,7 +40,7 @@ def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line
 
 
 def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
-    """Once more where an API server went away meanwhile, as one does whose control plane leaves: no harm if it did it."""
+    """Makes it again where an API server went away meanwhile, as one does whose control plane leaves."""
     deadline = time.monotonic() + _AWAY_S
     while True:
         try:
