@@ -57,7 +57,8 @@ def known_keys(mine: LabDistribution, packed: Path, folder: Path) -> Path:
     keyring, home = folder / "keyring.gpg", folder / "gnupg"
     home.mkdir(mode=0o700)
     run(["dpkg-deb", "--extract", packed, folder / "unpacked"])
-    gpg: list[str | Path] = ["gpg", "--homedir", home, "--batch", "--quiet"]
+    # public keys need no agent, which would outlive us
+    gpg: list[str | Path] = ["gpg", "--homedir", home, "--batch", "--quiet", "--no-autostart"]
     run([*gpg, "--import", folder / "unpacked" / mine.keyring.lstrip("/")])
     missing = [name for name in mine.fingerprints if not run([*gpg, "--list-keys", name], check=False).ok]
     if missing:

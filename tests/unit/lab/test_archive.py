@@ -132,6 +132,8 @@ def test_only_keys_that_are_known_count(tmp_path: Path, package: tuple[Path, lis
     packed, fingerprints = package
     keyring = known_keys(replace(UBUNTU, fingerprints=(fingerprints[0],)), packed, tmp_path / "made")
     assert shown(keyring) == [fingerprints[0]]
+    left = subprocess.run(["pgrep", "--full", f"gpg-agent.*{tmp_path}"], check=False, capture_output=True, text=True)
+    assert left.stdout == "", "an agent of gpg outlives the command"
 
 
 @needs_gpg
