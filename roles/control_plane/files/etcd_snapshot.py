@@ -31,16 +31,9 @@ def take(path: str) -> str:
     """Takes a snapshot into a new file (0600) and gives its sha256. Raises SnapshotError; then there is none."""
     partial = f"{path}.partial"
     try:
-        done = subprocess.run(
-            [ETCDCTL, "snapshot", "save", partial],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        if done.returncode != 0:
-            raise SnapshotError((done.stderr.strip().splitlines() or [f"etcdctl ended with {done.returncode}"])[-1])
+        # an etcd that is not there is asked for a snapshot again and again, until all the time is over
+        ask("endpoint", "status", "--command-timeout=30s")
+        ask("snapshot", "save", partial)
         found = verified(partial)
         os.chmod(partial, 0o600)
         with open(partial, "rb") as handle:
@@ -52,6 +45,15 @@ def take(path: str) -> str:
         for left in glob.glob(glob.escape(partial) + "*"):
             os.unlink(left)
     return found
+
+
+def ask(*words: str) -> None:
+    """Runs etcdctl. Raises SnapshotError with the last thing that it said, and subprocess.TimeoutExpired."""
+    done = subprocess.run(
+        [ETCDCTL, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if done.returncode != 0:
+        raise SnapshotError((done.stderr.strip().splitlines() or [f"etcdctl ended with {done.returncode}"])[-1])
 
 
 def verified(path: str) -> str:
