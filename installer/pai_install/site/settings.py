@@ -115,7 +115,6 @@ _KERNEL = live("one that is removed keeps its value until the machine restarts")
 _STORE_PORT = restarts("pai-component-store.service")
 _KUBELET_CONFIG = restarts("kubelet.service")
 _VERSION = fixed("`pai-install upgrade` raises it by one minor version at a time; a lower one is never possible")
-_SCHEDULER = live("`pai-install scheduler switch` goes from one scheduler to another")
 _NETWORK = fixed("it is built into every machine and every service; make a new cluster")
 _BACKEND = fixed("flannel reads it when a machine joins, and machines must agree; make a new cluster")
 _HOSTS = fixed("the kubelets know the API server by a name in /etc/hosts; make a new cluster")
@@ -265,7 +264,7 @@ class Settings(f.FileModel):
     """Another name of docker_cache_htpasswd: the one that OpenPAI really read."""
 
     # OpenPAI's scheduler and services
-    enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED, _SCHEDULER] = True
+    enable_hived_scheduler: Annotated[f.StrictBoolean, _HIVED] = True
     """Schedule with HiveD; for OpenPAI sites."""
     enable_marketplace: Annotated[f.Boolean, _SERVICES] = False
     docker_image_tag: Annotated[f.Word | None, _RUNTIMES] = None
