@@ -22,7 +22,7 @@ def docker_patch(settings: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
         "insecure-registries": [],
     }
     docker = facts.get("docker", {})
-    if not docker.get("version"):
+    if not docker.get("version") or docker.get("own_images"):
         # a new Docker 29 would keep images with containerd, on the disk of that; one that is there keeps what it has
         patch["features"] = {"containerd-snapshotter": False}
     if docker.get("log_driver", "json-file") == "json-file":

@@ -32,14 +32,17 @@ def services(names: list[str]) -> list[str]:
 def docker() -> dict[str, Any]:
     """version: of dockerd, empty without one; containers: how many run; data_root, log_driver: as daemon.json says.
 
-    repository: the file of apt's sources that names Docker's own repository; empty where none does.
+    own_images: whether daemon.json keeps images out of containerd. repository: the file of apt's sources that names
+    Docker's own repository; empty where none does.
     """
     settings = daemon_settings()
+    features = settings.get("features")
     return {
         "version": docker_version(),
         "containers": containers(),
         "data_root": str(settings.get("data-root") or "/var/lib/docker"),
         "log_driver": str(settings.get("log-driver") or "json-file"),
+        "own_images": isinstance(features, dict) and features.get("containerd-snapshotter") is False,
         "repository": docker_repository(),
     }
 

@@ -65,8 +65,8 @@ class Certificate(BaseModel):
 class DockerFacts(BaseModel):
     """Docker as it is in use. version: of dockerd, empty without one. containers: how many run.
 
-    data_root, log_driver: of daemon.json, or Docker's default. repository: the file that names Docker's own package
-    repository, empty where none does.
+    data_root, log_driver: of daemon.json, or Docker's default. own_images: whether it keeps images out of containerd.
+    repository: the file that names Docker's own package repository, empty where none does.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -74,6 +74,7 @@ class DockerFacts(BaseModel):
     containers: Count = 0
     data_root: Text = ""
     log_driver: Text = ""
+    own_images: bool = False
     repository: Text = ""
 
 

@@ -141,6 +141,8 @@ def test_images_of_a_new_docker_are_in_its_own_folder_and_one_that_is_there_keep
     assert new["features"]["containerd-snapshotter"] is False
     old = filters.docker_patch(settings, {**facts, "docker": {"version": "29.1.3"}})
     assert "containerd-snapshotter" not in old.get("features", {})
+    again = filters.docker_patch(settings, {**facts, "docker": {"version": "29.1.3", "own_images": True}})
+    assert again == new, "what was set with a new Docker stays: taking it away would restart Docker and hide its images"
 
 
 @pytest.mark.parametrize(("wanted", "root"), [("", "/fast/containerd"), ("/mnt/containerd", "/mnt/containerd")])

@@ -52,7 +52,9 @@ def test_a_broken_file_is_no_traceback(running: Any, daemon_json: Path, text: st
 def test_what_daemon_json_says(running: Any, daemon_json: Path) -> None:
     daemon_json.write_text(json.dumps({"data-root": "/fast/docker", "log-driver": "syslog"}))
     found = running.docker()
-    assert (found["data_root"], found["log_driver"]) == ("/fast/docker", "syslog")
+    assert (found["data_root"], found["log_driver"], found["own_images"]) == ("/fast/docker", "syslog", False)
+    daemon_json.write_text(json.dumps({"features": {"containerd-snapshotter": False}}))
+    assert running.docker()["own_images"] is True
 
 
 def test_services_are_the_active_ones(running: Any, monkeypatch: pytest.MonkeyPatch) -> None:
