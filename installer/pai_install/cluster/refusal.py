@@ -8,6 +8,8 @@ from pai_install.cluster.client import NO_ANSWER, ApiError
 from pai_install.cluster.remote import MISSING
 from pai_install.cluster.transport import Answer, Call
 
+# An API server took the request, and was away before it answered.
+_WENT_AWAY = r"unexpected EOF|connection reset by peer|http2: |etcdserver: "
 _REASON = re.compile(r"Error from server \((\w+)\)")
 _OTHER_REASONS = (
     (re.compile(r"Apply failed with \d+ conflict"), "Conflict"),
@@ -15,12 +17,11 @@ _OTHER_REASONS = (
     (re.compile(r"no matches for kind"), "NoSuchKind"),
     (re.compile(r"timed out waiting for the condition"), "Timeout"),
     (re.compile(r"no answer within|context deadline exceeded|Client\.Timeout"), "Timeout"),
-    (re.compile(r"unexpected EOF|connection reset by peer|http2: |etcdserver: "), NO_ANSWER),
+    (re.compile(_WENT_AWAY), NO_ANSWER),
 )
 # The request may have been carried out although no answer came.
 _NO_ANSWER = re.compile(
-    r"awaiting headers|context deadline exceeded|etcdserver: |unable to handle the request|unexpected EOF|http2: |"
-    r"connection reset by peer|no answer within"
+    rf"awaiting headers|context deadline exceeded|unable to handle the request|no answer within|{_WENT_AWAY}"
 )
 _NOT_REACHED = re.compile(
     r"was refused|connection refused|i/o timeout|no route to host|network is unreachable|TLS handshake timeout|"
