@@ -48,3 +48,8 @@ class Observation:
     answers: tuple[tuple[Mapping[str, Any], ...], ...] = ()
     deprecated: tuple[ApiUse, ...] = ()
     box: tuple[Certificate, ...] | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether machines were asked and none answered."""
+        return bool(self.unreachable) and not self.machines

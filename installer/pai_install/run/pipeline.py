@@ -179,7 +179,7 @@ def prepare(session: Session, *, insist: bool = True) -> Prepared:
         operation=operation.name,
         arguments=dict(operation.arguments),
         findings=(*operation.known(site, observation, plan), *unfit),
-        silent=bool(observation.unreachable) and not observation.machines,
+        silent=observation.silent,
     )
     save_plan(session, plan)
     return Prepared(plan, observation, look)
@@ -193,7 +193,7 @@ def _configured(
     Where all are silent, a dev box that does not know the site makes no authority for it: there may be a cluster that
     has one. Nothing can be planned, and connections are inventory enough.
     """
-    if observation.unreachable and not (observation.machines or session.state.registry.exists()):
+    if observation.silent and not session.state.registry.exists():
         return session.site, observation.inventory, ()
     known = _taken_over(session, observation)
     versions = session.request.operation.versions(known, observation)
