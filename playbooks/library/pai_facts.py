@@ -176,7 +176,8 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    machine = virtualization(module)
+    machine, units = virtualization(module), module.params["units"]
+    running = services([*units, RESOLVED])
     facts = {
         "hostname": platform.node(),
         "machine_id": read("/etc/machine-id"),
@@ -193,8 +194,8 @@ def main() -> None:
         "mtus": mtus(module),
         "kubernetes": kubernetes(),
         "certificates": certificates(module.run_command),
-        "services": services(module.params["units"]),
-        "resolved": bool(services([RESOLVED])),
+        "services": [name for name in running if name in units],
+        "resolved": RESOLVED in running,
         "docker": docker(),
         "in_use": {
             "docker_stops_with_containerd": stops_with_containerd(),
