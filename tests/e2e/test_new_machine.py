@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 
+from tests.layouts import worker_entry
 from tests.perf.engine_tasks import newest_log, tasks_elsewhere
 
 from .conftest import SUBNET, Cluster, pai_install
@@ -14,12 +15,7 @@ from .conftest import SUBNET, Cluster, pai_install
 pytestmark = pytest.mark.lab
 
 NEW = "lab-worker3"
-ENTRY = f"""
-  - hostname: {NEW}
-    hostip: {SUBNET}.14
-    machine-type: lab-master
-    pai-worker: "true"
-"""
+ENTRY = worker_entry(NEW, f"{SUBNET}.14", "lab-master")
 # of twenty at a site with three control planes: each is observed and probed, and one of them signs, labels and proves
 TASKS_ELSEWHERE = 16
 HOW = ("--hostip", f"{SUBNET}.14", "--machine-type", "lab-master")

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from pai_install.cluster.fence import NAME as FENCE
+from tests.layouts import worker_entry
 
 from .conftest import Cluster, equip, killed, lab_site, pai_install, traces
 
@@ -38,13 +39,7 @@ spec:
 
 def entry(name: str, last: int) -> str:
     """A worker of layout.yaml."""
-    return f"""
-  # {name} came later
-  - hostname: {name}
-    hostip: {SUBNET}.{last}
-    machine-type: lab-gpu
-    pai-worker: "true"
-"""
+    return f"\n  # {name} came later{worker_entry(name, f'{SUBNET}.{last}', 'lab-gpu')}"
 
 
 @pytest.fixture(scope="module")

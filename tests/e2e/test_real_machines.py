@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.layouts import worker_entry
+
 from .conftest import Cluster, lab_of, machines
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
@@ -39,12 +41,7 @@ FURTHER = {
 }
 # a service of the admin's that needrestart would restart
 AT_WORK = "systemctl show --property=MainPID --value at-work.service"
-ANOTHER = f"""
-  - hostname: {BEHIND}
-    hostip: {SUBNET}.14
-    machine-type: lab-gpu
-    pai-worker: "true"
-"""
+ANOTHER = worker_entry(BEHIND, f"{SUBNET}.14", "lab-gpu")
 
 
 def verdicts(cluster: Cluster) -> dict[tuple[str, str], str]:

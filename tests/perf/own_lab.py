@@ -9,16 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.layouts import worker_entry
 from tests.perf.process import ROOT, cost_of, pai_install
 
 SUBNET = "172.30.86"
 NEWCOMER = "lab-worker3"
-ENTRY = f"""
-  - hostname: {NEWCOMER}
-    hostip: {SUBNET}.14
-    machine-type: lab-master
-    pai-worker: "true"
-"""
+ENTRY = worker_entry(NEWCOMER, f"{SUBNET}.14", "lab-master")
 
 
 @contextmanager
