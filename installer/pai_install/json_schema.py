@@ -13,3 +13,12 @@ def closed_object(**properties: dict[str, Any]) -> dict[str, Any]:
         "required": list(properties),
         "additionalProperties": False,
     }
+
+
+def published(title: str, version: int, **properties: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a report. title: the command that prints it. version: its `schema_version`."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": title,
+        **closed_object(schema_version={"const": version}, **properties),
+    }

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 
 SCHEMA_VERSION = 1
 
@@ -48,16 +48,13 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of the document; docs/reference/error.schema.json is the same."""
     text = {"type": "string"}
     codes = [int(code) for code in ExitCode if code is not ExitCode.OK]
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install VERB --format json, when the verb could not do its work",
-        **closed_object(
-            schema_version={"const": SCHEMA_VERSION},
-            ok={"const": False},
-            exit_code={"enum": codes},
-            error=closed_object(message=text, details=text, remedy=text),
-        ),
-    }
+    return published(
+        "pai-install VERB --format json, when the verb could not do its work",
+        SCHEMA_VERSION,
+        ok={"const": False},
+        exit_code={"enum": codes},
+        error=closed_object(message=text, details=text, remedy=text),
+    )
 
 
 def wants_json(argv: Sequence[str], command: click.Command | None) -> bool:

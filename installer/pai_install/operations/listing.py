@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.operations import OPERATIONS
 
 OPERATIONS_SCHEMA_VERSION = 1
@@ -33,10 +33,8 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of `operations_data`."""
     text: dict[str, Any] = {"type": "string"}
     one = closed_object(name=text, summary=text, arguments={"type": "object"})
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install operations",
-        **closed_object(
-            schema_version={"const": OPERATIONS_SCHEMA_VERSION}, operations={"type": "array", "items": one}
-        ),
-    }
+    return published(
+        "pai-install operations",
+        OPERATIONS_SCHEMA_VERSION,
+        operations={"type": "array", "items": one},
+    )

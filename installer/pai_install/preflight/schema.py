@@ -7,7 +7,7 @@ from typing import Any
 from pai_install.checks.finding import finding_schema
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.preflight.report import SCHEMA_VERSION
 
 _Schema = dict[str, Any]
@@ -19,18 +19,15 @@ def schema() -> _Schema:
     """The schema; docs/reference/preflight.schema.json is the same."""
     verdict: _Schema = {"enum": [verdict.value for verdict in Verdict]}
     counts = {verdict.value: _COUNT for verdict in Verdict}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install preflight",
-        **closed_object(
-            schema_version={"const": SCHEMA_VERSION},
-            ok={"type": "boolean"},
-            exit_code={"enum": [int(ExitCode.OK), int(ExitCode.PREFLIGHT_FAILED)]},
-            site=_TEXT,
-            duration_s={"type": "number", "minimum": 0, "description": "seconds"},
-            forced={"type": "array", "items": _TEXT, "description": "checks that the user let pass"},
-            verdicts=closed_object(**counts),
-            machines={"type": "object", "additionalProperties": verdict, "description": "the gravest verdict of each"},
-            findings={"type": "array", "items": finding_schema()},
-        ),
-    }
+    return published(
+        "pai-install preflight",
+        SCHEMA_VERSION,
+        ok={"type": "boolean"},
+        exit_code={"enum": [int(ExitCode.OK), int(ExitCode.PREFLIGHT_FAILED)]},
+        site=_TEXT,
+        duration_s={"type": "number", "minimum": 0, "description": "seconds"},
+        forced={"type": "array", "items": _TEXT, "description": "checks that the user let pass"},
+        verdicts=closed_object(**counts),
+        machines={"type": "object", "additionalProperties": verdict, "description": "the gravest verdict of each"},
+        findings={"type": "array", "items": finding_schema()},
+    )

@@ -7,7 +7,7 @@ from typing import Any
 
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.certificates import CertificateRow
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 
 CERTIFICATES_SCHEMA_VERSION = 1
@@ -74,12 +74,9 @@ def schema() -> dict[str, Any]:
         renewable={"type": "boolean", "description": "whether certs renew renews it"},
         remedy={**text, "description": "what to do; empty for PASS"},
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install certs show",
-        **closed_object(
-            schema_version={"const": CERTIFICATES_SCHEMA_VERSION},
-            certificates={"type": "array", "items": one},
-            unreachable={"type": "array", "items": text},
-        ),
-    }
+    return published(
+        "pai-install certs show",
+        CERTIFICATES_SCHEMA_VERSION,
+        certificates={"type": "array", "items": one},
+        unreachable={"type": "array", "items": text},
+    )

@@ -9,7 +9,7 @@ from pai_install.jobs.model import Job, JobPort, Role
 from pai_install.jobs.native import Native, NativeJob
 from pai_install.jobs.read import JobReading
 from pai_install.jobs.variable_names import own_variables, variable_names
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.scheduling.model import PRIORITIES
 from pai_install.site.problem import printable, short, text_lines
@@ -204,24 +204,21 @@ def _native_lines(reading: JobReading, native: Native) -> Iterator[str]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `readings_data`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install job validate --format json",
-        **closed_object(
-            schema_version={"const": JOB_SCHEMA_VERSION},
-            ok={"type": "boolean", "description": "whether no file has an error"},
-            files=_list(
-                closed_object(
-                    file=_TEXT,
-                    ok={"type": "boolean"},
-                    protocol={"enum": [*PROTOCOLS, None]},
-                    problems=_list(_problem_schema()),
-                    job={"anyOf": [_job_schema(), {"type": "null"}]},
-                    objects=_list(_native_schema()),
-                )
-            ),
+    return published(
+        "pai-install job validate --format json",
+        JOB_SCHEMA_VERSION,
+        ok={"type": "boolean", "description": "whether no file has an error"},
+        files=_list(
+            closed_object(
+                file=_TEXT,
+                ok={"type": "boolean"},
+                protocol={"enum": [*PROTOCOLS, None]},
+                problems=_list(_problem_schema()),
+                job={"anyOf": [_job_schema(), {"type": "null"}]},
+                objects=_list(_native_schema()),
+            )
         ),
-    }
+    )
 
 
 def _list(items: dict[str, Any]) -> dict[str, Any]:

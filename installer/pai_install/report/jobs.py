@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pai_install.jobs.state import STATES, Instance, JobState, RoleState
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.system.words import plural
 
@@ -148,14 +148,10 @@ def _schema_of_job() -> dict[str, dict[str, Any]]:
 
 def job_schema() -> dict[str, Any]:
     """The JSON Schema of `job_data`."""
-    return _titled("job show", closed_object(schema_version={"const": JOBS_SCHEMA_VERSION}, **_schema_of_job()))
+    return published("pai-install job show", JOBS_SCHEMA_VERSION, **_schema_of_job())
 
 
 def jobs_schema() -> dict[str, Any]:
     """The JSON Schema of `jobs_data`."""
     jobs = {"type": "array", "items": closed_object(**_schema_of_job())}
-    return _titled("job list", closed_object(schema_version={"const": JOBS_SCHEMA_VERSION}, jobs=jobs))
-
-
-def _titled(verb: str, made: dict[str, Any]) -> dict[str, Any]:
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"pai-install {verb}", **made}
+    return published("pai-install job list", JOBS_SCHEMA_VERSION, jobs=jobs)

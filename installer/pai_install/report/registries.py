@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import published
 from pai_install.plan.model import Plan
 from pai_install.registry.compile import registries_of
 from pai_install.registry.identity import read_identity
@@ -72,23 +72,20 @@ def schema() -> dict[str, Any]:
     """The JSON Schema of `registries_data`."""
     text: dict[str, Any] = {"type": "string"}
     reasons: dict[str, Any] = {"type": "array", "items": text}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install registry show",
-        **closed_object(
-            schema_version={"const": REGISTRIES_SCHEMA_VERSION},
-            cache={**text, "description": "where machines ask the cache; empty: there is none"},
-            upstreams={
-                "type": "object",
-                "additionalProperties": text,
-                "description": "registry -> where machines ask for it first",
-            },
-            air_gapped={"type": "boolean", "description": "true: machines never ask the registry itself"},
-            machines={
-                "type": "object",
-                "additionalProperties": reasons,
-                "description": "machine -> why it differs from that; empty where it does not",
-            },
-            rotating={"type": "array", "items": {"enum": list(STAGES)}, "description": "rotations that are unfinished"},
-        ),
-    }
+    return published(
+        "pai-install registry show",
+        REGISTRIES_SCHEMA_VERSION,
+        cache={**text, "description": "where machines ask the cache; empty: there is none"},
+        upstreams={
+            "type": "object",
+            "additionalProperties": text,
+            "description": "registry -> where machines ask for it first",
+        },
+        air_gapped={"type": "boolean", "description": "true: machines never ask the registry itself"},
+        machines={
+            "type": "object",
+            "additionalProperties": reasons,
+            "description": "machine -> why it differs from that; empty where it does not",
+        },
+        rotating={"type": "array", "items": {"enum": list(STAGES)}, "description": "rotations that are unfinished"},
+    )

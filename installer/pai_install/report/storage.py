@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from pai_install.cluster.objects import quantity
 from pai_install.cluster.read import Mounts
 from pai_install.cluster.volumes import Volume, VolumeClaim
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.redact import MASK
 from pai_install.report.storages import table
 from pai_install.site.model import Site
@@ -261,19 +261,16 @@ def schema() -> dict[str, Any]:
         why=text,
     )
     consumer = closed_object(namespace=text, name=text, claim=text, node=text, phase=text)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install storage show",
-        **closed_object(
-            schema_version={"const": STORAGE_SCHEMA_VERSION},
-            name=text,
-            place=text,
-            definition={"type": "object", "description": "keys of the section storages, without secrets"},
-            secrets={"type": "array", "items": text, "description": "keys whose values are not shown"},
-            grants={"type": "array", "items": grant},
-            consumers={"type": "array", "items": consumer, "description": "pods that have not ended"},
-            nodes={"type": "object", "additionalProperties": count, "description": "node: pods that use it there"},
-            next={**text, "description": "what is left to do of a rotation; empty for nothing"},
-            not_asked={**text, "description": "why nothing is known of the cluster; empty where it was asked"},
-        ),
-    }
+    return published(
+        "pai-install storage show",
+        STORAGE_SCHEMA_VERSION,
+        name=text,
+        place=text,
+        definition={"type": "object", "description": "keys of the section storages, without secrets"},
+        secrets={"type": "array", "items": text, "description": "keys whose values are not shown"},
+        grants={"type": "array", "items": grant},
+        consumers={"type": "array", "items": consumer, "description": "pods that have not ended"},
+        nodes={"type": "object", "additionalProperties": count, "description": "node: pods that use it there"},
+        next={**text, "description": "what is left to do of a rotation; empty for nothing"},
+        not_asked={**text, "description": "why nothing is known of the cluster; empty where it was asked"},
+    )

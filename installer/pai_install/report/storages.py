@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.site.model import Site
 from pai_install.site.services.storages import RULES, StorageEntry
 from pai_install.storage.compile import current_grants
@@ -78,8 +78,8 @@ def schema() -> dict[str, Any]:
         claim={**text, "description": "the PVC that new jobs name"},
         groups={"type": "array", "items": text},
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install storage list",
-        **closed_object(schema_version={"const": STORAGES_SCHEMA_VERSION}, storages={"type": "array", "items": one}),
-    }
+    return published(
+        "pai-install storage list",
+        STORAGES_SCHEMA_VERSION,
+        storages={"type": "array", "items": one},
+    )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.users.model import User
 
@@ -61,8 +61,8 @@ def schema() -> dict[str, Any]:
         },
         kubeconfigs={"type": "integer", "minimum": 0, "description": "how many it has that last"},
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install user list",
-        **closed_object(schema_version={"const": USERS_SCHEMA_VERSION}, users={"type": "array", "items": one}),
-    }
+    return published(
+        "pai-install user list",
+        USERS_SCHEMA_VERSION,
+        users={"type": "array", "items": one},
+    )

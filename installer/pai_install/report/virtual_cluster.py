@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import published
 from pai_install.report.storages import table
 from pai_install.report.virtual_clusters import (
     cluster_row,
@@ -46,13 +46,10 @@ def virtual_cluster_text(scheduling: Scheduling, name: str) -> str:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of `virtual_cluster_data`."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install vc show",
-        **closed_object(
-            schema_version={"const": VIRTUAL_CLUSTER_SCHEMA_VERSION},
-            scheduler={"enum": list(BACKENDS)},
-            **cluster_schema()["properties"],
-            supply={"type": "array", "items": supply_schema(), "description": "of the SKUs that it has"},
-        ),
-    }
+    return published(
+        "pai-install vc show",
+        VIRTUAL_CLUSTER_SCHEMA_VERSION,
+        scheduler={"enum": list(BACKENDS)},
+        **cluster_schema()["properties"],
+        supply={"type": "array", "items": supply_schema(), "description": "of the SKUs that it has"},
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.report.virtual_clusters_unmet import unmet_data, unmet_schema, unmet_text
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Scheduling, Share, Supply, VirtualCluster
@@ -157,20 +157,17 @@ def _listed(head: str, sentences: Sequence[str]) -> str:
 def schema() -> dict[str, Any]:
     """The JSON Schema of `virtual_clusters_data`."""
     level = closed_object(name=_TEXT, label=_TEXT)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install vc list",
-        **closed_object(
-            schema_version={"const": VIRTUAL_CLUSTERS_SCHEMA_VERSION},
-            scheduler={"enum": [*BACKENDS, None], "description": "null: the site has no virtual clusters"},
-            topology={"type": "array", "items": level, "description": "above the machine, the widest first"},
-            supply={"type": "array", "items": supply_schema()},
-            virtual_clusters={"type": "array", "items": cluster_schema()},
-            remarks={"type": "array", "items": _TEXT, "description": "what HiveD's block says that is otherwise here"},
-            not_kept={"type": "array", "items": _TEXT, "description": "what the scheduler does not keep, in words"},
-            unmet={"anyOf": [unmet_schema(), {"type": "null"}], "description": "null: the cluster was not asked"},
-        ),
-    }
+    return published(
+        "pai-install vc list",
+        VIRTUAL_CLUSTERS_SCHEMA_VERSION,
+        scheduler={"enum": [*BACKENDS, None], "description": "null: the site has no virtual clusters"},
+        topology={"type": "array", "items": level, "description": "above the machine, the widest first"},
+        supply={"type": "array", "items": supply_schema()},
+        virtual_clusters={"type": "array", "items": cluster_schema()},
+        remarks={"type": "array", "items": _TEXT, "description": "what HiveD's block says that is otherwise here"},
+        not_kept={"type": "array", "items": _TEXT, "description": "what the scheduler does not keep, in words"},
+        unmet={"anyOf": [unmet_schema(), {"type": "null"}], "description": "null: the cluster was not asked"},
+    )
 
 
 def supply_schema() -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.scheduling.change import Affected, QuotaChange, Running, affected, changes
 from pai_install.scheduling.model import BACKENDS, Scheduling
 from pai_install.scheduling.usage.model import SeenJob
@@ -129,19 +129,16 @@ def schema() -> dict[str, Any]:
     orphan = closed_object(
         virtual_cluster=_TEXT, job={**_TEXT, "description": "NAMESPACE/NAME"}, waits={"type": "boolean"}
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install vc plan",
-        **closed_object(
-            schema_version={"const": VIRTUAL_CLUSTERS_PLAN_SCHEMA_VERSION},
-            scheduler=closed_object(before=backend, after=backend),
-            changes={"type": "array", "items": quota},
-            affected={"type": "array", "items": touched},
-            orphans={
-                "type": "array",
-                "items": orphan,
-                "description": "jobs that lose their virtual cluster or its queue",
-            },
-            unknown={"type": "array", "items": _TEXT, "description": "those of which it is not known what jobs use"},
-        ),
-    }
+    return published(
+        "pai-install vc plan",
+        VIRTUAL_CLUSTERS_PLAN_SCHEMA_VERSION,
+        scheduler=closed_object(before=backend, after=backend),
+        changes={"type": "array", "items": quota},
+        affected={"type": "array", "items": touched},
+        orphans={
+            "type": "array",
+            "items": orphan,
+            "description": "jobs that lose their virtual cluster or its queue",
+        },
+        unknown={"type": "array", "items": _TEXT, "description": "those of which it is not known what jobs use"},
+    )

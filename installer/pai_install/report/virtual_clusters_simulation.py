@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, get_args
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.scheduling.model import BACKENDS, Scheduling
 from pai_install.scheduling.simulate.model import Amounts, Forecast, NewJob, Outcome
 from pai_install.scheduling.simulate.words import amount_of, total_of
@@ -112,20 +112,17 @@ def schema() -> dict[str, Any]:
     evicted = closed_object(
         job={**_TEXT, "description": "NAMESPACE/NAME"}, virtual_cluster=_TEXT, gives=amounts, why=_TEXT
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install vc simulate",
-        **closed_object(
-            schema_version={"const": SIMULATION_SCHEMA_VERSION},
-            scheduler={"enum": list(BACKENDS)},
-            job=job,
-            outcome={
-                "enum": list(get_args(Outcome)),
-                "description": "takes-back: starts once `evicted` are gone; refused: by the API server",
-            },
-            why={"type": "array", "items": _TEXT, "description": "the rules that decide, in words"},
-            placed={"type": "array", "items": placed},
-            evicted={"type": "array", "items": evicted},
-            notes={"type": "array", "items": _TEXT},
-        ),
-    }
+    return published(
+        "pai-install vc simulate",
+        SIMULATION_SCHEMA_VERSION,
+        scheduler={"enum": list(BACKENDS)},
+        job=job,
+        outcome={
+            "enum": list(get_args(Outcome)),
+            "description": "takes-back: starts once `evicted` are gone; refused: by the API server",
+        },
+        why={"type": "array", "items": _TEXT, "description": "the rules that decide, in words"},
+        placed={"type": "array", "items": placed},
+        evicted={"type": "array", "items": evicted},
+        notes={"type": "array", "items": _TEXT},
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.report.virtual_clusters_unmet import unmet_data, unmet_schema, unmet_text
 from pai_install.scheduling.amounts import owned
@@ -149,14 +149,11 @@ def schema() -> dict[str, Any]:
         used=live,
         unassigned={**_COUNT, "description": "units that are guaranteed to no one"},
     )
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install vc usage",
-        **closed_object(
-            schema_version={"const": USAGE_SCHEMA_VERSION},
-            scheduler={"enum": list(BACKENDS)},
-            supply={"type": "array", "items": supply},
-            virtual_clusters={"type": "array", "items": cluster},
-            unmet=unmet_schema(),
-        ),
-    }
+    return published(
+        "pai-install vc usage",
+        USAGE_SCHEMA_VERSION,
+        scheduler={"enum": list(BACKENDS)},
+        supply={"type": "array", "items": supply},
+        virtual_clusters={"type": "array", "items": cluster},
+        unmet=unmet_schema(),
+    )

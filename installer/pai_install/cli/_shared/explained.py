@@ -13,7 +13,7 @@ from pai_install.checks.limits import Limits
 from pai_install.health.judge.catalogues import load_limits
 from pai_install.health.judge.explain import Code, code_in, code_text, xid_data
 from pai_install.health.judge.explain import sxid_data as sxid
-from pai_install.json_schema import closed_object
+from pai_install.json_schema import closed_object, published
 
 SCHEMA_VERSION = 1
 Rooms = Mapping[str, Mapping[str, Check[Any]]]
@@ -97,16 +97,13 @@ def schema() -> dict[str, Any]:
     meaning = dict.fromkeys(("name", "kind", "verdict", "remedy", "action", "check"), text)
     xid = closed_object(number={"type": "integer"}, **meaning)
     switch = closed_object(number={"type": "integer"}, **{key: meaning[key] for key in meaning if key != "kind"})
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "pai-install explain",
-        **closed_object(
-            schema_version={"const": SCHEMA_VERSION},
-            checks={"type": "array", "items": check},
-            xids={"type": "array", "items": xid},
-            sxids={"type": "array", "items": switch},
-        ),
-    }
+    return published(
+        "pai-install explain",
+        SCHEMA_VERSION,
+        checks={"type": "array", "items": check},
+        xids={"type": "array", "items": xid},
+        sxids={"type": "array", "items": switch},
+    )
 
 
 def _limits(room: str, site_dir: Path) -> Limits:
