@@ -17,10 +17,10 @@ from ruamel.yaml import YAML
 from pai_install.checks.explain import list_checks
 from pai_install.checks.report.junit import junit
 from pai_install.checks.verdict import Verdict
+from pai_install.cli._shared.explained import told
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.html import html, raw_links
-from pai_install.health.judge.explain import explain
 from pai_install.health.judge.rules import CHECKS
 from pai_install.health.report import HealthReport, finding_json, metrics, text, unreached
 from pai_install.health.watch import changes, open_findings
@@ -323,40 +323,45 @@ def test_watch_shows_a_new_cause_and_no_number_that_moves() -> None:
 # Explaining
 
 
+def explain(name: str, site: Path = Path("/no-site")) -> str:
+    """What `health explain` prints on a site."""
+    return told(name, site, as_json=False, health_only=True)
+
+
 def test_explain_names_rule_numbers_and_remedy() -> None:
-    shown = explain("gpu-ecc-lifetime", LIMITS)
+    shown = explain("gpu-ecc-lifetime")
     assert "ecc-aggregate-dram = 15 (DCGM double-bit soft limit)" in shown
     assert "what to do:" in shown
 
 
 def test_explain_of_an_unknown_check_suggests_one() -> None:
     with pytest.raises(Exception, match="no check") as error:
-        explain("gpu-remap-fail", LIMITS)
+        explain("gpu-remap-fail")
     assert "gpu-remap-failed" in error.value.remedy  # type: ignore[attr-defined]
 
 
-def test_explain_shows_the_numbers_of_products_and_of_the_site() -> None:
-    own = LIMITS.overridden({"thresholds": {"nvlink-count": 4}, "skus": {"dgx": {"nvlink-count": 12}}})
-    shown = explain("nvlink-links", own)
+def test_explain_shows_the_numbers_of_products_and_of_the_site(tmp_path: Path) -> None:
+    (tmp_path / "health.yml").write_text("thresholds: {nvlink-count: 4}\nskus: {dgx: {nvlink-count: 12}}\n")
+    shown = explain("nvlink-links", tmp_path)
     assert re.search(r"nvlink-count = 6 for .*V100", shown)
     assert "nvlink-count = 4 on this site (site, thresholds)" in shown
     assert "nvlink-count = 12 for SKU dgx (site, skus.dgx)" in shown
 
 
 def test_every_threshold_is_explained_with_a_check() -> None:
-    shown = "".join(explain(check, LIMITS) for check in CHECKS)
+    shown = "".join(map(explain, CHECKS))
     names = {*LIMITS.defaults, *(name for _, layer in LIMITS.products for name in layer)}
     assert {name for name in names if f"number:     {name} = " not in shown} == set()
 
 
 @pytest.mark.parametrize("name", ["79", "xid-79", "Xid 79", "XID79"])
 def test_explain_of_an_xid(name: str) -> None:
-    shown = explain(name, LIMITS)
+    shown = explain(name)
     assert shown.startswith("Xid 79: GPU has fallen off the bus\n")
     assert "verdict:    FAIL" in shown
     assert "action:     reboot" in shown
     with pytest.raises(PaiError, match="Xid 9999 is not in the catalogue"):
-        explain("9999", LIMITS)
+        explain("9999")
 
 
 def test_list_holds_every_check() -> None:

@@ -11,8 +11,7 @@ from pai_install.checks.check import Check
 from pai_install.checks.explain import explain, explain_data, find_check, list_checks
 from pai_install.checks.limits import Limits
 from pai_install.health.judge.catalogues import load_limits
-from pai_install.health.judge.explain import Code, code_in, code_text, xid_data
-from pai_install.health.judge.explain import sxid_data as sxid
+from pai_install.health.judge.explain import Code, code_in, code_text, sxid_data, xid_data
 from pai_install.json_schema import closed_object, published
 
 SCHEMA_VERSION = 1
@@ -84,7 +83,7 @@ def _data(rooms: Rooms, code: Code | None, site_dir: Path) -> dict[str, Any]:
             for check in checks.values()
         ],
         "xids": [xid_data(code.number)] if code is not None and not code.switch else [],
-        "sxids": [sxid(code.number)] if code is not None and code.switch else [],
+        "sxids": [sxid_data(code.number)] if code is not None and code.switch else [],
     }
 
 

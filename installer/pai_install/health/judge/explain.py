@@ -1,4 +1,4 @@
-"""Everything that is known of one Xid, SXid or health check, as text."""
+"""Everything that is known of one Xid or SXid, as text or in the published form."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.checks.explain import explain as explain_check
-from pai_install.checks.explain import find_check
-from pai_install.checks.limits import Limits
 from pai_install.checks.verdict import Action, Verdict
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.judge.catalogues import load_catalogue, load_sxids
@@ -30,16 +27,6 @@ def code_in(name: str) -> Code | None:
     """What "79", "xid-79" or "sxid-12020" names; None for what is neither."""
     match = _CODE.fullmatch(name.strip())
     return Code(int(match.group(2)), (match.group(1) or "").lower().startswith("s")) if match else None
-
-
-def explain(name: str, limits: Limits) -> str:
-    """What a check reads, its rule, its numbers on this site, and what to do; or what an Xid or SXid means.
-
-    Raises PaiError for what is none of them.
-    """
-    if (code := code_in(name)) is not None:
-        return code_text(code)
-    return explain_check(find_check(name, CHECKS, listing="pai-install health explain"), limits)
 
 
 def code_text(code: Code) -> str:
