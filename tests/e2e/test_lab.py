@@ -197,6 +197,17 @@ def test_power_off_keeps_the_disk(site: Site) -> None:
     site.ssh("sudo test -e /root/kept")
 
 
+def test_installed_anew_it_has_another_disk_host_key_and_machine_id(site: Site) -> None:
+    site.ssh("sudo touch /root/kept /var/lib/docker/kept")
+    before = site.ssh("cat /etc/machine-id")
+    site.cli("reinstall", "lab-test", "--yes")
+    assert site.cli("ssh", "lab-test", "--", "true", check=False).returncode == 255, "the site has the old host key"
+    assert site.heal() == ()
+    assert site.ssh("sudo ls /root /var/lib/docker") == "/root:\n\n/var/lib/docker:"
+    assert site.ssh("cat /etc/machine-id") != before
+    assert json.loads(site.cli("up", "--yes", "--format", "json").stdout)["changed"] == []
+
+
 def test_reboot_from_inside(site: Site) -> None:
     boot = "cat /proc/1/stat"
     before = site.ssh(boot)

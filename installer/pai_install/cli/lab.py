@@ -22,6 +22,7 @@ from pai_install.lab import (
     inject,
     labs_of,
     mixins,
+    reinstall,
     show,
     spec_of,
     ssh_command,
@@ -173,6 +174,25 @@ def fault_command(*, site_dir: Path, name: str, fault: str) -> int:
         click.echo(f"{name} is healed: {', '.join(heal(spec, machine)) or 'nothing was wrong'}")
     else:
         click.echo(inject(spec, machine, Fault(fault)))
+    return ExitCode.OK
+
+
+@command.command(name="reinstall")
+@site_option
+@click.argument("name")
+@yes_option
+def reinstall_command(*, site_dir: Path, name: str, yes: bool) -> int:
+    """Give machine NAME a new disk: everything on it is lost, its host key and machine id are others.
+
+    This is what other hardware under the same name looks like. The site still knows the old host key; `lab fault NAME
+    heal` records the new one.
+    """
+    spec = _spec(site_dir)
+    machine = spec.machine(name)
+    if not yes:
+        click.confirm(f"throw away everything on {name}?", abort=True, err=True)
+    reinstall(spec, machine)
+    click.echo(f"{name} is reinstalled: its host key and machine id are others now")
     return ExitCode.OK
 
 

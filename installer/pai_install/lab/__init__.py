@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.lab.bringup import UpReport, heal, up
+from pai_install.lab.bringup import UpReport, heal, reinstall, up
 from pai_install.lab.choice import Choice, chosen
 from pai_install.lab.distribution import SUITES
 from pai_install.lab.faults import Fault, inject
@@ -31,6 +31,7 @@ __all__ = [
     "inject",
     "labs_of",
     "mixins",
+    "reinstall",
     "show",
     "spec_of",
     "ssh_command",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pai_install.errors import ExitCode, PaiError
-from pai_install.lab import cgroups, faults, keys, machine, network, rootfs
+from pai_install.lab import cgroups, disk, faults, keys, machine, network, rootfs
 from pai_install.lab.box import box_hierarchies, lab_lock, raise_settings
 from pai_install.lab.choice import Choice
 from pai_install.lab.distribution import SUITE
-from pai_install.lab.mixin import BEHIND_BASTION, as_resource, mix_in, mixins_of
-from pai_install.lab.names import lab_names, machine_names
+from pai_install.lab.mixin import BEHIND_BASTION, as_resource, mix_in, mixins_of, recorded
+from pai_install.lab.names import MachineNames, lab_names, machine_names
 from pai_install.lab.plan import open_ledger
 from pai_install.lab.ready import wait_ready
 from pai_install.lab.record import Kind, Ledger, Resource
@@ -155,6 +157,35 @@ def heal(spec: LabSpec, one: LabMachine) -> tuple[str, ...]:
         publish_keys(spec, [one])
     wait_ready(spec, one)
     return healed
+
+
+def reinstall(spec: LabSpec, one: LabMachine) -> None:
+    """Ends a machine at once, throws its disk away, starts it with a new one of the same suite, and waits for it.
+
+    The site's known_hosts still has the old host key: that is what an admin with new hardware meets.
+    Raises PaiError when the machine does not come up or its disk is in use.
+    """
+    images = base_images(spec, [one], {}, lambda _line: None)
+    with lab_lock():
+        ledger = open_ledger(spec)
+        machine.kill([], cgroups.machine_cgroups(box_hierarchies(), lab_names(spec).lab, one.name).own)
+        _discard(machine_names(spec, one))
+        ledger.forget(recorded(ledger.record, one))
+        ensure_machine(spec, one, images[one.name], ledger)
+        rootfs.authorize(spec, one)
+    with tempfile.TemporaryDirectory() as folder:
+        elsewhere = replace(spec, state_dir=Path(folder))
+        publish_keys(elsewhere, [one])
+        wait_ready(elsewhere, one)
+
+
+def _discard(names: MachineNames) -> None:
+    """Removes all that a machine wrote; the link to its base image stays, and so does its suite."""
+    for mounted in (names.root, names.disk):
+        disk.unmount(mounted)
+    (names.folder / "prepared").unlink(missing_ok=True)
+    names.image.unlink(missing_ok=True)
+    shutil.rmtree(names.disk, ignore_errors=True)
 
 
 def publish_keys(spec: LabSpec, machines: Iterable[LabMachine]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 from pai_install.lab.names import MachineNames
@@ -46,6 +47,17 @@ def _make_image(image: Path) -> bool:
     if not made:
         image.unlink()
     return made
+
+
+def unmount(path: Path) -> bool:
+    """Unmounts what is mounted on `path`; False when nothing was. Raises PaiError when something still uses it."""
+    if not is_mounted(path):
+        return False
+    for _ in range(40):  # the kernel may need a moment to let go after the last process
+        if run(["umount", path], check=False).ok:
+            return True
+        time.sleep(0.1)
+    return run(["umount", path]).ok
 
 
 def filler(names: MachineNames) -> Path:

@@ -37,8 +37,12 @@ def checked_mixin(name: str) -> str:
 
 def mixins_of(record: LabRecord, machine: LabMachine) -> tuple[str, ...]:
     """Names of the mix-ins that ran on a machine, in their order."""
-    mine = (one for one in record.of(Kind.MIXIN) if one.detail == machine.name)
-    return tuple(one.name.partition(" ")[0] for one in mine)
+    return tuple(one.name.partition(" ")[0] for one in recorded(record, machine))
+
+
+def recorded(record: LabRecord, machine: LabMachine) -> tuple[Resource, ...]:
+    """The same as the record has them."""
+    return tuple(one for one in record.of(Kind.MIXIN) if one.detail == machine.name)
 
 
 def as_resource(machine: LabMachine, name: str) -> Resource:

@@ -94,6 +94,12 @@ class Ledger:
             kept = [old for old in self._record.resources if (old.kind, old.name) not in new]
             self._write((*kept, *new.values()))
 
+    def forget(self, resources: Iterable[Resource]) -> None:
+        """Writes down that these are gone."""
+        gone = set(resources)
+        with self._lock:
+            self._write(tuple(kept for kept in self._record.resources if kept not in gone))
+
     def _write(self, resources: tuple[Resource, ...]) -> None:
         if resources != self._record.resources or not self._path.exists():
             self._record = LabRecord(self._record.lab, self._record.site, resources)

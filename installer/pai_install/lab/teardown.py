@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -118,17 +117,6 @@ def _was_running(resource: Resource) -> bool:
     return not machine.Process.parse(resource.detail).alive
 
 
-def _unmount(resource: Resource) -> bool:
-    path = Path(resource.name)
-    if not disk.is_mounted(path):
-        return False
-    for _ in range(40):  # the kernel may need a moment to let go after the last process
-        if run(["umount", path], check=False).ok:
-            return True
-        time.sleep(0.1)
-    return run(["umount", path]).ok
-
-
 def _delete_link(resource: Resource) -> bool:
     return network.has_link(resource.name) and run(["ip", "link", "delete", resource.name]).ok
 
@@ -193,7 +181,7 @@ def _remove_folder(resource: Resource) -> bool:
 
 REMOVERS: Mapping[Kind, Callable[[Resource], bool]] = {
     Kind.PROCESS: _was_running,
-    Kind.MOUNT: _unmount,
+    Kind.MOUNT: lambda resource: disk.unmount(Path(resource.name)),
     Kind.VETH: _delete_link,
     Kind.NETNS: _delete_netns,
     Kind.BRIDGE: _delete_link,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pai_install.errors import PaiError
-from pai_install.lab import box, bringup, cgroups, faults, keys, machine, names, network, plan, rootfs
-from pai_install.lab.bringup import heal, up
+from pai_install.lab import box, bringup, cgroups, disk, faults, keys, machine, names, network, plan, rootfs
+from pai_install.lab.bringup import heal, reinstall, up
 from pai_install.lab.cgroups import Hierarchy
 from pai_install.lab.choice import Choice
 from pai_install.lab.names import lab_names
@@ -260,3 +260,27 @@ def test_nobody_waits_for_a_machine_behind_a_bastion(spec: LabSpec, steps: Steps
     bring_up(spec, Choice(mixins={"two": ("behind-bastion",)}))
     bring_up(spec)
     assert (steps.count("wait one"), steps.count("wait two")) == (2, 1)
+
+
+def test_one_that_is_installed_anew_gets_a_new_disk_of_its_suite_and_its_mix_ins_again(
+    spec: LabSpec, steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bring_up(spec, Choice(suites={"two": "noble"}, mixins={"two": ("a",)}))
+    own = names.machine_names(spec, spec.machines[1])
+    own.disk.mkdir()
+    own.image.write_text("what it wrote")
+    (own.folder / "prepared").touch()
+    known = spec.known_hosts.read_text()
+    monkeypatch.setattr(keys, "ensure_host_key", lambda _folder, name: f"ssh-ed25519 another-of-{name}")
+    monkeypatch.setattr(disk, "unmount", lambda path: steps.append(f"unmount {path.name}"))
+    monkeypatch.setattr(machine, "is_running", lambda _groups: False)
+    monkeypatch.setattr(machine, "kill", lambda _keepers, groups: steps.append(f"kill {next(iter(groups)).name}"))
+    del steps[:]
+    reinstall(spec, spec.machines[1])
+    order = ["unmount root", "unmount disk", "link two", "root two", "start two", "authorize two", "wait two"]
+    assert [step for step in steps if not step.startswith("kill")] == order
+    assert steps[0] == "kill two"
+    assert (own.image.exists(), own.disk.exists(), (own.folder / "prepared").exists()) == (False, False, False)
+    assert "noble" in own.base.readlink().name
+    assert spec.known_hosts.read_text() == known, "the site meets another host key, as with new hardware"
+    assert bring_up(spec, Choice(mixins={"two": ("a",)})).changed[-1] == "mixed a into two"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -106,3 +107,17 @@ def test_a_plain_folder_is_never_filled(names: MachineNames, box: Any) -> None:
     names.disk.mkdir(parents=True)
     assert not disk.fill(names)
     assert not disk.filler(names).exists()
+
+
+def test_busy_mounts_are_tried_again(stand_in: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = stand_in(disk)
+    monkeypatch.setattr(disk, "is_mounted", lambda _path: True)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: box.answer("umount", 0))
+    box.answer("umount", 32)
+    assert disk.unmount(Path("/x"))
+    assert len(box.matching("umount /x")) == 2
+
+
+def test_what_is_not_mounted_is_not_unmounted(box: Any) -> None:
+    assert not disk.unmount(Path("/x"))
+    assert box.commands == []

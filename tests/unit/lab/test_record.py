@@ -95,3 +95,12 @@ def test_threads_lose_nothing(tmp_path: Path) -> None:
     written = read_record(path)
     assert written is not None
     assert {resource.name for resource in written.resources} == {f"m{number}" for number in range(40)}
+
+
+def test_what_is_gone_is_forgotten_on_disk(tmp_path: Path) -> None:
+    path = tmp_path / "lab.json"
+    kept, gone = Resource(Kind.VETH, "a"), Resource(Kind.MIXIN, "x of a", "a")
+    ledger = Ledger(path, LabRecord("l", "s"))
+    ledger.add([kept, gone])
+    ledger.forget([gone])
+    assert read_record(path) == LabRecord("l", "s", (kept,))

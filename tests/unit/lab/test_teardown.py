@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -48,7 +47,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, stand_in: Callable[..., Any]) -> Any:
     monkeypatch.setattr(network, "has_netns", lambda _name: False)
     monkeypatch.setattr(network, "has_table", lambda _name: False)
     monkeypatch.setattr(disk, "is_mounted", lambda _path: False)
-    return stand_in(teardown)
+    return stand_in(teardown, disk)
 
 
 def full_record(folder: Path, spec: LabSpec) -> LabRecord:
@@ -143,14 +142,6 @@ def test_one_thing_that_stays_does_not_keep_the_others_and_the_record_remains(
     assert "bridge pb" in caught.value.details
     assert bare.matching("ip netns delete ns")
     assert (labs / "172-30-79-0/lab.json").exists()
-
-
-def test_busy_mounts_are_tried_again(bare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "is_mounted", lambda _path: True)
-    monkeypatch.setattr(time, "sleep", lambda _seconds: bare.answer("umount", 0))
-    bare.answer("umount", 32)
-    assert teardown._unmount(Resource(Kind.MOUNT, "/x"))
-    assert len(bare.matching("umount /x")) == 2
 
 
 def test_a_folder_with_a_mount_in_it_is_never_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
