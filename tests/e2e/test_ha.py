@@ -1,9 +1,10 @@
-"""Three control planes on real machines: any one may fail, also the first."""
+"""Three control planes on real machines: any one may fail, also the first; more of them, fewer, all of them new."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.soak]
 SUBNET = "172.30.81"
 MASTERS = ("ha-master1", "ha-master2", "ha-master3")
 MACHINES = (*MASTERS, "ha-worker")
+MORE = ("ha-master4", "ha-master5")
 LAYOUT = f"""
 machine-sku:
   small: {{mem: 1Gi, cpu: {{vcore: 1}}}}
@@ -28,6 +30,11 @@ machine-list:
   - {{hostname: ha-master2, hostip: {SUBNET}.12, machine-type: small, pai-master: "true"}}
   - {{hostname: ha-master3, hostip: {SUBNET}.13, machine-type: small, pai-master: "true"}}
   - {{hostname: ha-worker, hostip: {SUBNET}.21, machine-type: small, pai-worker: "true"}}
+"""
+ADDED = f"""\
+  # two more
+  - {{hostname: ha-master4, hostip: {SUBNET}.14, machine-type: small, pai-master: "true"}}
+  - {{hostname: ha-master5, hostip: {SUBNET}.15, machine-type: small, pai-master: "true"}}
 """
 # three disks for etcd are files on one disk of the dev box, which other work keeps busy: a fault of the stand-in
 FORCED = ("--force-check", "etcd-disk")
@@ -213,15 +220,7 @@ def test_a_control_plane_leaves_and_another_machine_takes_its_place(ha: Cluster)
     fault = pai_install("lab", "fault", "--site", str(ha.site), gone, "power-off")
     assert fault.returncode == 0, fault.stderr
     assert until(lambda: gone not in ready_nodes(ha), 180)
-    # the new hardware: nothing of the cluster is on it
-    wipe = "rm -rf /etc/kubernetes /var/lib/etcd/member /var/lib/kubelet/pki /var/lib/pai-install"
-    healing = pai_install("lab", "fault", "--site", str(ha.site), gone, "heal")
-    assert healing.returncode == 0, healing.stderr
-    ha.on(
-        gone,
-        f"systemctl disable --now kubelet; ctr -n k8s.io tasks ls -q | xargs -r ctr -n k8s.io tasks kill -s 9; {wipe}",
-    )
-    assert until(lambda: gone not in ready_nodes(ha), 180)
+    reinstall(ha, gone)
     replaced = ha.run("node", "replace", gone, "--accept-new", *FORCED, "--yes", timeout_s=1800)
     assert replaced.returncode == 0, replaced.stdout + replaced.stderr
     assert members(ha) == set(MASTERS)
@@ -229,15 +228,79 @@ def test_a_control_plane_leaves_and_another_machine_takes_its_place(ha: Cluster)
     assert well_again(ha)
 
 
-def test_three_become_one(ha: Cluster) -> None:
-    """One member after the other leaves etcd, and what is left is a cluster that needs nothing."""
-    names = ",".join(MASTERS[:2])
-    removed = ha.run("node", "remove", *MASTERS[:2], "--force", f"--yes={names}", timeout_s=1800)
+def test_three_become_five_and_three_again(ha: Cluster) -> None:
+    layout = ha.site / "layout.yaml"
+    before = layout.read_text()
+    layout.write_text(before + ADDED)
+    up = pai_install("lab", "up", "--site", str(ha.site), "--yes")
+    assert up.returncode == 0, up.stderr
+    added = ha.run("node", "add", *MORE, *FORCED, "--yes", timeout_s=1800)
+    assert added.returncode == 0, added.stdout + added.stderr
+    assert members(ha) == {*MASTERS, *MORE}
+    assert ready_nodes(ha) == {*MACHINES, *MORE}
+    assert ha.to_change() == []
+    removed = ha.run("node", "remove", *MORE, "--force", f"--yes={','.join(MORE)}", timeout_s=1800)
+    assert removed.returncode == 0, removed.stdout + removed.stderr
+    assert members(ha) == set(MASTERS)
+    assert ready_nodes(ha) == set(MACHINES)
+    assert layout.read_text() == before + "  # two more\n"
+    assert ha.to_change() == []
+    layout.write_text(before)
+
+
+def test_three_become_one_and_one_becomes_three(ha: Cluster) -> None:
+    """One member after the other leaves etcd, and what is left is a cluster that needs nothing; then they come back."""
+    gone = MASTERS[:2]
+    removed = ha.run("node", "remove", *gone, "--keep-in-layout", "--force", f"--yes={','.join(gone)}", timeout_s=1800)
     assert removed.returncode == 0, removed.stdout + removed.stderr
     assert members(ha) == {MASTERS[2]}
     report = ha.apply()
     assert report["ok"], report["stderr"]
     assert ready_nodes(ha) == {MASTERS[2], "ha-worker"}
+    added = ha.run("node", "add", *gone, *FORCED, "--yes", timeout_s=1800)
+    assert added.returncode == 0, added.stdout + added.stderr
+    assert members(ha) == set(MASTERS)
+    assert well_again(ha)
+    assert ha.to_change() == []
+
+
+def test_a_new_dev_box_takes_the_cluster_over(ha: Cluster, tmp_path: Path) -> None:
+    """From the site's files and the key to the machines alone."""
+    site = tmp_path / "lab"
+    shutil.copytree(ha.site, site, ignore=shutil.ignore_patterns(".pai", "cut.*"))
+    (site / ".pai").mkdir(mode=0o700)
+    for name in ("lab_ssh_key", "lab_ssh_key.pub"):
+        shutil.copy2(ha.site / ".pai" / name, site / ".pai" / name)
+    other = Cluster(site, ha.quickstart)
+    plan = other.run("plan", "--no-diff", "--accept-new", "--format", "json")
+    assert plan.returncode == 0, plan.stderr
+    assert "authority" in plan.stderr
+    report = other.apply()
+    assert report["ok"], report["stderr"]
+    assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)
+    assert ready_nodes(other) == set(MACHINES)
+    assert ha.to_change() == [], "the old dev box has nothing to undo"
+
+
+def test_all_machines_are_new_and_a_backup_brings_the_cluster_back(ha: Cluster, tmp_path: Path) -> None:
+    file = tmp_path / "backup.tar.gz"
+    ha.kubectl("create", "configmap", "before-the-fire", "--from-literal=a=1")
+    assert ha.run("backup", str(file)).returncode == 0
+    for machine in MACHINES:
+        reinstall(ha, machine)
+    (ha.site / ".pai" / "known_hosts").unlink()
+    restored = ha.run("restore", str(file), "--accept-new", *FORCED, "--yes", timeout_s=3600)
+    assert restored.returncode == 0, restored.stdout + restored.stderr
+    assert "configmap/before-the-fire" in ha.kubectl("get", "configmaps", "--output=name").split()
+    assert members(ha) == set(MASTERS)
+    assert well_again(ha)
+    assert ha.to_change() == []
+
+
+def reinstall(cluster: Cluster, machine: str) -> None:
+    """Gives a machine a new disk, as other hardware has."""
+    done = pai_install("lab", "reinstall", "--site", str(cluster.site), machine, "--yes")
+    assert done.returncode == 0, done.stderr
 
 
 def begin(cluster: Cluster, machine: str, command: str) -> subprocess.Popen[str]:

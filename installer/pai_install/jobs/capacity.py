@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pai_install.scheduling.hived_cells import held_cells
@@ -48,13 +48,14 @@ class Capacity:
     """What a virtual cluster may use at most. cluster: None for the whole site.
 
     borrows: whether the job takes what others leave idle, with HiveD, where only oppo does. Absent machines count: they
-    may come back.
+    may come back. sku: machines of this type alone count; None: all.
     """
 
     site: Site
     scheduling: Scheduling | None
     cluster: VirtualCluster | None
     borrows: bool
+    sku: str | None = None
 
     def refuses_instance(self, wish: Ask) -> Misfit | None:
         """Why no machine could hold one instance."""
@@ -79,7 +80,18 @@ class Capacity:
         return Misfit("resources", message, f"ask for less{counted}")
 
     def refuses_gang(self, wishes: Sequence[Ask]) -> Misfit | None:
-        """Why all instances could never run together, though each could alone."""
+        """Why all instances could never run together, though each could alone. With HiveD they share a machine type."""
+        if not self._has_cells:
+            return self._refuses_sum(wishes)
+        named = {wish.sku for wish in wishes if wish.sku}
+        if len(named) > 1:
+            message = f"the instances name machines of {len(named)} types: {', '.join(sorted(named))}"
+            return Misfit("", message, "name one type: with HiveD a gang is on machines of one type")
+        types = sorted(named or self._usable, key=self._most, reverse=True)
+        misfits = [replace(self, sku=sku)._refuses_sum(wishes) for sku in types]
+        return None if None in misfits else next(iter(misfits), None)
+
+    def _refuses_sum(self, wishes: Sequence[Ask]) -> Misfit | None:
         for skus in [*{(wish.sku,) for wish in wishes if wish.sku}, tuple(self._usable)]:
             inside = [wish for wish in wishes if {one.sku for one in self._types(wish)} <= set(skus)]
             held = [(one.instances, self._held(one), one.cpu_millis, one.memory_bytes) for one in inside]
@@ -90,7 +102,7 @@ class Capacity:
                 verb = "hold" if self._has_cells else "ask for"
                 asks = f"all instances together {verb} {_amount(*asked)}"
                 message = f"{asks}; {self._whose} never has more than {_amount(*there)}{of}"
-                why = "; with HiveD each instance holds at least one device" if self._has_cells else ""
+                why = "; with HiveD each instance holds at least one device, all of one machine type" if self._has_cells else ""
                 return Misfit("", message, f"ask for less, or for fewer instances: a gang starts as a whole{why}")
         for wish in wishes:
             room = sum(self._instances(one, wish) for one in self._types(wish))
@@ -111,7 +123,7 @@ class Capacity:
     @cached_property
     def _usable(self) -> dict[str, Workers]:
         """SKUs of which the virtual cluster may have any."""
-        return {sku: one for sku, one in self._all.items() if self._units(one) > 0}
+        return {sku: one for sku, one in self._all.items() if self.sku in (None, sku) and self._units(one) > 0}
 
     def _types(self, wish: Ask) -> list[Workers]:
         """Machine types that may hold an instance, if they are large enough."""

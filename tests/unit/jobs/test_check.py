@@ -110,3 +110,30 @@ def test_with_hived_an_instance_without_devices_holds_one_too(gpus: int, priorit
     if refused:
         assert "together hold 10 devices" in told[0]
         assert "each instance holds at least one" in told[0]
+
+
+MIXED = """\
+scheduler: {type: hived}
+virtual-clusters:
+  - {name: default, quota: [{sku: a100, devices: 8}, {sku: t4, devices: 4}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("gpus", "skus", "words"),
+    [
+        (4, "", ""),
+        (5, "", "8 devices"),
+        (2, "worker: {skuType: t4}", ""),
+        (3, "worker: {skuType: t4}", "4 devices"),
+        (1, "worker: {skuType: t4}, ps: {skuType: a100}", "2 types: a100, t4"),
+    ],
+)
+def test_with_hived_a_gang_is_on_machines_of_one_type(gpus: int, skus: str, words: str) -> None:
+    """Those of several types together may have room, but HiveD would keep the gang waiting for ever."""
+    worker = TASKS[: TASKS.index("defaults")].replace("instances: 2", "instances: 1").replace("gpu: 1", f"gpu: {gpus}")
+    text = V2.replace(TASKS[: TASKS.index("defaults")], worker + "  ps:\n" + worker)
+    text = text.replace("submitFrom: web", f"hivedScheduler: {{taskRoles: {{{skus}}}}}")
+    told = [f"{one.message} ({one.remedy})" for one in check_job(read(text), research(MIXED + GROUPS), None).problems]
+    assert bool(told) == bool(words), told
+    assert all(words in one for one in told)
