@@ -49,12 +49,13 @@ machine-list:
   - {hostname: control, hostip: 10.0.0.1, machine-type: control, pai-master: "true"}
   - {hostname: gpu-1, hostip: 10.0.0.2, machine-type: a100, pai-worker: "true"}
   - {hostname: gpu-2, hostip: 10.0.0.3, machine-type: a100, pai-worker: "true"}
-  - {hostname: cpu-1, hostip: 10.0.0.4, machine-type: epyc, pai-worker: "true"}
+  - {hostname: gpu-3, hostip: 10.0.0.4, machine-type: a100, pai-worker: "true"}
+  - {hostname: cpu-1, hostip: 10.0.0.5, machine-type: epyc, pai-worker: "true"}
 """
 SERVICES = """\
 scheduler: {{type: {backend}{operator}}}
 virtual-clusters:
-  - {{name: default, quota: [{{sku: a100, devices: 8}}, {{sku: epyc, cores: 36}}]}}
+  - {{name: default, quota: [{{sku: a100, devices: 16}}, {{sku: epyc, cores: 36}}]}}
   - {{name: product, quota: [{{sku: a100, devices: 8}}]}}
 storages:
   - {{name: data, type: nfs, server: nas.example.com, path: /data}}

@@ -37,8 +37,8 @@ def command(*, site_dir: Path, words: tuple[str, ...]) -> int:
     kubeconfig = state.path / "kubeconfig"
     if not kubeconfig.is_file():
         raise PaiError(
-            f"{kubeconfig} is missing: the site has no cluster yet",
-            remedy=f"pai-install apply --site {site_dir}",
+            f"{kubeconfig} is missing: this dev box has not met the site's cluster yet",
+            remedy=f"pai-install apply --site {site_dir}: it makes the cluster, or takes over the one that is there",
             exit_code=ExitCode.USAGE,
         )
     kubectl = cached_program(site, "kubectl")

@@ -34,6 +34,8 @@ from pai_install.health.memory.store import HealthStore
 from pai_install.health.report import UNREACHED, HealthReport, unreached
 from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
+from pai_install.site.selection import require_present
+from pai_install.site.validate import did_you_mean
 from pai_install.system.files import private_folder
 
 THRESHOLDS_FILE = "health.yml"
@@ -133,7 +135,10 @@ class Checkup:
         """
         store, now = self._remembering(), self._clock()
         if self._site is not None and machine not in {item.hostname for item in self._site.present_machines}:
-            raise PaiError(f"the site has no machine {machine}", exit_code=ExitCode.USAGE)
+            names = (item.hostname for item in self._site.present_machines)
+            raise PaiError(
+                f"the site has no machine {machine}", remedy=did_you_mean(machine, names), exit_code=ExitCode.USAGE
+            )
         new = [
             Acknowledgement(machine, check, device, said, word.who, word.why, now, word.until)
             for device, said in self._said(machine, check).items()
@@ -209,10 +214,7 @@ class Checkup:
             return _limited(request.source, request.limit), {}
         if self._site is None or self._engine is None:
             raise PaiError("no site to ask", remedy="give --site DIR or --from FILE", exit_code=ExitCode.USAGE)
-        known = {machine.hostname for machine in self._site.present_machines}
-        unknown = [name for name in request.limit if name not in known]
-        if unknown:
-            raise PaiError(f"the site has no machine {', '.join(unknown)}", exit_code=ExitCode.USAGE)
+        require_present(self._site, request.limit)
         hosts = request.limit or tuple(machine.hostname for machine in self._site.present_machines)
         options = CollectorOptions(request.redact, request.deep_image)
         inventory = health_inventory(self._site)

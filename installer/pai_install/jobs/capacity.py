@@ -82,16 +82,17 @@ class Capacity:
     def refuses_gang(self, wishes: Sequence[Ask]) -> Misfit | None:
         """Why all instances could never run together, though each could alone. With HiveD they share a machine type."""
         if not self._has_cells:
-            return self._refuses_sum(wishes)
+            return self.refuses_sum(wishes)
         named = {wish.sku for wish in wishes if wish.sku}
         if len(named) > 1:
             message = f"the instances name machines of {len(named)} types: {', '.join(sorted(named))}"
             return Misfit("", message, "name one type: with HiveD a gang is on machines of one type")
         types = sorted(named or self._usable, key=self._most, reverse=True)
-        misfits = [replace(self, sku=sku)._refuses_sum(wishes) for sku in types]
+        misfits = [replace(self, sku=sku).refuses_sum(wishes) for sku in types]
         return None if None in misfits else next(iter(misfits), None)
 
-    def _refuses_sum(self, wishes: Sequence[Ask]) -> Misfit | None:
+    def refuses_sum(self, wishes: Sequence[Ask]) -> Misfit | None:
+        """The same where instances may be on machines of several types."""
         for skus in [*{(wish.sku,) for wish in wishes if wish.sku}, tuple(self._usable)]:
             inside = [wish for wish in wishes if {one.sku for one in self._types(wish)} <= set(skus)]
             held = [(one.instances, self._held(one), one.cpu_millis, one.memory_bytes) for one in inside]
@@ -102,7 +103,11 @@ class Capacity:
                 verb = "hold" if self._has_cells else "ask for"
                 asks = f"all instances together {verb} {_amount(*asked)}"
                 message = f"{asks}; {self._whose} never has more than {_amount(*there)}{of}"
-                why = "; with HiveD each instance holds at least one device, all of one machine type" if self._has_cells else ""
+                why = (
+                    "; with HiveD each instance holds at least one device, all of one machine type"
+                    if self._has_cells
+                    else ""
+                )
                 return Misfit("", message, f"ask for less, or for fewer instances: a gang starts as a whole{why}")
         for wish in wishes:
             room = sum(self._instances(one, wish) for one in self._types(wish))

@@ -113,7 +113,7 @@ def test_history_of_a_mistyped_site_makes_nothing(tmp_path: Path) -> None:
 def test_kubectl_without_a_cluster_makes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = write_site(tmp_path / "site")
     assert run(["kubectl", "--site", str(site), "get", "nodes"]) == ExitCode.USAGE
-    assert "the site has no cluster yet" in capsys.readouterr().err
+    assert "this dev box has not met the site's cluster yet" in capsys.readouterr().err
     assert not (site / ".pai").exists()
 
 

@@ -129,7 +129,7 @@ def test_who_is_no_user_or_in_no_group_gets_none(site: Path, world: World, capsy
 def test_before_the_first_apply_there_is_no_kubeconfig(site: Path, world: World, capsys: Any) -> None:
     (site / ".pai" / "kubeconfig").unlink()
     assert run(["user", "kubeconfig", "alice", "--site", str(site)]) == ExitCode.USAGE
-    assert "the site has no cluster yet" in capsys.readouterr().err
+    assert "this dev box has not met the site's cluster yet" in capsys.readouterr().err
     assert world.api.calls == []
 
 

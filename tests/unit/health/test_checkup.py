@@ -131,7 +131,7 @@ def test_limit_asks_only_those_and_refuses_strangers(checkup: Make) -> None:
     machines, engine = checkup(answer("gpu-01", document(healthy(2, "gpu-01"))))
     assert [machine.name for machine in machines.run(CheckupRequest(limit=("gpu-01",))).machines] == ["gpu-01"]
     assert engine.requests[0].limit == ("gpu-01",)
-    with pytest.raises(PaiError, match="no machine nobody"):
+    with pytest.raises(PaiError, match="not a present machine of this site: nobody"):
         machines.run(CheckupRequest(limit=("nobody",)))
 
 

@@ -35,5 +35,7 @@ def checked(operation: type[Checked], **arguments: object) -> Checked:
     try:
         return operation.model_validate(arguments)
     except ValidationError as error:
-        reasons = ", ".join(str(detail["msg"]).removeprefix("Value error, ") for detail in error.errors())
+        # where a value is refused in our words, pydantic's own words tell only what follows from that
+        told = [detail for detail in error.errors() if detail["type"] == "value_error"] or error.errors()
+        reasons = ", ".join(str(detail["msg"]).removeprefix("Value error, ") for detail in told)
         raise PaiError(reasons, exit_code=ExitCode.USAGE) from None

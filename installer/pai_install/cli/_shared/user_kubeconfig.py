@@ -37,9 +37,13 @@ def server_of(path: Path, server: str) -> dict[str, str]:
 
     Raises PaiError where that is missing or no kubeconfig.
     """
-    remedy = "pai-install apply writes it"
+    remedy = "pai-install apply writes it: it makes the cluster, or takes over the one that is there"
     if not path.is_file():
-        raise PaiError(f"{path} is missing: the site has no cluster yet", remedy=remedy, exit_code=ExitCode.USAGE)
+        raise PaiError(
+            f"{path} is missing: this dev box has not met the site's cluster yet",
+            remedy=remedy,
+            exit_code=ExitCode.USAGE,
+        )
     try:
         document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except (YAMLError, ValueError) as error:
