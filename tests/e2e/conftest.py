@@ -189,6 +189,26 @@ def killed(site: Path, seconds: float, *words: str) -> bool:
     return alive
 
 
+def killed_when(site: Path, holds: Callable[[str], bool], *words: str) -> bool:
+    """Starts a command and kills it without a warning once `holds` says so of what its run has written down.
+
+    holds: gets the run's events so far, a line for each task that ended on a machine. False when the command ended by
+    itself before.
+    """
+    runs = site / ".pai" / "runs"
+    before = set(runs.iterdir())
+    with begun(*words, "--site", str(site)) as process:
+        deadline = time.monotonic() + 1800
+        while process.poll() is None and time.monotonic() < deadline:
+            files = [run / "events.jsonl" for run in set(runs.iterdir()) - before]
+            if holds("".join(file.read_text() for file in files if file.exists())):
+                process.send_signal(signal.SIGKILL)  # the shell of the bootstrap has become the program itself
+                return True
+            time.sleep(0.1)
+        process.kill()
+    return False
+
+
 def user_environment() -> dict[str, str]:
     """The environment without what only the tests themselves need."""
     return {name: value for name, value in os.environ.items() if name not in {"PYTHONPATH", "ANSIBLE_CONFIG"}}

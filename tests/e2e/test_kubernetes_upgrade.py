@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 import os
 import random
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import SERVE, Cluster, begun, equip, killed, lab_site, pai_install, traces, until
+from .conftest import SERVE, Cluster, equip, killed, killed_when, lab_site, pai_install, traces, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -147,23 +145,9 @@ def kills(cluster: Cluster) -> int:
 
 
 def killed_in(cluster: Cluster, *phases: str) -> bool:
-    """Starts the upgrade and kills it without a warning in one of the steps; False when it ended before."""
-    before = set((cluster.site / ".pai" / "runs").iterdir())
-    with begun("upgrade", "--site", str(cluster.site), "--yes") as process:
-        deadline = time.monotonic() + 1200
-        while process.poll() is None and time.monotonic() < deadline:
-            runs = set((cluster.site / ".pai" / "runs").iterdir()) - before
-            written = "".join(_text(run / "events.jsonl") for run in runs)
-            if any(f'"phase": "{phase}"' in written for phase in phases):
-                process.send_signal(signal.SIGKILL)
-                return True
-            time.sleep(0.5)
-        process.kill()
-    return False
-
-
-def _text(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+    """Starts the upgrade and kills it in one of the steps; False when it ended before."""
+    written = [f'"phase": "{phase}"' for phase in phases]
+    return killed_when(cluster.site, lambda text: any(word in text for word in written), "upgrade", "--yes")
 
 
 def test_kubernetes_is_upgraded_under_a_running_service(old_cluster: Cluster) -> None:

@@ -8,6 +8,7 @@ import random
 import subprocess
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import yaml
 from pai_install.cluster.fence import NAME as FENCE
 from tests.layouts import worker_entry
 
-from .conftest import Cluster, equip, killed, lab_site, pai_install, traces
+from .conftest import Cluster, equip, killed_when, lab_site, pai_install, traces
 
 pytestmark = [pytest.mark.lab, pytest.mark.soak]
 
@@ -193,24 +194,40 @@ def wait_for(condition: Any, seconds: float = 180) -> None:
 
 
 def test_killed_half_way_the_same_command_comes_to_its_end(growing: Cluster) -> None:
-    """Ten times, at random moments of adding and removing."""
+    """Ten times, at random moments of adding and removing, early ones and late ones."""
     layout = growing.site / "layout.yaml"
     whole = layout.read_text()
     moments = random.Random(SEED)  # noqa: S311 - a repeatable test
+    lengths = {"remove": 12, "add": 40}  # tasks that end on machines, at least; what a run takes is learned
+    early_or_late = []
     for number in range(KILLS):
         verb = "remove" if number % 2 == 0 else "add"
         words = ["node", verb, SECOND, "--yes", *(["--keep-in-layout"] if verb == "remove" else [])]
-        killed(growing.site, moments.uniform(1, 25 if verb == "remove" else 60), *words)
+        after = moments.randrange(lengths[verb])
+        early_or_late.append(killed_when(growing.site, partial(at_least, after), *words))
         time.sleep(3)  # what Ansible still had to say to the machine
         done = growing.run(*words, timeout_s=1800)
-        assert done.returncode == 0, (number, verb, done.stdout, done.stderr)
+        assert done.returncode == 0, (number, verb, after, done.stdout, done.stderr)
+        lengths[verb] = max(lengths[verb], last_run(growing))
         assert (SECOND in nodes(growing)) == (verb == "add")
-        assert growing.to_change() == [], (number, verb)
+        assert growing.to_change() == [], (number, verb, after)
         if verb == "remove":
             absent = layout.read_text()
             layout.write_text(whole)  # the lab knows its machines from there
-            assert leftovers(growing, SECOND) == ""
+            assert leftovers(growing, SECOND) == "", (number, after)
             layout.write_text(absent)
+    assert early_or_late.count(True) >= KILLS - 2
+
+
+def at_least(tasks: int, events: str) -> bool:
+    """Whether so many tasks have ended."""
+    return events.count("\n") >= tasks
+
+
+def last_run(growing: Cluster) -> int:
+    """How many tasks ended on machines in the last run that wrote any down."""
+    files = (growing.site / ".pai" / "runs").glob("*/events.jsonl")
+    return max(files, key=lambda file: file.stat().st_mtime).read_text().count("\n")
 
 
 def test_reboots_come_one_after_the_other(growing: Cluster) -> None:
