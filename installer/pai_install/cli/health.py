@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import json
-import os
 import sys
 import time
 from collections.abc import Iterable
@@ -17,15 +15,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from pai_install.cli._shared import acknowledged
 from pai_install.cli.options import accept_new_option, format_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
-from pai_install.health.checkup import Accepted, Checkup, CheckupRequest, Judgement
-from pai_install.health.memory.acknowledgement import Acknowledgement
+from pai_install.health.checkup import Accepted, Checkup, CheckupRequest
 from pai_install.health.report import HealthReport, metrics, text
 from pai_install.report.console import progress
 from pai_install.run.state import StateFolder, open_state, state_of
 from pai_install.system.files import write_atomic
-from pai_install.system.plain import one_line
 
 _SHARE = "Share of nodes that may be cordoned; above 0 at least one."
 FORMATS = ("table", "json", "html", "junit", "prometheus")
@@ -343,47 +340,9 @@ def acknowledge(
     elif own["take_back"]:
         kept = checkup.take_back(machine, check, own["device"])
     else:
-        kept = checkup.acknowledge(machine, _known_check(check), _judgement(own))
-    _show_acknowledged(kept, as_json="json" in (own["form"], context.obj["form"]))
+        kept = checkup.acknowledge(machine, acknowledged.known_check(check), acknowledged.judgement(own))
+    acknowledged.show(kept, as_json="json" in (own["form"], context.obj["form"]))
     return ExitCode.OK
-
-
-def _known_check(name: str) -> str:
-    """The name. Raises PaiError for what is no check."""
-    from pai_install.checks.explain import find_check  # noqa: PLC0415
-    from pai_install.health.judge.rules import CHECKS  # noqa: PLC0415
-    from pai_install.health.report import UNREACHED  # noqa: PLC0415
-
-    return name if name == UNREACHED else find_check(name, CHECKS, listing="pai-install health explain").id
-
-
-def _judgement(own: dict[str, Any]) -> Judgement:
-    """What the options say. Raises PaiError where reason or end is missing."""
-    from pai_install.health.memory.acknowledgement import end_of  # noqa: PLC0415
-
-    missing = [f"--{name}" for name in ("why", "until") if not own[name].strip()]
-    if missing:
-        raise PaiError(
-            f"acknowledge needs {' and '.join(missing)}",
-            remedy='pai-install health acknowledge MACHINE CHECK --why "the card is ordered" --until 7d',
-            exit_code=ExitCode.USAGE,
-        )
-    who = own["who"] or os.environ.get("SUDO_USER") or getpass.getuser()
-    return Judgement(one_line(who), one_line(own["why"]), end_of(own["until"], time.time()), own["device"])
-
-
-def _show_acknowledged(kept: Iterable[Acknowledgement], *, as_json: bool) -> None:
-    from pai_install.health.report import acknowledgement_json  # noqa: PLC0415
-
-    rows = sorted(kept, key=lambda item: item.key)
-    if as_json:
-        click.echo(json.dumps({"schema_version": 1, "acknowledged": [acknowledgement_json(item) for item in rows]}))
-        return
-    for item in rows:
-        where = f"{item.machine} {item.device}".rstrip()
-        click.echo(f"{where} {item.check}: {item.words} ({item.said})")
-    if not rows:
-        click.echo("nothing is acknowledged")
 
 
 @command.command("alert-rules")
