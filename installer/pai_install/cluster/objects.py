@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,11 @@ def conditions(value: object) -> tuple[Condition, ...]:
         Condition(text(row.get("type")), text(row.get("status")), text(row.get("reason")), text(row.get("message")))
         for row in rows(value)
     )
+
+
+def holding(found: Iterable[Condition], kind: str) -> Condition | None:
+    """The condition of that type, if it holds."""
+    return next((one for one in found if one.type == kind and one.status == "True"), None)
 
 
 def state_of(found: Sequence[Condition], kind: str) -> bool | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from pai_install.jobs.state import Instance, JobState
+from pai_install.jobs.instance import Instance
+from pai_install.jobs.state import JobState
 from pai_install.jobs.use import FIRST_S, all_quiet, is_fresh
 from pai_install.site.use_limits import UseLimits
 from pai_install.system.words import plural

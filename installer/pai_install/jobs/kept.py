@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 from pai_install.cluster.objects import JsonObject, child, number, text, words
 from pai_install.jobs.compile import names
-from pai_install.jobs.state import ENDED, Instance, JobState, RoleState, State, states_of
+from pai_install.jobs.instance import ENDED, Instance, State
+from pai_install.jobs.state import JobState, RoleState, states_of
 from pai_install.site.groups import RECORD_LABEL
 
 _VERSION = 1

@@ -13,9 +13,11 @@ from pai_install.cluster.client import ApiError, ClusterClient, Select
 from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
+from pai_install.jobs.instance import ENDED
 from pai_install.jobs.kept import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
-from pai_install.jobs.state import ENDED, PODS, JobState, said_by, states_of
+from pai_install.jobs.standing import said_by
+from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
 from pai_install.scheduling.kinds import queued_at

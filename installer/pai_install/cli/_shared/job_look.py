@@ -19,8 +19,9 @@ from pai_install.cluster.objects import child, words
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.abnormal import abnormal, unknown
 from pai_install.jobs.compile import names
+from pai_install.jobs.instance import Instance
 from pai_install.jobs.kept import JobRecord
-from pai_install.jobs.state import PODS, Instance, JobState
+from pai_install.jobs.state import PODS, JobState
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
 from pai_install.site.model import Site

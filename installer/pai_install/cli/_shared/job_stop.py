@@ -17,7 +17,8 @@ from pai_install.cluster.client import Patch, Select
 from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
 from pai_install.jobs.compile import names
-from pai_install.jobs.state import ENDED, JobState
+from pai_install.jobs.instance import ENDED
+from pai_install.jobs.state import JobState
 from pai_install.run.environment import Environment
 from pai_install.system.words import plural
 

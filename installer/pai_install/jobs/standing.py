@@ -1,0 +1,105 @@
+"""Objects of a scheduler -> why a job waits, how it ended, how often it was tried. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pai_install.cluster.objects import JsonObject, child, conditions, holding, number, text
+from pai_install.jobs.instance import ENDED, POD_STATES, State, container_of, why_of
+from pai_install.scheduling.kinds import JobKind
+from pai_install.scheduling.model import Backend
+
+_WORKLOADS = "workloads.kueue.x-k8s.io"
+_POD_GROUPS = "podgroups.scheduling.volcano.sh"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the scheduler's own objects say. ended: empty while they do not."""
+
+    ended: State | None
+    why: str
+    retries: int
+
+
+def said_by(backend: Backend) -> str:
+    """The kind of the objects that say why a job waits; empty where none do."""
+    return {"kueue": _WORKLOADS, "volcano": _POD_GROUPS}.get(backend, "")
+
+
+def standing_of(job: JsonObject, kind: JobKind, said: Sequence[JsonObject]) -> Standing:
+    """What the job's own status says, and what its scheduler does. said: of this job, objects of the kind `said_by`."""
+    return _STANDINGS[kind.group](job, said)
+
+
+def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+    status = child(job, "status")
+    found = conditions(status.get("conditions"))
+    retries = number(status.get("restarts")) or 0
+    failed = holding(found, "Failed")
+    if failed is not None:
+        return Standing("FAILED", failed.message or failed.reason, retries)
+    if holding(found, "Completed") is not None:
+        return Standing("SUCCEEDED", "", retries)
+    return Standing(None, _kueue_says(said), retries)
+
+
+def _kueue_says(workloads: Sequence[JsonObject]) -> str:
+    """Why Kueue does not let it start, and why it stopped it, where it did."""
+    asked = [one for one in workloads if one.get("kind") == "Workload"]
+    found = [one for workload in asked for one in conditions(child(workload, "status").get("conditions"))]
+    if holding(found, "QuotaReserved") is not None:
+        return ""
+    waits = next((one.message for one in found if one.type == "QuotaReserved"), "")
+    stopped = holding(found, "Evicted")
+    parts = (f"was stopped: {stopped.message}" if stopped else "", f"waits for quota: {waits}" if waits else "")
+    return "; ".join(filter(None, parts))
+
+
+def _job(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+    """A batch Job, or one of Kubeflow's."""
+    found = conditions(child(job, "status").get("conditions"))
+    failed = holding(found, "Failed")
+    if failed is not None:
+        return Standing("FAILED", failed.message or failed.reason, 0)
+    if holding(found, "Complete") is not None or holding(found, "Succeeded") is not None:
+        return Standing("SUCCEEDED", "", 0)
+    return Standing(None, _kueue_says(said) or _volcano_says(said), 0)
+
+
+def _pod(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+    status = child(job, "status")
+    state = POD_STATES.get(text(status.get("phase")))
+    if state not in ENDED:
+        return Standing(None, _volcano_says(said), 0)
+    return Standing(state, why_of(status, child(container_of(job), "state")) if state == "FAILED" else "", 0)
+
+
+def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+    status = child(job, "status")
+    state = child(status, "state")
+    phase, message = text(state.get("phase")), text(state.get("message"))
+    retries = number(status.get("retryCount")) or 0
+    if phase in {"Completed", "Failed", "Aborted", "Terminated"}:
+        good = phase == "Completed"
+        return Standing("SUCCEEDED" if good else "FAILED", "" if good else message or phase, retries)
+    return Standing(None, _volcano_says(said) if phase in {"", "Pending"} else "", retries)
+
+
+def _volcano_says(groups: Sequence[JsonObject]) -> str:
+    """Why Volcano has no room for it; a group that runs had room."""
+    states = [child(group, "status") for group in groups if group.get("kind") == "PodGroup"]
+    waiting = [it for it in states if text(it.get("phase")) not in {"Running", "Completed"}]
+    waits = holding([one for it in waiting for one in conditions(it.get("conditions"))], "Unschedulable")
+    return f"waits for room: {waits.message}" if waits else ""
+
+
+# by the group of the kind
+_STANDINGS: Mapping[str, Callable[[JsonObject, Sequence[JsonObject]], Standing]] = {
+    "": _pod,
+    "batch": _job,
+    "jobset.x-k8s.io": _job_set,
+    "batch.volcano.sh": _volcano,
+    "kubeflow.org": _job,
+}
