@@ -198,12 +198,13 @@ def test_power_off_keeps_the_disk(site: Site) -> None:
 
 
 def test_installed_anew_it_has_another_disk_host_key_and_machine_id(site: Site) -> None:
-    site.ssh("sudo touch /root/kept /var/lib/docker/kept")
+    site.ssh("sudo touch /root/kept /var/lib/docker/kept; sudo ip link add kept0 type bridge")
     before = site.ssh("cat /etc/machine-id")
     site.cli("reinstall", "lab-test", "--yes")
     assert site.cli("ssh", "lab-test", "--", "true", check=False).returncode == 255, "the site has the old host key"
     assert site.heal() == ()
     assert site.ssh("sudo ls /root /var/lib/docker") == "/root:\n\n/var/lib/docker:"
+    assert "kept0" not in site.ssh("ip -brief link")
     assert site.ssh("cat /etc/machine-id") != before
     assert json.loads(site.cli("up", "--yes", "--format", "json").stdout)["changed"] == []
 

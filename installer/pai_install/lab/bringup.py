@@ -180,7 +180,12 @@ def reinstall(spec: LabSpec, one: LabMachine) -> None:
 
 
 def _discard(names: MachineNames) -> None:
-    """Removes all that a machine wrote; the link to its base image stays, and so does its suite."""
+    """Removes all that a machine wrote, and what its programs made in the kernel: interfaces, routes, rules.
+
+    The link to its base image stays, and so does its suite.
+    """
+    network.delete_link(names.veth)
+    network.delete_netns(names.netns)
     for mounted in (names.root, names.disk):
         disk.unmount(mounted)
     (names.folder / "prepared").unlink(missing_ok=True)

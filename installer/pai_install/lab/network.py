@@ -128,3 +128,13 @@ def ensure_link(spec: LabSpec, machine: LabMachine) -> bool:
         run(["ip", "-batch", "-"], stdin=veth_batch(spec, machine))
         run(["ip", "-netns", names.netns, "-batch", "-"], stdin=inside_batch(spec, machine))
     return True
+
+
+def delete_link(veth: str) -> bool:
+    """Deletes the box's end of a cable, or a bridge; False when it was not there."""
+    return has_link(veth) and run(["ip", "link", "delete", veth]).ok
+
+
+def delete_netns(netns: str) -> bool:
+    """Deletes a machine's namespace, with the interfaces, routes and rules in it; False when it was not there."""
+    return has_netns(netns) and run(["ip", "netns", "delete", netns]).ok

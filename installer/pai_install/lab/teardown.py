@@ -117,14 +117,6 @@ def _was_running(resource: Resource) -> bool:
     return not machine.Process.parse(resource.detail).alive
 
 
-def _delete_link(resource: Resource) -> bool:
-    return network.has_link(resource.name) and run(["ip", "link", "delete", resource.name]).ok
-
-
-def _delete_netns(resource: Resource) -> bool:
-    return network.has_netns(resource.name) and run(["ip", "netns", "delete", resource.name]).ok
-
-
 def _delete_table(resource: Resource) -> bool:
     return network.has_table(resource.name) and run(["nft", "delete", "table", "ip", resource.name]).ok
 
@@ -182,9 +174,9 @@ def _remove_folder(resource: Resource) -> bool:
 REMOVERS: Mapping[Kind, Callable[[Resource], bool]] = {
     Kind.PROCESS: _was_running,
     Kind.MOUNT: lambda resource: disk.unmount(Path(resource.name)),
-    Kind.VETH: _delete_link,
-    Kind.NETNS: _delete_netns,
-    Kind.BRIDGE: _delete_link,
+    Kind.VETH: lambda resource: network.delete_link(resource.name),
+    Kind.NETNS: lambda resource: network.delete_netns(resource.name),
+    Kind.BRIDGE: lambda resource: network.delete_link(resource.name),
     Kind.NFT_TABLE: _delete_table,
     Kind.FORWARD_RULE: _delete_forward_rules,
     Kind.CGROUP: _remove_cgroup,

@@ -272,12 +272,15 @@ def test_one_that_is_installed_anew_gets_a_new_disk_of_its_suite_and_its_mix_ins
     (own.folder / "prepared").touch()
     known = spec.known_hosts.read_text()
     monkeypatch.setattr(keys, "ensure_host_key", lambda _folder, name: f"ssh-ed25519 another-of-{name}")
+    for name in ("delete_link", "delete_netns"):
+        monkeypatch.setattr(network, name, lambda called, name=name: steps.append(f"{name} {called}"))
     monkeypatch.setattr(disk, "unmount", lambda path: steps.append(f"unmount {path.name}"))
     monkeypatch.setattr(machine, "is_running", lambda _groups: False)
     monkeypatch.setattr(machine, "kill", lambda _keepers, groups: steps.append(f"kill {next(iter(groups)).name}"))
     del steps[:]
     reinstall(spec, spec.machines[1])
-    order = ["unmount root", "unmount disk", "link two", "root two", "start two", "authorize two", "wait two"]
+    gone = [f"delete_link {own.veth}", f"delete_netns {own.netns}", "unmount root", "unmount disk"]
+    order = [*gone, "link two", "root two", "start two", "authorize two", "wait two"]
     assert [step for step in steps if not step.startswith("kill")] == order
     assert steps[0] == "kill two"
     assert (own.image.exists(), own.disk.exists(), (own.folder / "prepared").exists()) == (False, False, False)

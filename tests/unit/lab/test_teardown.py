@@ -47,7 +47,7 @@ def bare(monkeypatch: pytest.MonkeyPatch, stand_in: Callable[..., Any]) -> Any:
     monkeypatch.setattr(network, "has_netns", lambda _name: False)
     monkeypatch.setattr(network, "has_table", lambda _name: False)
     monkeypatch.setattr(disk, "is_mounted", lambda _path: False)
-    return stand_in(teardown, disk)
+    return stand_in(teardown, disk, network)
 
 
 def full_record(folder: Path, spec: LabSpec) -> LabRecord:
