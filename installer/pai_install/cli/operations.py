@@ -16,7 +16,7 @@ from pai_install.operations.listing import operations_data, operations_text
 def command(*, output_format: str) -> int:
     """List the verbs that act and their arguments; with --format json as JSON Schemas, for programs that offer them.
 
-    All of them show a plan first, take --yes, --check and --plan, and leave a journal and a report.
+    Those that change the cluster show a plan first, take --yes, --check and --plan, and leave a journal and a report.
     """
     click.echo(json.dumps(operations_data(), indent=2) if output_format == "json" else operations_text())
     return ExitCode.OK
