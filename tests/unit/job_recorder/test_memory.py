@@ -124,6 +124,23 @@ def test_last_words_come_before_a_pod_is_gone_and_after_its_job_is() -> None:
     assert codes(clock.last) == [143]
 
 
+def test_who_reads_that_it_is_gone_reads_its_last_lines() -> None:
+    """Also where the lines of another pod, which ended before, were written a moment ago."""
+    clock = Clock()
+    clock.see(job(), pod(0), pod(1))
+    clock.later(WRITE_S, train_0_0="begun", train_1_1="begun")
+    clock.later(WRITE_S - 1)
+    clock.see(pod(1, phase="Succeeded", code=0))
+    clock.later(1, train_0_0="begun", train_1_1="done")
+    ended = pod(0, phase="Succeeded", code=0, going=True)
+    clock.see(ended, job(status=complete()))
+    clock.later(READ_LAST_S, train_0_0="begun\ndone")
+    clock.gone(job(status=complete()))
+    while not went(clock.last):
+        clock.later(1)
+    assert clock.logs[-1].logs == {"train-0-0": "begun\ndone", "train-1-1": "done"}
+
+
 def test_a_machine_that_does_not_answer_is_asked_some_times() -> None:
     clock = Clock()
     clock.see(job(), pod(0, phase="Failed", code=1))

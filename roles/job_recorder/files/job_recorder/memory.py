@@ -285,18 +285,21 @@ class Memory:
     def _writes(self, one: _Tracked, now: float) -> Iterator[Action]:
         if one.job is None:
             return
-        last = one.settled(now)
-        waited = now - one.written_at >= WRITE_S
-        if (waited or (last and one.written)) and (facts := one.facts()) != one.written:
+        last, facts = one.settled(now), one.written
+        if now - one.written_at >= WRITE_S or (last and one.written):
+            facts = one.facts()
+        told = facts != one.written
+        waited = now - one.logs_at >= (WRITE_S if one.logs_urgent or one.removed else WRITE_LOGS_S)
+        # whoever reads that the job is gone reads its last lines, too: they come first
+        if one.logs_changed and (waited or last or (told and one.removed)):
+            one.logs_changed, one.logs_urgent, one.logs_at = False, False, now
+            most = min(self.rules.log_bytes, _MOST_LOGS // max(len(one.logs), 1))
+            yield WriteLogs(one.job, {pod: tail(lines, most) for pod, lines in sorted(one.logs.items())})
+        if told:
             one.written, one.written_at = facts, now
             record = Record(one.job, dict(one.pods), one.removed)
             self._kept[one.uid] = record
             yield WriteState(record)
-        waited = now - one.logs_at >= (WRITE_S if one.logs_urgent or one.removed else WRITE_LOGS_S)
-        if one.logs_changed and (waited or last):
-            one.logs_changed, one.logs_urgent, one.logs_at = False, False, now
-            most = min(self.rules.log_bytes, _MOST_LOGS // max(len(one.logs), 1))
-            yield WriteLogs(one.job, {pod: tail(lines, most) for pod, lines in sorted(one.logs.items())})
 
     def _read_next(self, now: float) -> Iterator[Read]:
         waiting = [(live, one) for one in self._all() if one.job for live in one.live.values() if live.waits(now)]
