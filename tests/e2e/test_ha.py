@@ -177,16 +177,16 @@ def test_certificates_are_renewed_while_a_watch_goes_on(ha: Cluster) -> None:
     assert watching.stdout is not None
     assert watching.stdout.readline() == "watching\n"
     before = {master: ha.on(master, PROGRAMS) for master in MASTERS}
-    words = ["certs", "renew", "--site", str(ha.site), "--within", "400", "--yes"]
+    renew = ["certs", "renew", "--site", str(ha.site), "--within", "400", "--yes"]
     made: list[str] = []
     with subprocess.Popen(
-        [str(ROOT / "pai-install"), *words], cwd=ROOT, env=user_environment(), stdin=subprocess.DEVNULL
+        [str(ROOT / "pai-install"), *renew], cwd=ROOT, env=user_environment(), stdin=subprocess.DEVNULL
     ) as renewing:
         while renewing.poll() is None:
-            began = time.monotonic()
             made.append(str(len(made)))
-            ha.kubectl("annotate", "node", "ha-worker", f"tick={made[-1]}", "--overwrite", "--request-timeout=15s")
-            assert time.monotonic() - began < 20, "the API was away"
+            words = ("annotate", "node", "ha-worker", f"tick={made[-1]}", "--overwrite", "--request-timeout=5s")
+            # an API server that restarts answers no request that it had taken: clients ask again, and others answer
+            assert until(lambda: ha.ask(*words).returncode == 0, 20), "the API was away"  # noqa: B023 - asked now
             time.sleep(0.5)
     ha.kubectl("annotate", "node", "ha-worker", "tick=end", "--overwrite")
     out, errors = watching.communicate(timeout=120)
@@ -276,7 +276,7 @@ def test_a_new_dev_box_takes_the_cluster_over(ha: Cluster, tmp_path: Path) -> No
     other = Cluster(site, ha.quickstart)
     plan = other.run("plan", "--no-diff", "--accept-new", "--format", "json")
     assert plan.returncode == 0, plan.stderr
-    assert "authority" in plan.stderr
+    assert "takes the cluster over" in plan.stderr
     report = other.apply()
     assert report["ok"], report["stderr"]
     assert {host: counts["changed"] for host, counts in report["hosts"].items()} == dict.fromkeys(MACHINES, 0)

@@ -50,7 +50,7 @@ def command(
     checks = known_checks(forced)
     manifest = read_backup(file)
     if not how.check:
-        _bring_back(file, manifest, site_dir)
+        _bring_back(file, manifest, site_dir, host_keys=not accept_new)
     if only_site:
         return ExitCode.OK
     with tempfile.TemporaryDirectory(prefix="pai-restore-") as folder:  # for its owner alone
@@ -69,8 +69,8 @@ def command(
     return act(after, environment, replace(how, yes=True, plan_file=None, goes_on=True))
 
 
-def _bring_back(file: Path, manifest: BackupManifest, site_dir: Path) -> None:
-    written, others = bring_back(file, manifest, site_dir)
+def _bring_back(file: Path, manifest: BackupManifest, site_dir: Path, *, host_keys: bool) -> None:
+    written, others = bring_back(file, manifest, site_dir, host_keys=host_keys)
     for path in written:
         say(f"{path} comes from the backup")
     for path in others:

@@ -139,11 +139,20 @@ def _reasons(work: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
 
 def work_of(phase: Phase, wanted: Mapping[str, Mapping[str, str]], seen: Observed) -> dict[str, list[str]]:
     """Record -> why its role has work on a machine; those without work are left out."""
-    every = {name: _record_reasons(name, wanted, seen.roles.get(name)) for name in phase.records(seen.roles)}
+    names = [name for name in phase.records(seen.roles) if not _left_to_another(name, wanted)]
+    every = {name: _record_reasons(name, wanted, seen.roles.get(name)) for name in names}
     found = {name: why for name, why in every.items() if why}
     if "worker" in phase.roles and not seen.kubernetes.node and not found:
         return {"worker": ["the machine is not a member of the cluster"]}
     return found
+
+
+def _left_to_another(name: str, wanted: Mapping[str, Mapping[str, str]]) -> bool:
+    """Whether it is an add-on's record of a time when this control plane was the first one.
+
+    The first one applies all add-ons, and every site has some: where none is wanted it is not this machine.
+    """
+    return name.startswith(RECORD_PREFIX) and not any(other.startswith(RECORD_PREFIX) for other in wanted)
 
 
 def _record_reasons(name: str, wanted: Mapping[str, Mapping[str, str]], record: RoleRecord | None) -> list[str]:

@@ -33,7 +33,8 @@ CHECK = "backup"
 MACHINE = "machine.tar"
 _MANIFEST = "manifest.json"
 _SITE_FILES = (LAYOUT, CONFIG, SERVICES)
-_STATE_FILES = (*KEPT, "known_hosts")
+_HOST_KEYS = "known_hosts"
+_STATE_FILES = (*KEPT, _HOST_KEYS)
 _PART = 1 << 20
 
 
@@ -152,10 +153,13 @@ def take_machine(file: Path, dest: Path) -> None:
             handle.write(part)
 
 
-def bring_back(file: Path, manifest: BackupManifest, site_dir: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def bring_back(
+    file: Path, manifest: BackupManifest, site_dir: Path, *, host_keys: bool = True
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Writes the site's files and its state where they are missing: those written, and those that are others and stay.
 
-    The state is for the owner alone. Raises OSError.
+    The state is for the owner alone. host_keys: also of machines; those that were reinstalled have others.
+    Raises OSError.
     """
     written, others = [], []
     site_dir.mkdir(parents=True, exist_ok=True)
@@ -163,6 +167,8 @@ def bring_back(file: Path, manifest: BackupManifest, site_dir: Path) -> tuple[tu
     with tarfile.open(file) as archive:
         for name in (one for one in manifest.files if one != MACHINE):
             folder, _, base = name.partition("/")
+            if base == _HOST_KEYS and not host_keys:
+                continue
             dest = (state.path if folder == "state" else site_dir) / Path(base).name
             content = _content(archive, name).read()
             if not dest.exists():

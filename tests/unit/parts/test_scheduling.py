@@ -238,6 +238,7 @@ def test_a_job_whose_pods_do_not_come_gives_back_its_quota(rendered: Render) -> 
     configuration = yaml.safe_load(found["ConfigMap/kueue-controller-manager"]["data"]["configuration.yaml"])
     assert configuration["waitForPodsReady"] == {
         "timeout": "5m",
+        "recoveryTimeout": "4m",
         "blockAdmission": False,
         "requeuingStrategy": {"timestamp": "Eviction", "backoffBaseSeconds": 60, "backoffMaxSeconds": 3600},
     }

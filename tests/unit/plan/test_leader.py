@@ -11,7 +11,7 @@ from pai_install.parts.registry import make_context
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.leader import LEADER_VARIABLES, leader_of, with_leader
 from pai_install.plan.model import Inventory, Playbook
-from pai_install.plan.observed import Membership, Observed
+from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
 
@@ -99,3 +99,13 @@ def test_the_phase_of_control_planes_begins_with_the_leader(
     plan = make_plan(three, inventory, seen(**memberships))
     (step,) = (one for one in plan.steps if one.name == "control-plane")
     assert step.action == Playbook("control-plane.yml", {"pai_leader": leader})
+
+
+def test_what_one_applied_while_it_was_the_first_is_the_first_ones_now(three: Site, inventory: Inventory) -> None:
+    """It has the records still: nothing is taken away for them, and the plan is not in need of them for ever."""
+    digests = {name: RoleRecord(settings=dict(settings)) for name, settings in inventory.settings_of("a").items()}
+    was_first = Observed(hostname="c", kubernetes=MEMBER, roles=digests)
+    plan = make_plan(three, inventory, {**seen(a=MEMBER, b=MEMBER), "c": was_first})
+    for step in plan.steps:
+        for host in step.hosts:
+            assert host.host != "c" or not [why for why in host.reasons if "addon." in why], (step.name, host.reasons)

@@ -78,6 +78,13 @@ def test_a_new_dev_box_gets_site_and_state(site: Path, machine: Path, tmp_path: 
     assert stat.S_IMODE((new / ".pai").stat().st_mode) == 0o700
 
 
+def test_host_keys_of_machines_that_were_reinstalled_are_left_out(site: Path, machine: Path, tmp_path: Path) -> None:
+    file, new = made(site, machine), tmp_path / "new"
+    written, _ = bring_back(file, read_backup(file), new, host_keys=False)
+    assert "known_hosts" not in [Path(path).name for path in written]
+    assert not (new / ".pai" / "known_hosts").exists()
+
+
 def test_what_is_there_stays_and_is_named_where_it_is_another(site: Path, machine: Path) -> None:
     file = made(site, machine)
     (site / ".pai" / "registry.json").write_text("{}")
