@@ -10,6 +10,8 @@ from pai_install.cluster.transport import Answer, Call
 
 # An API server took the request, and was away before it answered.
 _WENT_AWAY = r"unexpected EOF|connection reset by peer|http2: |etcdserver: "
+# An API server that has just started refuses even the administrator, until it has read who may do what.
+_STARTS = re.compile(r'is forbidden: User "kubernetes-admin" cannot ')
 _REASON = re.compile(r"Error from server \((\w+)\)")
 _OTHER_REASONS = (
     (re.compile(r"Apply failed with \d+ conflict"), "Conflict"),
@@ -32,13 +34,15 @@ _REMEDIES = {
     "Forbidden": "an admission rule of the cluster forbids the change; its message is above",
     "NoSuchKind": "the cluster does not have that kind of object: the add-on that brings it is missing",
     "Timeout": "pai-install status",
-    NO_ANSWER: "the API server went away meanwhile: pai-install status, then the same command again",
+    NO_ANSWER: "the API server went away or has just started: pai-install status, then the same command again",
 }
 
 
 def reason_of(stderr: str) -> str:
     """The API server's reason code; "" without one."""
     match = _REASON.search(stderr)
+    if _STARTS.search(stderr):
+        return NO_ANSWER
     if match:
         return match[1]
     return next((word for pattern, word in _OTHER_REASONS if pattern.search(stderr)), "")
@@ -50,7 +54,7 @@ def unanswered(answer: Answer, call: Call) -> bool:
         return False
     if _NO_ANSWER.search(answer.stderr):
         return call.reads
-    return bool(_NOT_REACHED.search(answer.stderr))
+    return bool(_NOT_REACHED.search(answer.stderr) or _STARTS.search(answer.stderr))
 
 
 def refusal(host: str, call: Call, answer: Answer) -> ApiError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from pai_install.cluster import read
 from pai_install.cluster.client import (
@@ -12,6 +13,7 @@ from pai_install.cluster.client import (
     ApiError,
     ClusterClient,
     EvictionOutcome,
+    NoClusterError,
     Patch,
     PatchKind,
     Select,
@@ -28,6 +30,7 @@ _POLL_S = 2.0
 _AWAY_S = 30.0
 Arguments = Mapping[str, Any]
 Say = Callable[[str], None]
+Found = TypeVar("Found")
 
 
 def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line: None) -> str:
@@ -41,12 +44,20 @@ def make_call(cluster: ClusterClient, call: ClusterCall, say: Say = lambda _line
 
 def _repeated(cluster: ClusterClient, call: ClusterCall) -> str:
     """Makes it again where an API server went away meanwhile, as one does whose control plane leaves."""
-    deadline = time.monotonic() + _AWAY_S
+    return _answered(lambda: VERBS[call.verb](cluster, call.arguments))
+
+
+def _answered(ask: Callable[[], Found], deadline: float | None = None) -> Found:
+    """Asks again where no API server answers, until the deadline, or for half a minute."""
+    end = time.monotonic() + _AWAY_S if deadline is None else deadline
     while True:
         try:
-            return VERBS[call.verb](cluster, call.arguments)
+            return ask()
+        except NoClusterError:
+            if time.monotonic() >= end:
+                raise
         except ApiError as error:
-            if error.reason not in (NO_ANSWER, "Timeout") or time.monotonic() >= deadline:
+            if error.reason not in (NO_ANSWER, "Timeout") or time.monotonic() >= end:
                 raise
         time.sleep(_POLL_S)
 
@@ -90,13 +101,14 @@ def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
     """
     node, force, evicted = arguments["node"], arguments["force"], set[Ref]()
     deadline = time.monotonic() + arguments["timeout_s"]
-    while pods := to_evict(read.pods(cluster, node=node)):
+    while pods := to_evict(_answered(lambda: read.pods(cluster, node=node))):
         lost = unmanaged(pods)
         if lost and not (force or arguments.get("unmanaged")):
             raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
         left = {pod.ref: "the pod is still terminating" for pod in pods}
         refs, held = [pod.ref for pod in pods if not pod.terminating], dict[Ref, str]()
-        for eviction in cluster.evict(refs, grace_s=arguments["grace_s"]):
+        evictions = _answered(partial(cluster.evict, refs, grace_s=arguments["grace_s"]))
+        for eviction in evictions:
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
                 cluster.delete([eviction.pod])
             elif eviction.outcome is EvictionOutcome.BLOCKED:
@@ -124,7 +136,7 @@ def _holding(cluster: ClusterClient, pods: Sequence[Pod], said: Mapping[Ref, str
 def _await_jobs(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
     """node, timeout_s. Waits until no pod is left there whose work would be lost."""
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
-    while jobs := jobs_among(to_evict(read.pods(cluster, node=node))):
+    while jobs := jobs_among(to_evict(_answered(lambda: read.pods(cluster, node=node)))):
         names = shortened([f"{pod.namespace}/{pod.name}" for pod in jobs])
         if time.monotonic() >= deadline:
             raise PaiError(
@@ -143,7 +155,7 @@ def _await_node(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
     the pods that belong to this node alone must run.
     """
     node, deadline = arguments["node"], time.monotonic() + arguments["timeout_s"]
-    while problems := _unready(read.occupancy(cluster, node), arguments):
+    while problems := _unready(_answered(lambda: read.occupancy(cluster, node), deadline), arguments):
         if time.monotonic() >= deadline:
             raise PaiError(
                 f"{node} is not ready: {problems[0]}",

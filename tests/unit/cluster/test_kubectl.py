@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.client import ApiError, EvictionOutcome, Patch, PatchKind, Select
+from pai_install.cluster.client import NO_ANSWER, ApiError, EvictionOutcome, Patch, PatchKind, Select
 from pai_install.cluster.kubectl import KubectlClient
 from pai_install.cluster.model import Ref
+from pai_install.cluster.refusal import reason_of, unanswered
+from pai_install.cluster.transport import Answer, Call
 from pai_install.errors import PaiError
 
 from .recordings import items
@@ -243,6 +245,16 @@ def test_a_refusal_says_what_the_server_said_where_and_what_to_do(stderr: str, r
         door.patch([Patch(NODE, {})])
     assert (error.value.reason, error.value.details) == (reason, stderr)
     assert bool(error.value.remedy) is bool(reason)
+
+
+def test_an_api_server_that_has_just_started_is_none_yet() -> None:
+    """Its words, seen after the runtime of the only control plane was restarted: the administrator may do all."""
+    words = 'nodes is forbidden: User "kubernetes-admin" cannot list resource "nodes" in API group ""'
+    answer = Answer(1, "", f"Error from server (Forbidden): {words}\n")
+    assert reason_of(answer.stderr) == NO_ANSWER
+    assert unanswered(answer, Call(("get", "nodes"), reads=True))
+    policy = 'Error from server (Forbidden): configmaps "x" is forbidden: ValidatingAdmissionPolicy denied request: no'
+    assert reason_of(policy) == "Forbidden"
 
 
 @pytest.mark.parametrize("garbage", ["<html>504</html>", '{"kind": "Node"', "[1, 2]", '"x"'])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.client import NO_ANSWER, ApiError
+from pai_install.cluster.client import NO_ANSWER, ApiError, NoClusterError
 from pai_install.errors import PaiError
 from pai_install.plan.model import ClusterCall, ClusterCalls
 from pai_install.report.console import LineProgress
@@ -134,6 +134,33 @@ def test_a_change_is_made_again_where_an_api_server_went_away(monkeypatch: pytes
     entry = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "default"}}
     assert call(cluster, "apply", objects=[entry], force=True)[0] == "applied 1 object"
     assert not away
+
+
+@pytest.mark.parametrize("verb", ["drain", "await-jobs", "await-node"])
+@pytest.mark.parametrize("away", [ApiError("x", reason=NO_ANSWER), NoClusterError({"one": "connection refused"})])
+def test_one_that_waits_goes_on_waiting_where_the_api_server_restarts(
+    monkeypatch: pytest.MonkeyPatch, verb: str, away: Exception
+) -> None:
+    """As it does with the runtime and the kubelet of the only control plane."""
+    cluster = FakeCluster.of(node("one"), pod("front"))
+    failures, real = [away] * 2, cluster.list
+
+    def answer(*given: Any, **how: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return real(*given, **how)
+
+    monkeypatch.setattr(cluster, "list", answer)
+    call(cluster, verb, grace_s=None, timeout_s=60, force=False)
+    assert not failures
+
+
+def test_one_that_waits_does_not_wait_for_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster.of(node("one"))
+    refused = ApiError("x", reason="Forbidden")
+    monkeypatch.setattr(cluster, "list", lambda *_given, **_how: (_ for _ in ()).throw(refused))
+    with pytest.raises(ApiError):
+        call(cluster, "await-node", timeout_s=60)
 
 
 def test_a_change_that_is_refused_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
