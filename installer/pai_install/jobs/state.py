@@ -10,7 +10,7 @@ from typing import Any
 from pai_install.cluster.objects import JsonObject, child, number, rows, text, words
 from pai_install.jobs.compile import names
 from pai_install.jobs.instance import ENDED, Instance, State, instance_of
-from pai_install.jobs.standing import standing_of
+from pai_install.jobs.scheduler_status import scheduler_status
 from pai_install.scheduling.hived_policies import MARKER
 from pai_install.scheduling.kinds import JobKind, kind_of
 from pai_install.scheduling.simulate.manifest import named_by
@@ -107,7 +107,7 @@ def _state(job: JsonObject, kind: JobKind, pods: Sequence[JsonObject], said: Seq
     here = [pod for pod in pods if _space(pod) == _space(job)]
     own = [pod for pod in here if _is_of(pod, kind, label, marks.get(names.USER))] if kind.marks else [job]
     roles = tuple(_roles(job, kind, own))
-    found = standing_of(job, kind, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
+    found = scheduler_status(job, kind, [one for one in said if _space(one) == _space(job) and _owned(one, job)])
     state = _of_pods(roles) if found.ended is None else found.ended
     if "deletionTimestamp" in metadata:
         state = "STOPPING"

@@ -16,7 +16,7 @@ from pai_install.jobs.compile import names
 from pai_install.jobs.instance import ENDED
 from pai_install.jobs.kept import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
-from pai_install.jobs.standing import said_by
+from pai_install.jobs.scheduler_status import said_by
 from pai_install.jobs.state import PODS, JobState, states_of
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of

@@ -15,7 +15,7 @@ _POD_GROUPS = "podgroups.scheduling.volcano.sh"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SchedulerStatus:
     """What the scheduler's own objects say. ended: empty while they do not."""
 
     ended: State | None
@@ -28,21 +28,21 @@ def said_by(backend: Backend) -> str:
     return {"kueue": _WORKLOADS, "volcano": _POD_GROUPS}.get(backend, "")
 
 
-def standing_of(job: JsonObject, kind: JobKind, said: Sequence[JsonObject]) -> Standing:
+def scheduler_status(job: JsonObject, kind: JobKind, said: Sequence[JsonObject]) -> SchedulerStatus:
     """What the job's own status says, and what its scheduler does. said: of this job, objects of the kind `said_by`."""
-    return _STANDINGS[kind.group](job, said)
+    return _BY_GROUP[kind.group](job, said)
 
 
-def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+def _job_set(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     found = conditions(status.get("conditions"))
     retries = number(status.get("restarts")) or 0
     failed = holding(found, "Failed")
     if failed is not None:
-        return Standing("FAILED", failed.message or failed.reason, retries)
+        return SchedulerStatus("FAILED", failed.message or failed.reason, retries)
     if holding(found, "Completed") is not None:
-        return Standing("SUCCEEDED", "", retries)
-    return Standing(None, _kueue_says(said), retries)
+        return SchedulerStatus("SUCCEEDED", "", retries)
+    return SchedulerStatus(None, _kueue_says(said), retries)
 
 
 def _kueue_says(workloads: Sequence[JsonObject]) -> str:
@@ -57,34 +57,34 @@ def _kueue_says(workloads: Sequence[JsonObject]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def _job(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+def _job(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     """A batch Job, or one of Kubeflow's."""
     found = conditions(child(job, "status").get("conditions"))
     failed = holding(found, "Failed")
     if failed is not None:
-        return Standing("FAILED", failed.message or failed.reason, 0)
+        return SchedulerStatus("FAILED", failed.message or failed.reason, 0)
     if holding(found, "Complete") is not None or holding(found, "Succeeded") is not None:
-        return Standing("SUCCEEDED", "", 0)
-    return Standing(None, _kueue_says(said) or _volcano_says(said), 0)
+        return SchedulerStatus("SUCCEEDED", "", 0)
+    return SchedulerStatus(None, _kueue_says(said) or _volcano_says(said), 0)
 
 
-def _pod(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+def _pod(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     state = POD_STATES.get(text(status.get("phase")))
     if state not in ENDED:
-        return Standing(None, _volcano_says(said), 0)
-    return Standing(state, why_of(status, child(container_of(job), "state")) if state == "FAILED" else "", 0)
+        return SchedulerStatus(None, _volcano_says(said), 0)
+    return SchedulerStatus(state, why_of(status, child(container_of(job), "state")) if state == "FAILED" else "", 0)
 
 
-def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> Standing:
+def _volcano(job: JsonObject, said: Sequence[JsonObject]) -> SchedulerStatus:
     status = child(job, "status")
     state = child(status, "state")
     phase, message = text(state.get("phase")), text(state.get("message"))
     retries = number(status.get("retryCount")) or 0
     if phase in {"Completed", "Failed", "Aborted", "Terminated"}:
         good = phase == "Completed"
-        return Standing("SUCCEEDED" if good else "FAILED", "" if good else message or phase, retries)
-    return Standing(None, _volcano_says(said) if phase in {"", "Pending"} else "", retries)
+        return SchedulerStatus("SUCCEEDED" if good else "FAILED", "" if good else message or phase, retries)
+    return SchedulerStatus(None, _volcano_says(said) if phase in {"", "Pending"} else "", retries)
 
 
 def _volcano_says(groups: Sequence[JsonObject]) -> str:
@@ -96,7 +96,7 @@ def _volcano_says(groups: Sequence[JsonObject]) -> str:
 
 
 # by the group of the kind
-_STANDINGS: Mapping[str, Callable[[JsonObject, Sequence[JsonObject]], Standing]] = {
+_BY_GROUP: Mapping[str, Callable[[JsonObject, Sequence[JsonObject]], SchedulerStatus]] = {
     "": _pod,
     "batch": _job,
     "jobset.x-k8s.io": _job_set,
