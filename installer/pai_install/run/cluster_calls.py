@@ -53,11 +53,9 @@ def _answered(ask: Callable[[], Found], deadline: float | None = None) -> Found:
     while True:
         try:
             return ask()
-        except NoClusterError:
-            if time.monotonic() >= end:
-                raise
-        except ApiError as error:
-            if error.reason not in (NO_ANSWER, "Timeout") or time.monotonic() >= end:
+        except (NoClusterError, ApiError) as error:
+            refused = isinstance(error, ApiError) and error.reason not in (NO_ANSWER, "Timeout")
+            if refused or time.monotonic() >= end:
                 raise
         time.sleep(_POLL_S)
 
@@ -107,8 +105,7 @@ def _drain(cluster: ClusterClient, arguments: Arguments, say: Say) -> str:
             raise _left(node, {pod.ref: "no controller would start the pod again" for pod in lost})
         left = {pod.ref: "the pod is still terminating" for pod in pods}
         refs, held = [pod.ref for pod in pods if not pod.terminating], dict[Ref, str]()
-        evictions = _answered(partial(cluster.evict, refs, grace_s=arguments["grace_s"]))
-        for eviction in evictions:
+        for eviction in _answered(partial(cluster.evict, refs, grace_s=arguments["grace_s"])):
             if eviction.outcome is EvictionOutcome.BLOCKED and force:
                 cluster.delete([eviction.pod])
             elif eviction.outcome is EvictionOutcome.BLOCKED:
