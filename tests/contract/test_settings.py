@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pydantic.fields import FieldInfo
 
 from pai_install.site.declared import Change, ChangeClass, NotYet, WithoutEffect, marker_of
@@ -19,17 +18,23 @@ UNITS = (
 )
 
 
-@pytest.mark.parametrize(("key", "info"), FIELDS.items(), ids=FIELDS)
-def test_every_setting_declares_one_thing(key: str, info: FieldInfo) -> None:
-    markers = [marker for kind in (Change, NotYet, WithoutEffect) if (marker := marker_of(info, kind)) is not None]
-    assert len(markers) == 1, f"{key}: annotate it with live(), restarts(...), new_machines() or fixed(...)"
+def markers(info: FieldInfo) -> int:
+    """How many kinds of change a setting declares."""
+    return sum(marker_of(info, kind) is not None for kind in (Change, NotYet, WithoutEffect))
 
 
-@pytest.mark.parametrize(("key", "change"), CHANGES.items(), ids=CHANGES)
-def test_a_class_says_what_belongs_to_it(key: str, change: Change) -> None:
-    assert bool(change.units) == (change.kind is ChangeClass.RESTARTS)
-    assert set(change.units) <= UNITS, "a unit that no role installs or restarts"
-    assert change.note or change.kind is not ChangeClass.FIXED, "say what to do instead"
+def test_every_setting_declares_one_thing() -> None:
+    """Annotate it with live(), restarts(...), new_machines() or fixed(...)."""
+    assert [key for key, info in FIELDS.items() if markers(info) != 1] == []
+
+
+def test_a_setting_that_restarts_names_its_units_and_no_other_does() -> None:
+    assert [key for key, it in CHANGES.items() if bool(it.units) != (it.kind is ChangeClass.RESTARTS)] == []
+    assert {key: it.units for key, it in CHANGES.items() if not set(it.units) <= UNITS} == {}
+
+
+def test_a_fixed_setting_names_the_alternative() -> None:
+    assert [key for key, it in CHANGES.items() if it.kind is ChangeClass.FIXED and not it.note] == []
 
 
 def test_what_a_cluster_is_built_on_cannot_change() -> None:
