@@ -1,0 +1,149 @@
+"""Measures how plain English text is, per group of files: clauses in place of nouns, semicolons, long sentences."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import yaml
+
+from pai_install.cli.main import cli
+
+ROOT = Path(__file__).parents[1]
+LONG = 30
+SHORTEST = 4
+CLAUSE = re.compile(
+    r"\b(what|whose|whoever|whichever|those (that|who|which)|(the )?one (that|who|which)) \w", re.IGNORECASE
+)
+# pages and lines that the code writes are measured as help texts and docstrings
+GENERATED = re.compile(r"<!-- (?:generated: begin|Made by).*?(?:<!-- generated: end -->|\Z)", re.DOTALL)
+CODE = re.compile(r"^ *(```+).*?^ *\1$", re.DOTALL | re.MULTILINE)
+NOT_PROSE = re.compile(r"^(?:\||#|    |\s*<).*$", re.MULTILINE)
+BLOCK = re.compile(r"\n\s*\n|\n\s*(?:[-*]|\d+\.)\s+")
+SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"])")
+SOURCES = ("installer/pai_install", "playbooks", "roles", "addons", "agents")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Percentages of sentences."""
+
+    clauses: int
+    semicolons: int
+    long: int
+
+    def exceeds(self, limit: Measure) -> bool:
+        """Whether any value is above its limit."""
+        return self.clauses > limit.clauses or self.semicolons > limit.semicolons or self.long > limit.long
+
+
+def measure(texts: Iterable[str]) -> Measure:
+    """Returns the measure of `texts`, each value rounded up."""
+    found = [sentence for text in texts for sentence in sentences(text)]
+    counts = (
+        sum(bool(CLAUSE.search(sentence)) for sentence in found),
+        sum(";" in sentence for sentence in found),
+        sum(len(sentence.split()) > LONG for sentence in found),
+    )
+    return Measure(*(-(-100 * count // max(1, len(found))) for count in counts))
+
+
+def sentences(text: str) -> list[str]:
+    """Returns the sentences of plain text or Markdown, without code, tables and headings."""
+    text = GENERATED.sub("", text)
+    text = NOT_PROSE.sub("", CODE.sub("", text))
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"`[^`]*`", "X", text))
+    blocks = (re.sub(r"\s+", " ", block) for block in BLOCK.split("\n" + text))
+    found = (sentence for block in blocks for sentence in SENTENCE.split(block.strip()))
+    return [sentence for sentence in found if len(sentence.split()) >= SHORTEST]
+
+
+def pages(*patterns: str) -> Iterator[str]:
+    """Yields the Markdown pages that match."""
+    for pattern in patterns:
+        for path in sorted(ROOT.glob(pattern)):
+            yield path.read_text(encoding="utf-8")
+
+
+def help_texts(command: click.Command = cli) -> Iterator[str]:
+    """Yields the help of a command, its options, and its subcommands."""
+    yield re.sub(r"(?m)^\x08\n(.+\n?)*", "", command.help or "")
+    for parameter in command.params:
+        yield getattr(parameter, "help", None) or ""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            if child is not None and not child.hidden:
+                yield from help_texts(child)
+
+
+def trees() -> Iterator[ast.Module]:
+    """Yields the syntax tree of each Python source of the product."""
+    for folder in SOURCES:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            if not {"tests", "molecule"} & set(path.parts):
+                yield ast.parse(path.read_text(encoding="utf-8"))
+
+
+def docstrings() -> Iterator[str]:
+    """Yields the docstrings of modules, classes, and functions."""
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                yield ast.get_docstring(node) or ""
+
+
+def errors() -> Iterator[str]:
+    """Yields the messages of raised errors and all remedies."""
+    for tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                yield from (text for argument in node.exc.args for text in _literal(argument))
+            elif isinstance(node, ast.keyword) and node.arg in {"message", "remedy"}:
+                yield from _literal(node.value)
+
+
+def _literal(node: ast.expr) -> Iterator[str]:
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr(values=parts):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "X" for part in parts)
+        case ast.BinOp(left=left, right=right):
+            yield from (*_literal(left), *_literal(right))
+        case ast.IfExp(body=body, orelse=other):
+            yield from (*_literal(body), *_literal(other))
+
+
+def task_names() -> Iterator[str]:
+    """Yields the names of plays, blocks, tasks, and handlers."""
+    for pattern in ("roles/*/tasks/*.yml", "roles/*/handlers/*.yml", "playbooks/*.yml"):
+        for path in sorted(ROOT.glob(pattern)):
+            yield from _names(yaml.safe_load(path.read_text(encoding="utf-8")))
+
+
+def _names(value: Any) -> Iterator[str]:
+    for entry in value if isinstance(value, list) else ():
+        if isinstance(entry, dict):
+            yield str(entry.get("name", ""))
+            for key in ("block", "rescue", "always", "tasks", "pre_tasks", "post_tasks", "handlers"):
+                yield from _names(entry.get(key))
+
+
+GROUPS: dict[str, Callable[[], Iterable[str]]] = {
+    "guides": lambda: pages("docs/*.md", "docs/contributing/*.md"),
+    "entry": lambda: pages("README.md", "CONTRIBUTING.md", "inventories/README.md"),
+    "decisions": lambda: pages("docs/decisions/*.md"),
+    "roles": lambda: pages("roles/*/README.md"),
+    "help": help_texts,
+    "errors": errors,
+    "docstrings": docstrings,
+    "tasks": task_names,
+    "changelog": lambda: pages("CHANGELOG.md"),
+}
