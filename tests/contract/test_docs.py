@@ -13,7 +13,8 @@ import click
 import pytest
 import yaml
 
-from pai_install.cli.main import VERBS, cli
+from pai_install.cli.main import cli
+from pai_install.cli.verbs import VERBS
 from pai_install.errors import ExitCode
 from tests.docs.markdown import BEGIN, END, page, table, with_generated
 from tests.docs.pages import ROOT, pages

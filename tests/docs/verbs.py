@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import click
 
-from pai_install.cli.main import VERBS, cli
+from pai_install.cli.main import cli
+from pai_install.cli.verbs import VERBS
 from tests.docs.markdown import page, table
 
 PROGRAM = "pai-install"

@@ -12,7 +12,7 @@ from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.act import How, act, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
-from pai_install.cli.options import format_option, site_option
+from pai_install.cli.options import format_option, group_site_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.operations.certs_renew import DEFAULT_WITHIN_DAYS, CertsRenew
 from pai_install.operations.look import Look
@@ -25,6 +25,7 @@ from pai_install.run.request import Request
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """Show until when the cluster's certificates are valid, and renew them."""
 

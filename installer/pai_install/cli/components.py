@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import click
 
-from pai_install.cli.options import format_option, site_option, yes_option
+from pai_install.cli.options import format_option, group_site_option, site_option, yes_option
 from pai_install.components.access import Mirror
 from pai_install.components.bundle import write_bundle
 from pai_install.components.catalogue import Catalogue, Component, load_catalogue
@@ -70,6 +70,7 @@ def _choose(site_dir: Path, source: str | None, mirror_url: str, bundle: Path | 
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """List, fetch and verify third-party programs."""
 

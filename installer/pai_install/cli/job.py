@@ -10,10 +10,11 @@ from pai_install.cli._shared.job_look import list_command, logs, show
 from pai_install.cli._shared.job_stop import stop
 from pai_install.cli._shared.job_submit import submit
 from pai_install.cli._shared.job_validate import validate_files
-from pai_install.cli.options import format_option, site_option
+from pai_install.cli.options import format_option, group_site_option, site_option
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """Jobs: what files of them mean, and how those that were submitted stand."""
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pai_install.cli.options import format_option, site_option, yes_option
+from pai_install.cli.options import format_option, group_site_option, site_option, yes_option
 from pai_install.errors import ExitCode
 from pai_install.lab import (
     SUITES,
@@ -35,6 +35,7 @@ from pai_install.site import load_site
 
 
 @click.group(name="lab")
+@group_site_option
 def command() -> None:
     """Throw-away machines for a site on the dev box: real systemd, sshd and apt, no hardware of their own.
 

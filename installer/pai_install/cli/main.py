@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import platform
 import sys
 import tempfile
 import traceback
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,8 @@ import click
 from pai_install import __version__
 from pai_install.cli import failure
 from pai_install.cli.box import refused_by_box
+from pai_install.cli.options import group_site_option
+from pai_install.cli.verbs import VERBS, Verbs
 from pai_install.errors import ExitCode, PaiError
 from pai_install.run.signals import ended
 from pai_install.system.output import forget, lost, output_may_be_lost
@@ -25,68 +27,15 @@ from pai_install.system.output import forget, lost, output_may_be_lost
 if TYPE_CHECKING:  # `--help` loads no more than it needs
     from pai_install.run.environment import Environment
 
-# verb -> one line of help. The module of a verb is cli/<verb>.py and its click command is named `command`;
-# it is imported only when the verb runs, so that --help stays fast.
-VERBS: dict[str, str] = {
-    "quickstart": "From nothing to a verified three-machine cluster in the lab.",
-    "init": "Write a commented site to start from.",
-    "validate": "Check the site's files and show what they mean.",
-    "migrate": "Turn a site of OpenPAI before v1.5 into a current one.",
-    "schema": "Print the JSON Schema of a site's file or of a report.",
-    "components": "List, fetch and verify third-party programs.",
-    "inventory": "Print the Ansible inventory of the site.",
-    "preflight": "Find out what would make an installation fail.",
-    "plan": "Show what apply would change, and why; changes nothing.",
-    "apply": "Bring the machines to the state that the site describes, and verify the cluster.",
-    "upgrade": "Bring Kubernetes, runtimes and add-ons to other versions, machine after machine.",
-    "status": "Machines, cluster, drift and the last run at a glance.",
-    "verify": "Prove that the cluster works: nodes, pods, DNS, services, runtimes, time.",
-    "health": "Show which machine or GPU is unhealthy, why, and what to do.",
-    "node": "Add and remove machines; take nodes out of scheduling and back.",
-    "certs": "Certificates: until when they are valid, and new ones.",
-    "backup": "Put what the cluster cannot make again into one file.",
-    "restore": "Put a backup in the place of what the cluster has.",
-    "registry": "The registry cache of the cluster, and the registries that machines ask.",
-    "storage": "Storages that jobs mount: which there are, who is granted them, and what uses them.",
-    "scheduler": "The scheduler of jobs: show that it keeps what it promises, or have another one.",
-    "vc": "Virtual clusters: who is guaranteed which machines, and the way from HiveD's block.",
-    "job": "Jobs: submit a file of OpenPAI's, see how they stand, read their logs, stop them.",
-    "user": "Users: members of groups, their access to the cluster and when it ends.",
-    "reset": "Take the cluster and everything of pai-install off all machines.",
-    "support-bundle": "One file with logs, versions, findings and reports, secrets masked, for who helps you.",
-    "explain": "Explain a check: what it reads, its rule and thresholds, the remedy.",
-    "operations": "List the verbs that act and their arguments, as text or JSON Schema.",
-    "kubectl": "Run kubectl on the site's cluster.",
-    "lab": "Throw-away machines on the dev box: up, down, status, ssh.",
-}
 
-
-class _Verbs(click.Group):
-    """Lists verbs without importing them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in VERBS:
-            return None
-        command = importlib.import_module(f"pai_install.cli.{cmd_name.replace('-', '_')}").command
-        assert isinstance(command, click.Command)  # noqa: S101 - a broken verb module is a bug
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Verbs"):
-            formatter.write_dl(list(VERBS.items()))
-
-
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="pai-install")
 @click.option("--debug", is_flag=True, help="Show tracebacks; also accepted after the verb.")
+@group_site_option
 def cli(*, debug: bool) -> None:
     """Install and operate a shared GPU training cluster.
 
-    Every verb takes --site DIR (default: $PAI_SITE or the current folder): the folder with layout.yaml,
-    config.yaml and, where there is one, services-configuration.yaml.
+    A site is a folder with layout.yaml, config.yaml, and optionally services-configuration.yaml.
     """
     del debug  # taken out of argv by run(): it must also work behind the verb and when parsing fails
 
@@ -145,7 +94,8 @@ def _without_debug(argv: Sequence[str]) -> list[str]:
 
 
 def _verb(words: Sequence[str]) -> str:
-    return next((word for word in words if word in VERBS), "")
+    """The verb of a command line; the value of a --site before it is none."""
+    return next((word for before, word in pairwise(("", *words)) if word in VERBS and before != "--site"), "")
 
 
 def _as_json(words: Sequence[str]) -> bool:

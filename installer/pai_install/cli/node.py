@@ -9,7 +9,7 @@ import click
 
 from pai_install.cli._shared.act import How, act, acting_options, check_option, plan_option
 from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli.options import accept_new_option, force_check_option, format_option, site_option
+from pai_install.cli.options import accept_new_option, force_check_option, format_option, group_site_option, site_option
 from pai_install.cli.run_options import known_checks
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
@@ -22,6 +22,7 @@ nodes_argument = click.argument("nodes", nargs=-1, required=True, metavar="NODE.
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """Add, remove, reboot and replace machines; take nodes out of scheduling and back."""
 

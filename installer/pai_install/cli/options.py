@@ -7,18 +7,41 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-site_option = click.option(
-    "--site",
-    "site_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="PAI_SITE",
-    default=".",
-    show_default="$PAI_SITE or the current folder",
-    help="Folder with layout.yaml, config.yaml and services-configuration.yaml.",
-)
+_SITE = "pai_install.site"
+
+
+def _inherited(context: click.Context, parameter: click.Parameter, value: Path) -> Path:
+    """The --site nearest to the end of the command line, else the default."""
+    if parameter.name and context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+        context.meta[_SITE] = value  # meta belongs to the whole command line
+    chosen: Path = context.meta.get(_SITE, value)
+    return chosen
+
+
+def site_option_with(*, expose: bool = True, meaning: str = "", **attributes: Any) -> Callable[[Command], Command]:  # noqa: ANN401 - click's
+    """The option --site; a group before the command may have it as well."""
+    return click.option(
+        "--site",
+        "site_dir",
+        type=click.Path(file_okay=False, path_type=Path),
+        callback=_inherited,
+        expose_value=expose,
+        help=meaning or "Folder of the site.",
+        **attributes,
+    )
+
+
+_DEFAULT: dict[str, Any] = {
+    "envvar": "PAI_SITE",
+    "default": ".",
+    "show_default": "$PAI_SITE or the current folder",
+}
+site_option = site_option_with(**_DEFAULT)
+group_site_option = site_option_with(expose=False, **_DEFAULT)
 format_option = click.option(
     "--format",
     "output_format",

@@ -11,7 +11,7 @@ import click
 from pai_install import lab
 from pai_install.cli._shared.act import How, act
 from pai_install.cli._shared.environment import pass_environment
-from pai_install.cli.options import yes_option
+from pai_install.cli.options import site_option_with, yes_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.run.environment import Environment, component_requirements, site_components
@@ -23,12 +23,7 @@ from pai_install.system.words import plural
 
 
 @click.command
-@click.option(
-    "--site",
-    "site_dir",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Site to bring up in the lab.  [default: layouts/lab]",
-)
+@site_option_with(meaning="Site to bring up in the lab.  [default: layouts/lab]")
 @yes_option
 @pass_environment
 def command(*, site_dir: Path | None, yes: bool, environment: Environment) -> int:

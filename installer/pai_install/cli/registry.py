@@ -13,7 +13,7 @@ from pai_install.cli._shared.look import checked, look
 from pai_install.cli._shared.rotation import rotate, subject_options
 from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli._shared.upstream import rotate_upstream
-from pai_install.cli.options import format_option, limit_option, site_option
+from pai_install.cli.options import format_option, group_site_option, limit_option, site_option
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.operations.registry_look import RegistryGc, RegistryStatus, RegistryTest, RegistryWarm
@@ -26,6 +26,7 @@ from pai_install.run.request import Request
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """The registry cache of the cluster, and the registries that machines ask."""
 

@@ -6,9 +6,11 @@ import click
 
 from pai_install.cli._shared.scheduler_switch import switch
 from pai_install.cli._shared.scheduler_test import test
+from pai_install.cli.options import group_site_option
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """The scheduler of jobs: show that it keeps what it promises, or have another one."""
 

@@ -20,7 +20,7 @@ from pai_install.cli._shared.storage_rotate import rotate_storage, wish_options
 from pai_install.cli._shared.storage_test import test
 from pai_install.cli._shared.storage_wish import Wish
 from pai_install.cli._shared.tell import tell_result
-from pai_install.cli.options import format_option, names, site_option, yes_option
+from pai_install.cli.options import format_option, group_site_option, names, site_option, yes_option
 from pai_install.cluster.client import ApiError, NoClusterError
 from pai_install.cluster.read import Mounts, mounts
 from pai_install.errors import ExitCode, PaiError
@@ -45,6 +45,7 @@ groups_option = click.option(
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """Storages that jobs mount: which there are, who is granted them, and what uses them."""
 

@@ -12,7 +12,7 @@ from pai_install.cli._shared.act import How, act, acting_options
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.user_kubeconfig import make_kubeconfig, require_free, server_of
-from pai_install.cli.options import Command, format_option, names, site_option
+from pai_install.cli.options import Command, format_option, group_site_option, names, site_option
 from pai_install.errors import ExitCode
 from pai_install.operations.user import USERS, require_name
 from pai_install.operations.user_add import UserAdd
@@ -36,6 +36,7 @@ def groups_option(meaning: str, *, required: bool = False) -> Callable[[Command]
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """Users: members of groups, their access to the cluster and when it ends."""
 

@@ -15,7 +15,7 @@ from pai_install.cli._shared.vc_migrate import migrate_clusters
 from pai_install.cli._shared.vc_plan import plan
 from pai_install.cli._shared.vc_simulate import simulate
 from pai_install.cli._shared.vc_usage import unmet_now, usage
-from pai_install.cli.options import format_option, site_option
+from pai_install.cli.options import format_option, group_site_option, site_option
 from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
 from pai_install.report.virtual_clusters import virtual_clusters_data, virtual_clusters_text
@@ -27,6 +27,7 @@ from pai_install.site.load import load_site
 
 
 @click.group
+@group_site_option
 def command() -> None:
     """Virtual clusters: who is guaranteed which machines, what is lent and borrowed, and who may submit."""
 

@@ -246,16 +246,10 @@ def resolve(
     Raises PaiError (site invalid) when the source has no such version, or lacks what is needed; the message says what.
     """
     stays = installed or {}
-    wanted = (stays.get("kubernetes") or kubernetes_version or catalogue.kubernetes.default).removeprefix("v")
+    wanted = stays.get("kubernetes") or kubernetes_version or catalogue.kubernetes.default
     family = family_of(source)
-    minor = ".".join(wanted.split(".")[:2])
-    if minor not in catalogue.kubernetes.sets:
-        raise _unknown(catalogue, wanted, family)
-    chosen = catalogue.kubernetes.sets[minor]
-    exact = chosen.kubernetes[family] if wanted == minor else wanted
-    if not catalogue.components["kubernetes"].has(exact, family):
-        raise _unknown(catalogue, wanted, family)
-    pinned = {**chosen.with_, **stays, "kubernetes": exact}
+    exact = exact_kubernetes(catalogue, wanted, family)
+    pinned = {**catalogue.kubernetes.sets[_minor(exact)].with_, **stays, "kubernetes": exact}
     families: dict[str, Family] = {name: "upstream" if name in given else family for name in catalogue.components}
     versions = {name: pinned.get(name) or it.default.get(families[name]) for name, it in catalogue.components.items()}
     had = {name: version for name, version in versions.items() if version is not None}
@@ -276,6 +270,22 @@ def resolve(
     wrong = {f"{name} {had[name]}": refused[name] for name in sorted(refused.keys() & set(needed or ()))}
     _require_architecture(wrong, source, architecture)
     return Selection(exact, source, tuple(one for one in picks if one.component not in refused))
+
+
+def exact_kubernetes(catalogue: Catalogue, wanted: str, family: Family) -> str:
+    """The exact version for "1.36" or "v1.36.3". Raises PaiError (site invalid) where the family lacks it."""
+    version = wanted.removeprefix("v")
+    chosen = catalogue.kubernetes.sets.get(_minor(version))
+    if chosen is None:
+        raise _unknown(catalogue, version, family)
+    exact = chosen.kubernetes[family] if version == _minor(version) else version
+    if not catalogue.components["kubernetes"].has(exact, family):
+        raise _unknown(catalogue, version, family)
+    return exact
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _require_installed(
@@ -314,7 +324,7 @@ def _unknown(catalogue: Catalogue, wanted: str, family: Family) -> PaiError:
     kubernetes = catalogue.components["kubernetes"]
     known = ", ".join(version for version in kubernetes.versions if kubernetes.has(version, family))
     return PaiError(
-        f"Kubernetes {wanted} is not available from the component source ({family})",
-        remedy=f"choose one of {', '.join(catalogue.kubernetes.sets)} or exactly one of {known}",
+        f"cannot find Kubernetes {wanted} in the component source ({family})",
+        remedy=f"choose a version: {', '.join(catalogue.kubernetes.sets)}, {known}",
         exit_code=ExitCode.SITE_INVALID,
     )

@@ -13,7 +13,7 @@ from pai_install.cluster.drain import unmanaged
 from pai_install.cluster.model import Pod
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.observation import ApiUse, Observation
-from pai_install.plan.versions import KUBERNETES, Versions, fits, minor, numbers, wish
+from pai_install.plan.versions import KUBERNETES, Versions, fits, minor, numbers, require_available, wish
 from pai_install.site.model import Site
 from pai_install.system.words import plural
 
@@ -24,14 +24,16 @@ _ROLE = "control_plane"
 
 
 def require_target(site: Site, to: str) -> None:
-    """Raises PaiError (usage) where --to asks for another version than config.yaml does."""
+    """Raises PaiError (usage) where config.yaml asks for another version than --to, or the source has none such."""
     wanted = wish(site)
     if to and wanted and not (fits(to, wanted) or fits(wanted, to)):
         raise PaiError(
-            f"--to {to} is not what config.yaml asks for: kubernetes_version: {wanted}",
-            remedy=f'write kubernetes_version: "{".".join(to.split(".")[:2])}" there, or take the line away',
+            f"cannot upgrade to {to}: config.yaml asks for another version: kubernetes_version: {wanted}",
+            remedy=f'write kubernetes_version: "{".".join(to.split(".")[:2])}" into config.yaml, or remove the line',
             exit_code=ExitCode.USAGE,
         )
+    if to:
+        require_available(site, to)
 
 
 def require_control_planes(site: Site, observation: Observation) -> None:

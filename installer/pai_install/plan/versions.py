@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
-from pai_install.components.catalogue import Catalogue, Component, load_catalogue
+from pai_install.components.catalogue import Catalogue, Component, exact_kubernetes, family_of, load_catalogue
+from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.observed import Observed
 from pai_install.site import Site
 
@@ -93,6 +94,17 @@ def wish(site: Site) -> str:
     """The Kubernetes version that config.yaml asks for, exact or a minor one; empty where it says nothing."""
     settings = site.settings
     return settings.kubernetes_version if "kubernetes_version" in settings.model_fields_set else ""
+
+
+def require_available(site: Site, version: str) -> None:
+    """Raises PaiError (usage) where the site's component source has no such Kubernetes version."""
+    source = site.settings.component_source
+    if source == "bundle":  # only the file itself tells
+        return
+    try:
+        exact_kubernetes(load_catalogue(), version, family_of(source))
+    except PaiError as error:
+        raise PaiError(error.message, remedy=error.remedy, exit_code=ExitCode.USAGE) from error
 
 
 def fits(version: str, wanted: str) -> bool:

@@ -11,8 +11,8 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from pai_install.cli import failure
-from pai_install.cli.main import VERBS
 from pai_install.cli.schema import SCHEMAS
+from pai_install.cli.verbs import VERBS
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.report import HealthReport
 from pai_install.run.lock import site_lock

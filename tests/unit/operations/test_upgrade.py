@@ -246,13 +246,21 @@ def test_every_control_plane_must_answer(site: Site, inventory: Inventory, newer
 
 def test_the_file_and_the_option_must_agree(make_site: Callable[..., Site]) -> None:
     site = make_site(config=CONFIG + 'kubernetes_version: "1.35"\n')
-    with pytest.raises(PaiError, match=r"--to 1\.36\.3 is not what config\.yaml asks for") as caught:
+    with pytest.raises(PaiError, match=r"kubernetes_version: 1\.35") as caught:
         Upgrade(to="1.36.3").require(site)
     assert caught.value.exit_code is ExitCode.USAGE
     require_target(site, "1.35.4")
     exact = make_site(config=CONFIG + 'kubernetes_version: "1.36.3"\n')
     versions = Upgrade(to="1.36").versions(exact, Observation(Inventory({}, {}, {}), {}))
     assert versions["worker1"] == {"kubernetes": "1.36.3"}, "the file says the patch"
+
+
+@pytest.mark.parametrize("version", ["9.99", "1.36.99", "soon"])
+def test_an_unknown_version_is_refused_before_machines_are_observed(version: str, site: Site) -> None:
+    with pytest.raises(PaiError) as caught:
+        Upgrade(to=version).require(site)
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert "1.36" in caught.value.remedy
 
 
 def test_a_width_that_is_none_is_refused_before_anything_is_asked(site: Site) -> None:

@@ -120,8 +120,15 @@ def test_init_writes_a_valid_site_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert load_site(tmp_path / "new").problems == ()
     (tmp_path / "new" / "layout.yaml").write_text("mine")
     assert run(["init", "--site", str(tmp_path / "new")]) == 2
-    assert "never overwritten" in capsys.readouterr().err
+    assert str(tmp_path / "new" / "layout.yaml") in capsys.readouterr().err
     assert (tmp_path / "new" / "layout.yaml").read_text() == "mine"
+
+
+def test_init_of_an_impossible_folder_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    for folder in ("/proc/foo", str(tmp_path / "file")):
+        assert run(["init", "--site", folder]) == 2
+        assert folder in capsys.readouterr().err
 
 
 def test_the_starter_shows_every_setting() -> None:

@@ -17,9 +17,9 @@ from pai_install.site.migrate.kubernetes import read_kubernetes
 from pai_install.site.migrate.layout_old import is_old, read_old_layout
 from pai_install.site.migrate.model import NewMachines, Note
 from pai_install.site.migrate.quick_start import QUICK_START_NAMES, is_quick_start, read_quick_start
+from pai_install.site.new import write_new_site
 from pai_install.site.reader import read_document
 from pai_install.site.services import read_services
-from pai_install.system.files import write_atomic, write_secret
 
 ACCOUNT = "migrated.txt"
 # what says which machines there are: the first that is there rules
@@ -67,23 +67,8 @@ def migrate(source: Path, target: Path) -> Migration:
     if services is not None:
         files[SERVICES] = services
     files[ACCOUNT] = "\n".join(map(str, account)) + "\n"
-    refuse_existing(target, files)
-    for name, content in files.items():
-        # config.yaml and services-configuration.yaml may hold passwords
-        (write_atomic if name in {LAYOUT, ACCOUNT} else write_secret)(target / name, content)
-    paths = tuple(target / name for name in files)
+    paths = write_new_site(target, files)
     return Migration(machines.origin, paths, tuple(account), notes, read_site(target))
-
-
-def refuse_existing(target: Path, names: dict[str, str]) -> None:
-    """Raises PaiError when one of the files is there already."""
-    for name in names:
-        if (target / name).exists():
-            raise PaiError(
-                f"{target / name} exists already and is never overwritten",
-                remedy="name an empty folder with --site",
-                exit_code=ExitCode.USAGE,
-            )
 
 
 def _machines(folder: OldFolder, config: NewConfig) -> NewMachines:
