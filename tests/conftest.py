@@ -21,6 +21,11 @@ settings.register_profile(
 settings.load_profile("shared")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One option for all recorded texts: those of syrupy, and tests/golden/site/invalid."""
+    parser.addoption("--update-snapshots", action="store_true", dest="update_snapshots", help="Rewrite recorded texts")
+
+
 def pytest_configure() -> None:
     """Before the workers start."""
     suites.note_cold()

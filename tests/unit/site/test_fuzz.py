@@ -25,13 +25,14 @@ from pai_install.site.migrate.account import AccountLine
 from pai_install.site.problem import YamlPath, dotted, text_lines
 from pai_install.site.reader import read_document
 from pai_install.site.summary import headline, machine_table, meanings, site_json
+from tests.site_cases import cases
 from tests.unit.site.sites import CONFIG, LAYOUT, write_site
 
 REPOSITORY = Path(__file__).parents[3]
 SEEDS = {
     name: [path.read_bytes() for path in sorted(REPOSITORY.glob(f"layouts/*/{name}"))]
     + [path.read_bytes() for path in sorted(REPOSITORY.glob(f"tests/golden/site/openpai/{name}"))]
-    + [path.read_bytes() for path in sorted(REPOSITORY.glob(f"tests/golden/site/invalid/*.{name}"))]
+    + [case.text.encode() for case in cases() if case.file == name]
     for name in ("layout.yaml", "config.yaml", "services-configuration.yaml")
 }
 SPLICES = [

@@ -9,10 +9,13 @@ import pytest
 from pai_install.site import libyaml, parse
 from pai_install.site.document import Document
 from pai_install.site.load import read_site
+from tests.site_cases import GOLDEN, cases
 from tests.unit.site.sites import LAYOUT, large_layout, write_site
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "site"
-TEXTS = sorted(path for path in GOLDEN.rglob("*.yaml") if path.is_file())
+TEXTS = {
+    **{path.relative_to(GOLDEN).as_posix(): path.read_text("utf-8-sig") for path in sorted(GOLDEN.rglob("*.yaml"))},
+    **{case.name: case.text for case in cases()},
+}
 
 
 def parsed(text: str) -> Document:
@@ -21,9 +24,8 @@ def parsed(text: str) -> Document:
     return document
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
-def test_both_ways_give_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = path.read_bytes().decode("utf-8-sig", errors="replace")
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_both_ways_give_the_same(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = parsed(text)
     monkeypatch.setattr(parse, "LARGE", -1)
     fast = parsed(text)
