@@ -16,7 +16,7 @@ SHARED = -n $(WORKERS)
 
 INSTALL = DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends
 
-.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench bench-scheduler docs clean
+.PHONY: help venv tools lock format check lint lint-ansible lint-types lint-style unit test molecule soak bench bench-scheduler docs docs-site clean
 
 help: ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -78,6 +78,9 @@ bench: venv ## measurements as JSON, on a lab of its own (root); PAI_BENCH_SITE=
 
 docs: venv ## regenerate docs/reference from the code
 	python -m tests.docs
+
+docs-site: venv ## the documentation as a site that needs no server: build/docs/index.html
+	python -m tests.docs.site build/docs
 
 clean: ## what make made here; the component cache stays
 	rm -rf $(VENV) .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,7 +11,16 @@ ROOT = Path(__file__).parents[2]
 MEANT = {
     *{".ansible-lint", ".ci", ".config", ".gitignore", ".yamllint", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"},
     *{"Makefile", "README.md", "addons", "ansible.cfg", "docs", "examples", "installer", "inventories", "layouts"},
-    *{"pai-install", "playbooks", "pyproject.toml", "requirements-dev.lock", "requirements.lock", "roles", "tests"},
+    *{
+        "mkdocs.yml",
+        "pai-install",
+        "playbooks",
+        "pyproject.toml",
+        "requirements-dev.lock",
+        "requirements.lock",
+        "roles",
+        "tests",
+    },
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.docs.codes import codes_page
+from tests.docs.decisions import decisions_page
 from tests.docs.examples import with_plan, with_report
 from tests.docs.health import with_checks
 from tests.docs.inventories import PROGRAMS_FILE, programs_file
@@ -35,6 +36,7 @@ def pages(root: Path = ROOT) -> dict[str, str]:
         "docs/reference/components.md": components_page(),
         PROGRAMS_FILE: programs_file(),
         "docs/reference/services.md": services_page(),
+        "docs/decisions/README.md": decisions_page(root),
         "docs/examples.md": with_examples(part("docs/examples.md")),
         "docs/openpai-jobs.md": with_meanings(part("docs/openpai-jobs.md"), "openpai/ps-worker.json"),
         "docs/volcano-and-kubeflow.md": with_meanings(
