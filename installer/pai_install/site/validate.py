@@ -118,7 +118,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = nearest(word, words)
     if near:
         return f"did you mean {near}?"
-    return f"known here: {', '.join(words)}" if len(words) <= 15 else ""
+    return f"known here: {', '.join(words)}" if 0 < len(words) <= 15 else ""
 
 
 def is_near(word: str, known: Iterable[str]) -> bool:

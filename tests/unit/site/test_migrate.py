@@ -13,6 +13,7 @@ from pai_install.cli.main import run
 from pai_install.errors import ExitCode, PaiError
 from pai_install.site import SiteInvalid, load_site
 from pai_install.site.migrate import migrate
+from pai_install.site.migrate.account import Fate
 from pai_install.site.migrate.emit import scalar
 from pai_install.site.migrate.model import kept_masters, why_no_control_plane
 
@@ -178,3 +179,42 @@ def test_no_master_makes_no_site(tmp_path: Path, masters: str) -> None:
         migrate(tmp_path, tmp_path / "new")
     assert "master.csv:1:1: names no machine" in caught.value.details
     assert not (tmp_path / "new").exists()
+
+
+_LAYOUT = """\
+machine-list:
+  - {hostname: a, hostip: 10.0.0.1, k8s-role: master, machine-type: x}
+  - b
+machine-sku: {x: {mem: 1, gpu: {type: t, count: 1}, cpu: {vcore: 1}, os: ubuntu16.04}}
+"""
+
+
+def test_an_entry_without_keys_is_named_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "layout.yaml").write_text(_LAYOUT)
+    done = migrate(tmp_path, tmp_path / "new")
+    (note,) = [note for note in done.notes if note.what == "layout.yaml: machine-list[]"]
+    assert "line 3 (b)" in note.why
+
+
+@pytest.mark.parametrize(
+    "login",
+    [
+        "ssh-username: me\nssh-password: secret\n",
+        "default-machine-properties: {ssh-username: me, ssh-password: secret}\n",
+    ],
+)
+def test_the_login_of_a_quick_start_counts_in_a_layout(tmp_path: Path, login: str) -> None:
+    (tmp_path / "layout.yaml").write_text(_LAYOUT + login)
+    done = migrate(tmp_path, tmp_path / "new")
+    settings = (tmp_path / "new" / "config.yaml").read_text()
+    assert "user: me\n" in settings
+    assert "password: secret\n" in settings
+    assert [entry for entry in done.account if "ssh-" in entry.path and entry.outcome is Fate.DROPPED] == []
+
+
+def test_a_machine_of_the_lists_that_the_layout_lacks_is_named(tmp_path: Path) -> None:
+    (tmp_path / "layout.yaml").write_text(_LAYOUT)
+    (tmp_path / "master.csv").write_text("a,10.0.0.1\n")
+    (tmp_path / "worker.csv").write_text("\nw7,10.0.0.7\n")
+    notes = migrate(tmp_path, tmp_path / "new").notes
+    assert [note.why.split(" is ")[0] for note in notes if "w7" in note.why] == ["line 2: w7 (10.0.0.7)"]

@@ -128,7 +128,7 @@ def test_lists_beside_a_layout_do_not_rule(tmp_path: Path) -> None:
     done = migrate(written(tmp_path, {**lists, "layout.yaml": V0}), tmp_path / "new")
     assert new_layout(done)["machine-sku"]["BOX"]["mem"] == "64Gi"
     assert said(done, "master.csv", "machine[0]") == "dropped: layout.yaml rules, and names this machine, too"
-    assert said(done, "worker.csv", "machine[0]") == "dropped: layout.yaml rules, and does not name this machine"
+    assert said(done, "worker.csv", "machine[0]").startswith("dropped: line 1: w1 (10.0.0.2) is lost")
     assert said(done, "worker.csv", "") == "dropped: layout.yaml is there, too, and rules"
     assert load_site(tmp_path / "new").site.settings.user == "u"
 
@@ -202,7 +202,7 @@ def test_keys_of_machines_that_have_no_place(tmp_path: Path, machine: str, path:
 
 def test_entries_that_are_no_machines_are_named(tmp_path: Path) -> None:
     done = migrated(tmp_path, layout_yaml=V0 + "  - just text\n")
-    assert said(done, "layout.yaml", "machine-list[2]") == "dropped: pai-install knows nothing of this name"
+    assert "(just text)" in said(done, "layout.yaml", "machine-list[2]")
 
 
 def test_the_slip_of_openpais_own_example(tmp_path: Path) -> None:

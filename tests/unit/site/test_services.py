@@ -187,8 +187,10 @@ def test_what_is_wrong_inside_hiveds_text_is_at_the_inner_key(tmp_path: Path, ol
 
 def test_hiveds_configuration_may_be_a_mapping(tmp_path: Path) -> None:
     text = "hivedscheduler: {config: {physicalCluster: {cellTypes: {a: {childCellNumber: x}}}, virtualClusters: {}}}\n"
-    [problem] = problems(tmp_path, text)
-    assert problem.column == text.index("childCellNumber") + 1
+    assert [(problem.severity, problem.column) for problem in problems(tmp_path, text)] == [
+        ("warning", text.index("config") + 1),
+        ("error", text.index("childCellNumber") + 1),
+    ]
 
 
 @pytest.mark.parametrize(

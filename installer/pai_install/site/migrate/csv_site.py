@@ -64,8 +64,9 @@ def overrule_lists(folder: OldFolder, by: str, names: set[str]) -> None:
         if not folder.has(name):
             continue
         for row in _read_list(folder, name).rows:
-            known = "names this machine, too" if row.name in names else "does not name this machine"
-            folder.book(name).drop(row.path, f"{by} rules, and {known}")
+            book = folder.book(name)
+            lost = f"line {book.waiting[row.path]}: {row.name} ({row.address}) is lost: {by} does not name this machine"
+            book.drop(row.path, f"{by} rules, and names this machine, too" if row.name in names else lost)
         folder.book(name).whole(Fate.DROPPED, f"{by} is there, too, and rules")
 
 

@@ -65,12 +65,13 @@ def read_old_layout(file: OldFile, config: NewConfig) -> NewMachines:
     if not entries:
         layout.add(("machine-list",), "site.missing", "names no machine", "is it the right file?")
         raise SiteInvalid(layout.problems)
-    defaults = texts(layout.content.get("default-machine-properties"))
+    defaults = _defaults(layout)
     v0 = bool(_V0 & _keys(layout))
     machines = _Machines(file, config, entries, defaults)
     if v0:
         _docker_data(machines, config, book)
     found = tuple(machines.read(index) for index in range(len(entries)))
+    _drop_lost(layout, book)
     machines.logins.tell_defaults(book)
     if "kubernetes" in layout.content:
         book.drop(("kubernetes",), "the addresses come from the control planes")
@@ -79,6 +80,22 @@ def read_old_layout(file: OldFile, config: NewConfig) -> NewMachines:
     version = "v0.x" if v0 else "v1.0-v1.4"
     notes = tuple(machines.notes)
     return NewMachines(f"OpenPAI {version} ({Path(layout.file).name})", skus, found, notes)
+
+
+def _defaults(layout: Document) -> dict[str, Text]:
+    """The properties of all machines; quick-start.yaml had its login at the top, and so have layouts made of it."""
+    top = {key: value for key, value in texts(layout.content).items() if key in _LOGINS}
+    return top | texts(layout.content.get("default-machine-properties"))
+
+
+def _drop_lost(layout: Document, book: Book) -> None:
+    """Names each item of machine-list that is no mapping, such as a machine whose first key is missing."""
+    listed = layout.content.get("machine-list")
+    for index, item in enumerate(listed if isinstance(listed, Items) else ()):
+        if not isinstance(item, Entries):
+            path = ("machine-list", index)
+            text = short(item) if isinstance(item, Text) else "empty"
+            book.drop(path, f"line {layout.mark(path).line} ({text}) has no key, such as hostname: the machine is lost")
 
 
 def _docker_data(machines: _Machines, config: NewConfig, book: Book) -> None:

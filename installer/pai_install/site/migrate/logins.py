@@ -16,8 +16,8 @@ from pai_install.site.migrate.config import NewConfig
 # the names of a key in old layouts, the one that OpenPAI read first; what it is in config.yaml
 USER, PASSWORD, PORT, KEY = "user", "password", "port", "ssh_key_file_path"
 OLD_NAMES = {
-    USER: ("username",),
-    PASSWORD: ("password",),
+    USER: ("username", "ssh-username"),
+    PASSWORD: ("password", "ssh-password"),
     PORT: ("sshport", "ssh-port"),
     KEY: ("keyfile-path", "ssh-keyfile-path"),
 }

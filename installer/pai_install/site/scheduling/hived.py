@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
 from pai_install.site.problem import YamlPath
-from pai_install.site.scheduling.cells import CELLS, TYPES, Cell, Chain, chain_of, chains_of, tops
+from pai_install.site.scheduling.cells import CELLS, HIVED, TYPES, Cell, Chain, chain_of, chains_of, tops
 from pai_install.site.scheduling.clusters import of_acls
 from pai_install.site.scheduling.hived_machines import of_machines
 from pai_install.site.scheduling.hived_quotas import of_virtual_clusters
 from pai_install.site.scheduling.wrong import Wrong
 from pai_install.site.services.hived import CellType, HivedConfig
-from pai_install.site.validate import did_you_mean
+from pai_install.site.validate import did_you_mean, nearest
 
 
 def of_hived(site: Site, config: HivedConfig) -> Iterator[Wrong]:
@@ -28,6 +28,20 @@ def of_hived(site: Site, config: HivedConfig) -> Iterator[Wrong]:
     yield from of_virtual_clusters(site, config)
     if groups_of(site.services):
         yield from of_acls(site, config.virtual_clusters)
+        yield from _misspelt_clusters(site, config)
+
+
+def _misspelt_clusters(site: Site, config: HivedConfig) -> Iterator[Wrong]:
+    """Virtual clusters of no group, where groups have one of a similar name that does not exist."""
+    granted = {name for group in groups_of(site.services) for name in group.group.extension.acls.virtual_clusters}
+    missing = granted.difference(config.virtual_clusters, {"default"})  # which has a message of its own
+    for name in config.virtual_clusters:
+        near = "" if name in granted else nearest(name, missing)
+        if near:
+            message = f"no group may use {name}, and groups name {near}, which does not exist"
+            yield Wrong(
+                (*HIVED, "virtualClusters", name), "unknown-cluster", message, f"did you mean {near}?", "warning"
+            )
 
 
 def _types(config: HivedConfig) -> Iterator[Wrong]:
@@ -96,7 +110,7 @@ def _skus(config: HivedConfig) -> Iterator[Wrong]:
             told.add(cell.chain.leaf)
             holder = cell.chain.types[-2]
             message = f"{cell.chain.leaf} is not among skuTypes: what goes with one is not known"
-            remedy = did_you_mean(cell.chain.leaf, shares)
+            remedy = did_you_mean(cell.chain.leaf, {*shares, *cluster.cell_types} - {holder})
             yield Wrong((*TYPES, holder, "childCellType"), "unknown-sku", message, remedy, "warning")
 
 
@@ -112,11 +126,22 @@ def _tops(config: HivedConfig) -> Iterator[Wrong]:
         else:
             chain = chain_of(types, spec.cell_type)
             if chain is not None and chain.node < 0:
-                message = f"no type from {spec.cell_type} down is a machine: HiveD ends with an error"
-                remedy = "write isNodeLevel: true at the type that is one machine"
-                yield Wrong((*path, "cellType"), "no-node-level", message, remedy)
+                yield _without_node(config, chain, path)
     for chain in chains_of(config).values():
         yield from _node_levels(config, chain)
+
+
+def _without_node(config: HivedConfig, chain: Chain, path: YamlPath) -> Wrong:
+    """Why a chain has no level of machines: the type that it ends at is misspelt, or none is marked."""
+    cluster = config.physical_cluster
+    others = [name for name in cluster.cell_types if name not in chain.types]
+    near = "" if chain.leaf in {**cluster.sku_types, **cluster.gpu_types} else nearest(chain.leaf, others)
+    if near:
+        place = (*TYPES, chain.types[-2], "childCellType")
+        return Wrong(place, "unknown-cell", f"{chain.leaf} is not among cellTypes", f"did you mean {near}?")
+    message = f"no type from {chain.top} down is a machine: HiveD ends with an error"
+    remedy = "write isNodeLevel: true at the type that is one machine"
+    return Wrong((*path, "cellType"), "no-node-level", message, remedy)
 
 
 def _node_levels(config: HivedConfig, chain: Chain) -> Iterator[Wrong]:

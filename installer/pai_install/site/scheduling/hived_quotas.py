@@ -15,7 +15,7 @@ from pai_install.site.scheduling.hived_room import Room
 from pai_install.site.scheduling.wrong import Wrong
 from pai_install.site.services.hived import HivedConfig
 from pai_install.site.services.virtual_clusters import read_cluster_name
-from pai_install.site.validate import did_you_mean
+from pai_install.site.validate import did_you_mean, nearest
 
 _CLUSTERS: YamlPath = (*HIVED, "virtualClusters")
 
@@ -58,7 +58,9 @@ def _names(config: HivedConfig) -> Iterator[Wrong]:
             yield Wrong((*_CLUSTERS, name), "cluster-name", message, str(words.get("remedy", "")))
     if config.virtual_clusters and "default" not in config.virtual_clusters:
         message = "there is no virtual cluster default: OpenPAI sends jobs there that name none"
-        yield Wrong(_CLUSTERS, "no-default", message, "add default: {virtualCells: []}, or leave it so", "warning")
+        near = nearest("default", config.virtual_clusters)
+        remedy = f"rename {near}" if near else "add default: {virtualCells: []}, or leave it so"
+        yield Wrong((*_CLUSTERS, near) if near else _CLUSTERS, "no-default", message, remedy, "warning")
 
 
 def _cell(
@@ -79,6 +81,10 @@ def _way(config: HivedConfig, chains: Mapping[str, Chain], path: YamlPath, writt
     words = written.split(".")
     top, last = words[0], words[-1]
     if top not in chains:
+        present = [spec.cell_type or "" for spec in config.physical_cluster.physical_cells]
+        broken = [name for name in present if name not in chains]
+        if top in broken or nearest(top, broken):  # told at that cell
+            return
         message = f"{top} is no type of a cell at the top of physicalCells: HiveD ends with an error"
         yield Wrong(path, "unknown-chain", message, did_you_mean(top, chains))
         return

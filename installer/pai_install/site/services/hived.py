@@ -137,6 +137,9 @@ def _read_config(value: object, info: ValidationInfo) -> object:
         if value.vault:
             raise invalid("vault", "an ansible-vault string is accepted for secrets only", "write it in plain text")
         return parse_embedded(value, info.context, top=_TOP)
+    if isinstance(value, Entries) and isinstance(info.context, Document):
+        message = "is a mapping, and OpenPAI reads a block of text here"
+        info.context.add(value.path, "site.type", message, "write config: |", severity="warning")
     return value
 
 

@@ -12,12 +12,20 @@ from tests.unit.site.sites import CONFIG
 
 # the rows of what HiveD does with a defect, then what is to hold beside
 INVALID: dict[str, tuple[str, tuple[str, ...]]] = {
-    "top-type-unknown": ("unknown-cell", ("the cpu -> - cellType: CPU-NODES !", "cores !")),
+    "top-type-unknown": ("unknown-cell", ("the cpu -> - cellType: CPU-NODES !",)),
     "top-type-is-a-device": ("unknown-cell", ("the t4 -> - cellType: T4 !", "t4s !")),
     "top-type-missing": ("missing", ("the t4 -> - cellChildren: [] !", "t4s !")),
     "no-node-level": (
         "no-node-level",
-        ("t4 type -> T4-NODE: {childCellType: T4, childCellNumber: 4}", "the t4 !", "t4s !"),
+        ("t4 type -> T4-NODE: {childCellType: T4, childCellNumber: 4}", "the t4 !"),
+    ),
+    "type-misspelt": (
+        "unknown-cell",
+        ("pool -> POOL: {childCellType: NODES, childCellNumber: 3} !", "team pin !"),
+    ),
+    "type-misspelt-where-it-is-defined": (
+        "unknown-cell",
+        ("node -> NODES: {childCellType: SOCKET, childCellNumber: 2, isNodeLevel: true}", "pool !", "team pin !"),
     ),
     "node-level-twice": (
         "node-level",
@@ -44,14 +52,14 @@ INVALID: dict[str, tuple[str, tuple[str, ...]]] = {
     "chain-of-no-one": ("unused-chain", ("t4s -", "t4s number -", "the t4 !")),
     "child-number-zero": (
         "cell-number",
-        ("t4 type -> T4-NODE: {childCellType: T4, childCellNumber: 0, isNodeLevel: true} !", "t4s !"),
+        ("t4 type -> T4-NODE: {childCellType: T4, childCellNumber: 0, isNodeLevel: true} !",),
     ),
     "child-number-negative": (
         "cell-number",
-        ("t4 type -> T4-NODE: {childCellType: T4, childCellNumber: -4, isNodeLevel: true} !", "t4s !"),
+        ("t4 type -> T4-NODE: {childCellType: T4, childCellNumber: -4, isNodeLevel: true} !",),
     ),
-    "child-number-missing": ("missing", ("t4 type -> T4-NODE: {childCellType: T4, isNodeLevel: true} !", "t4s !")),
-    "child-type-missing": ("missing", ("t4 type -> T4-NODE: {childCellNumber: 4, isNodeLevel: true} !", "t4s !")),
+    "child-number-missing": ("missing", ("t4 type -> T4-NODE: {childCellType: T4, isNodeLevel: true} !",)),
+    "child-type-missing": ("missing", ("t4 type -> T4-NODE: {childCellNumber: 4, isNodeLevel: true} !",)),
     "pin-in-two": ("pinned-twice", ("clusters +   other: {pinnedCells: [{pinnedCellId: ours}]}", "team pin !")),
     "pin-twice-in-one": ("pinned-twice", ("team pin + - pinnedCellId: ours !",)),
     "pinned-devices-break-up-machines": (
@@ -65,7 +73,7 @@ INVALID: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "cycle": (
         "cell-cycle",
-        ("socket -> SOCKET: {childCellType: POOL, childCellNumber: 4} !", "nodes !", "sockets !", "team pin !"),
+        ("socket -> SOCKET: {childCellType: POOL, childCellNumber: 4} !", "team pin !"),
     ),
     "made-of-itself": ("cell-cycle", ("socket + LOOP: {childCellType: LOOP, childCellNumber: 2} !",)),
     "more-children": ("cell-children", ("pool -> POOL: {childCellType: NODE, childCellNumber: 2}", "machines !")),
@@ -137,9 +145,14 @@ TOLD = {
     "number-missing": ("missing", edited("t4s !", "t4s number -")),
     "not-among-sku-types": ("unknown-sku", edited("t4 share -", "t4 type !")),
     "no-default": ("no-default", edited("default -> usual:", "clusters !")),
+    "default-misspelt": ("no-default", edited("default -> defualt: !")),
+    "device-misspelt": (
+        "unknown-sku",
+        edited("t4 type -> T4-NODE: {childCellType: T44, childCellNumber: 4, isNodeLevel: true} !"),
+    ),
     "unknown-in-acls": (
         "unknown-cluster",
-        BLOCK
+        edited("team !")
         + GROUPS.replace("{groupname: nlp}", "{groupname: nlp, extension: {acls: {virtualClusters: [tem]}}} # <-"),
     ),
 }
