@@ -76,7 +76,7 @@ def issuing(folder: Path, host: str = "localhost") -> Iterator[Issuer]:
     server.socket = authority.serve([host]).wrap_socket(server.socket, server_side=True)
     issuer = Issuer(f"{host}:{server.server_port}", authority.pem)
     answers |= issuer.answers()
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield issuer

@@ -53,7 +53,7 @@ class Server:
                 self.wfile.write(json.dumps(body).encode())
 
         self.http = HTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
     @property
     def last(self) -> Use | None:

@@ -101,7 +101,7 @@ def blob_service() -> Iterator[BlobService]:
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         service.account = blob.Account("acc", "a2V5", "cache", f"http://127.0.0.1:{server.server_port}/acc")
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield service

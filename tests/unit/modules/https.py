@@ -21,7 +21,7 @@ def https_server(folder: Path, shown: Serving, handler: type[BaseHTTPRequestHand
     context.load_cert_chain(file)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield f"https://127.0.0.1:{server.server_port}"
         server.shutdown()

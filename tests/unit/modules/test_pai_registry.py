@@ -46,7 +46,7 @@ def peer() -> Iterator[tuple[type[ScriptedRegistry], str]]:
         asked: ClassVar[list[tuple[str, str]]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield Peer, f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -242,7 +242,7 @@ def guarded(request: pytest.FixtureRequest) -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Peer) as server:
         url = f"http://127.0.0.1:{server.server_port}"
         Peer.realm = f"{url}/token" if request.param == "bearer" else ""
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         yield url
         server.shutdown()
@@ -289,7 +289,7 @@ def test_no_password_is_sent_where_a_registry_points_outside(peer: tuple[type[Sc
         asked: ClassVar[list[tuple[str, str]]] = []
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Sly) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         with pytest.raises(registry.RegistryError, match="no password goes there"):
             registry.probe(f"http://127.0.0.1:{server.server_port}", "robot", "secret", "")

@@ -19,6 +19,8 @@ from tests.ansible_path import module_util
 from tests.unit.modules.conftest import ModuleFailedError
 from tests.unit.modules.https import https_server
 
+# where the answer stays "no", the module waits until its time is up
+pytestmark = pytest.mark.usefixtures("clock")
 Run = Callable[..., dict[str, Any]]
 NOW = datetime.now(UTC)
 OLD = make_identity(ServedNames(("127.0.0.1",), ("127.0.0.1",)), NOW)
@@ -107,7 +109,7 @@ def test_check_mode_asks_no_one(ready: Run) -> None:
 def test_a_store_that_still_answers_without_tls_is_told_by_its_name(ready: Run) -> None:
     """As an earlier version set it up, where a run passes over it: what the machine has goes on."""
     with HTTPServer(("127.0.0.1", 0), StandInCache) as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         with pytest.raises(ModuleFailedError, match=r"^the component store is not ready.*answers without TLS"):
             ready(f"https://127.0.0.1:{server.server_port}", what="the component store")

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.unit.conftest import Clock
+
 
 def test_static_pod_begins_anew_when_its_program_has_ended(
     static_pods: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -25,6 +27,7 @@ def test_static_pod_begins_anew_when_its_program_has_ended(
         return 1.0 if len(seen) < 2 else 0.0
 
     monkeypatch.setattr(static_pods, "youngest_start", running)
+    monkeypatch.setattr(static_pods.time, "sleep", lambda _seconds: None)
     static_pods.restart_static_pod("kube-scheduler")
     assert seen == [False, False]
     assert manifest.read_text() == "kind: Pod"
@@ -37,6 +40,7 @@ def test_a_restart_that_was_killed_is_completed(
 ) -> None:
     monkeypatch.setattr(static_pods, "MANIFESTS", str(tmp_path))
     monkeypatch.setattr(static_pods, "STATE_DIR", str(tmp_path))
+    monkeypatch.setattr(static_pods, "youngest_start", lambda _name: 0.0)
     (tmp_path / "etcd.aside").write_text("kind: Pod")
     assert static_pods.stopped_halfway("etcd")
     static_pods.restart_static_pod("etcd")
@@ -54,11 +58,11 @@ def test_the_youngest_process_of_a_name(static_pods: Any) -> None:
 
 
 def test_waiting_for_a_restart_ends_with_it_or_with_the_timeout(
-    static_pods: Any, monkeypatch: pytest.MonkeyPatch
+    static_pods: Any, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began = time.monotonic()
     monkeypatch.setattr(static_pods, "youngest_start", lambda _name: time.time())
     static_pods.wait_for_restart(["etcd.yaml"], time.time())
-    assert time.monotonic() - began < 1
+    assert clock.slept == 0
     monkeypatch.setattr(static_pods, "youngest_start", lambda _name: 0.0)
-    static_pods.wait_for_restart(["etcd.yaml"], time.time(), timeout_s=0.1)
+    static_pods.wait_for_restart(["etcd.yaml"], time.time(), timeout_s=5)
+    assert 5 <= clock.slept <= 6
