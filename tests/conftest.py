@@ -29,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Before the workers start."""
     suites.note_cold()
+    suites.note_seed()
+
+
+def pytest_report_header() -> str:
+    """The seed repeats a run's choice of cases."""
+    return f"{suites.SEED}={os.environ[suites.SEED]}"
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

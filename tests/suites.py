@@ -8,16 +8,21 @@ machines of the lab are waited for.
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import PurePath
 
 import pytest
+from _pytest.mark import ParameterSet
 from xdist.scheduler import LoadScopeScheduling
 
 from pai_install.components.store import default_cache
 
 COLD = "PAI_TESTS_COLD"
+# which cases of a long list the gate takes; another number each day
+SEED = "PAI_TESTS_SEED"
 
 # files of tests/e2e with machines of their own; all others share one cluster
 OWN_MACHINES = frozenset({"e2e/test_lab", "e2e/test_preflight", "e2e/test_ha", "e2e/test_killed", "e2e/test_nodes"})
@@ -68,6 +73,19 @@ def note_cold() -> None:
     """Looks once for all workers of a run, which inherit the answer."""
     built = any((default_cache() / "entries").glob("kubernetes-*"))
     os.environ.setdefault(COLD, "no" if built else "yes")
+
+
+def note_seed() -> None:
+    """Chooses the seed of `sampled` once for all workers of a run."""
+    os.environ.setdefault(SEED, str(datetime.now(UTC).date().toordinal()))
+
+
+def sampled(cases: Sequence[tuple[object, ...]], count: int = 8) -> list[ParameterSet]:
+    """The parameters of a test of which the gate runs `count` cases, by the seed, and the soak all others."""
+    chosen = set(random.Random(os.environ[SEED]).sample(range(len(cases)), count))  # noqa: S311 - no secret
+    return [
+        pytest.param(*case, marks=() if number in chosen else pytest.mark.soak) for number, case in enumerate(cases)
+    ]
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdist has no types
