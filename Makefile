@@ -68,7 +68,7 @@ molecule: venv ## the scenarios of all roles (root); ROLE=name: of one
 soak: venv ## long runs: three control planes, machines lost and found, 30,000 mutated sites and old sites, 100,000 answers of machines (root)
 	pytest -v tests -m soak
 	PAI_FUZZ_EXAMPLES=30000 pytest -v tests/unit/site/test_fuzz.py
-	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/site/test_migrate_account.py
+	PAI_FUZZ_EXAMPLES=10000 pytest -v tests/unit/migrate/test_account.py
 
 bench-scheduler: venv ## 500 gangs on 200 machines that kwok plays in a cluster that runs (SITE=DIR), by kube-scheduler alone, with our quotas, and by its scheduler (BENCH="--gangs 100": fewer)
 	@python -m tests.perf.scheduler_bench $(SITE) $(BENCH)

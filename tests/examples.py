@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pai_install.errors import PaiError
+from pai_install.jobs.admission import refuse
 from pai_install.jobs.check import check_job
-from pai_install.jobs.compile.objects import objects_of
-from pai_install.jobs.inject import contradictions
-from pai_install.jobs.native import Native
-from pai_install.jobs.permitted import refuse
+from pai_install.jobs.defaulting import contradictions
+from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.place import JobOwner, place, seat
 from pai_install.jobs.read import JobReading, read_job_text
 from pai_install.report.job import readings_text
+from pai_install.schedulers.jobs import objects_of
+from pai_install.schedulers.simulate.manifest import named_by
 from pai_install.scheduling.model import BACKENDS, PRIORITIES, Backend
 from pai_install.scheduling.read import scheduling_of
-from pai_install.scheduling.simulate.manifest import named_by
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from pai_install.storage.compile import grants_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pai_install.jobs.compile.objects import objects_of
 from pai_install.jobs.model import Job
+from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.model import BACKENDS, Backend
 from tests.addons import as_yaml
 from tests.unit.jobs.examples import elastic, servers_and_workers, single, somewhere, whole

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pai_install.scheduling.compile import labels_of, objects_of, remarks
+from pai_install.schedulers.compile import labels_of, objects_of, remarks
 from pai_install.scheduling.model import BACKENDS, Backend, Level, Priority, Scheduling, Share, Supply, VirtualCluster
 from tests.addons import as_yaml
 

@@ -43,7 +43,7 @@ from ansible.module_utils.pai_node_login import LoginError, is_certificate, make
 
 AUTHORITY = "/etc/kubernetes/pki/ca.crt"
 SIGNER = "kubernetes.io/kube-apiserver-client-kubelet"
-# node -> machine id of those that were removed; an admission policy refuses them (cluster/fence.py)
+# node -> machine id of those that were removed; an admission policy refuses them (operations/removed_machines.py)
 REMOVED, NAMESPACE = "pai-removed-machines", "kube-system"
 
 

@@ -1,6 +1,6 @@
 """The plain form of a verdict, as modules give it to pai-install.
 
-Ids are declared in installer/pai_install/cluster/checks.py, with title, rule and remedy.
+Ids are declared in installer/pai_install/health/cluster/checks.py, with title, rule and remedy.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.conditions import node_finding, pod_findings
-from pai_install.cluster.model import Node, Pod
+from pai_install.health.cluster.conditions import node_finding, pod_findings
+from pai_install.kube.model import Node, Pod
 from tests.ansible_path import module_util
 
 ROOT = Path(__file__).parents[2]

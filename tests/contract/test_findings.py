@@ -6,16 +6,16 @@ import ast
 import re
 from pathlib import Path
 
-from pai_install.cluster.checks import CATALOGUE
+from pai_install.health.cluster.checks import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(
     path
-    for folder in ("playbooks/library", "playbooks/module_utils", "installer/pai_install/cluster",
+    for folder in ("playbooks/library", "playbooks/module_utils", "installer/pai_install/health/cluster",
                    "installer/pai_install/plan", "installer/pai_install/run",
-                   "installer/pai_install/scheduling/selftest")
+                   "installer/pai_install/schedulers/self_test")
     for path in (ROOT / folder).glob("*.py")
-    if ("inding(" in path.read_text() or path.name == "promises.py")
+    if ("inding(" in path.read_text() or path.name == "guarantees.py")
     and path.name not in ("pai_finding.py", "checks.py", "preflight_gate.py")
 )  # fmt: skip
 MAKERS = ("finding", "own_finding", "Finding")

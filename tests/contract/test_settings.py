@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
-from pai_install.site.declared import Change, ChangeClass, NotYet, WithoutEffect, marker_of
+from pai_install.site.field_metadata import Change, ChangeClass, NotYet, WithoutEffect, marker_of
 from pai_install.site.settings import CHANGES, Settings
 
 ROOT = Path(__file__).parents[2]

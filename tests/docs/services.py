@@ -9,8 +9,8 @@ from typing import get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from pai_install.site.anatomy import descriptions, models_in, parts
-from pai_install.site.declared import NotYet, marker_of
+from pai_install.documents.model_introspection import descriptions, models_in, parts
+from pai_install.site.field_metadata import NotYet, marker_of
 from pai_install.site.services import Services
 from pai_install.site.services.model import status_of
 from pai_install.site.services.section import Kept

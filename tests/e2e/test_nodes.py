@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from pai_install.cluster.fence import NAME as FENCE
+from pai_install.operations.removed_machines import NAME as FENCE
 from tests.layouts import worker_entry
 
 from .conftest import Cluster, equip, killed_when, lab_site, pai_install, traces

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.scheduling.hived_policies import MARKER, SCHEDULER, SPEC
+from pai_install.schedulers.hived.policies import MARKER, SCHEDULER, SPEC
 from pai_install.scheduling.model import HOST_LABEL, SKU_LABEL, Backend, Scheduling, Share, Supply, VirtualCluster
 from tests.perf.fake_kubelets import MARK
 

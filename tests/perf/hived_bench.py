@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.hived import NAMESPACE
+from pai_install.schedulers.compile import objects_of
+from pai_install.schedulers.hived.compile import NAMESPACE
 from pai_install.scheduling.model import Scheduling
 from tests.e2e.conftest import Cluster
 from tests.perf.made_objects import replace

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.report.storages import table
-from pai_install.scheduling.compile import objects_of
+from pai_install.schedulers.compile import objects_of
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.site import load_site
 from pai_install.site.schedulers import scheduler_of

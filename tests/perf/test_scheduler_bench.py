@@ -7,8 +7,8 @@ from typing import Any, get_args
 
 import pytest
 
-from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.hived import NAMESPACE
+from pai_install.schedulers.compile import objects_of
+from pai_install.schedulers.hived.compile import NAMESPACE
 from pai_install.scheduling.model import Backend
 from tests.perf.gangs import GPU, NAME, UNITS_LABEL, Result, gang, gangs, judge, nodes, site_of, size_of
 from tests.perf.hived_bench import as_it_was

@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 
 from pai_install.checks.report.text import finding_lines
-from pai_install.cluster.certificates import certificate_findings, certificate_rows
-from pai_install.cluster.conditions import cluster_findings, versions
-from pai_install.cluster.identity import identity_findings
 from pai_install.engine.base import Event
 from pai_install.engine.events import to_event
+from pai_install.health.cluster.conditions import cluster_findings, versions
+from pai_install.health.cluster.identity import identity_findings
 from pai_install.health.collect.run import collect
 from pai_install.health.evidence.document import parse_evidence as parse_health
 from pai_install.health.judge.evaluate import Knowledge, evaluate
 from pai_install.health.report import HealthReport, metrics, text
 from pai_install.parts.registry import make_context
+from pai_install.plan.certificates import certificate_findings, certificate_rows
 from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import Inventory
 from pai_install.plan.observed import Observed, parse_machines

@@ -8,8 +8,8 @@ import click
 
 from pai_install.cli.options import site_option
 from pai_install.site.load import CONFIG, LAYOUT, SERVICES
-from pai_install.site.new import write_new_site
-from pai_install.site.starter import STARTER_LAYOUT, STARTER_SERVICES, starter_config
+from pai_install.site_edit.new import write_new_site
+from pai_install.site_edit.starter import STARTER_LAYOUT, STARTER_SERVICES, starter_config
 
 
 @click.command

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 from pai_install.cli.options import format_option, site_option
+from pai_install.documents.problem import printable, text_lines
 from pai_install.errors import ExitCode
-from pai_install.site.migrate import Migration, migrate
-from pai_install.site.problem import printable, text_lines
+from pai_install.migrate import Migration, migrate
 from pai_install.system.words import plural
 
 SCHEMA_VERSION = 1

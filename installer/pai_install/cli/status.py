@@ -12,7 +12,7 @@ import click
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say, tell_unfinished
 from pai_install.cli.options import format_option, site_option
-from pai_install.cluster.conditions import versions
+from pai_install.health.cluster.conditions import versions
 from pai_install.operations.install import Install, standing
 from pai_install.operations.look import Look
 from pai_install.report.console import progress

@@ -9,13 +9,13 @@ from pathlib import Path
 import click
 
 from pai_install.cli.options import format_option, site_option
+from pai_install.documents.problem import printable, text_lines
 from pai_install.errors import ExitCode
-from pai_install.site.annotate import annotate
 from pai_install.site.load import SiteReading, read_site
 from pai_install.site.model import Site
-from pai_install.site.pending import pending
-from pai_install.site.problem import printable, text_lines
+from pai_install.site.rules.pending import pending
 from pai_install.site.summary import headline, machine_table, meanings, site_json
+from pai_install.site_edit.annotate import annotate
 from pai_install.system.words import plural
 
 SCHEMA_VERSION = 1

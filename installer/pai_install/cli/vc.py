@@ -20,7 +20,7 @@ from pai_install.errors import ExitCode
 from pai_install.report.virtual_cluster import virtual_cluster_data, virtual_cluster_text
 from pai_install.report.virtual_clusters import virtual_clusters_data, virtual_clusters_text
 from pai_install.run.environment import Environment
-from pai_install.scheduling.compile import remarks as not_kept
+from pai_install.schedulers.compile import remarks as not_kept
 from pai_install.scheduling.model import BACKENDS, Backend
 from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site

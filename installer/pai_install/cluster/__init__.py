@@ -1,1 +1,1 @@
-"""The one door to the Kubernetes API: client, typed model, conditions of the cluster."""
+"""The one door to the Kubernetes API: client and transports."""

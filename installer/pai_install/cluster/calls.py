@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from pai_install.cluster.client import FIELD_MANAGER, Patch, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.cluster.transport import Call
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 
 _READ_TIMEOUT_S = 60.0
 _REQUEST_TIMEOUT = "--request-timeout=30s"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 
 FIELD_MANAGER = "pai-install"
 

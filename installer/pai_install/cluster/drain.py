@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pai_install.cluster.model import Pod
-from pai_install.cluster.workloads import PodDisruptionBudget
+from pai_install.kube.model import Pod
+from pai_install.kube.workloads import PodDisruptionBudget
 
 # Owners that start another pod elsewhere; a pod of any other owner, such as a Job, loses its work.
 _MOVES = ("ReplicaSet", "StatefulSet", "ReplicationController")

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
 from pai_install.cluster import calls
+from pai_install.cluster.api_errors import reason_of, refusal
 from pai_install.cluster.client import CommandOutput, Eviction, EvictionOutcome, Patch, Select, Token, WatchEvent
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject, child, rows, text
-from pai_install.cluster.refusal import reason_of, refusal
 from pai_install.cluster.transport import Answer, Call, Reply, Transport
 from pai_install.errors import PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.system.plain import plain, plain_text
 
 _LOG_LINE = re.compile(r"^\[pod/([^/\]]+)/[^\]]*\] ?(.*)$")

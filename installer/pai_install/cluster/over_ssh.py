@@ -16,9 +16,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pai_install.cluster import remote
+from pai_install.cluster.api_errors import refusal, unanswered
 from pai_install.cluster.client import ClusterClient, NoClusterError
 from pai_install.cluster.kubectl import KubectlClient
-from pai_install.cluster.refusal import refusal, unanswered
 from pai_install.cluster.transport import Answer, Call, Reply
 from pai_install.errors import PaiError
 from pai_install.site.model import Machine, Site

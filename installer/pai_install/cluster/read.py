@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.cluster.model import Node, Pod
-from pai_install.cluster.volumes import Volume, VolumeClaim
-from pai_install.cluster.workloads import PodDisruptionBudget, Workload
+from pai_install.kube.model import Node, Pod
+from pai_install.kube.volumes import Volume, VolumeClaim
+from pai_install.kube.workloads import PodDisruptionBudget, Workload
 
 WORKLOADS = ("deployments.apps", "daemonsets.apps", "statefulsets.apps", "jobs.batch")
 

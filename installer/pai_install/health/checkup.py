@@ -14,6 +14,7 @@ from ruamel.yaml.error import YAMLError
 
 from pai_install.checks.limits import Limits
 from pai_install.cluster.client import ClusterClient
+from pai_install.documents.validate import did_you_mean
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.act.bandwidth import measure, not_run, plan_run
@@ -35,7 +36,6 @@ from pai_install.health.report import UNREACHED, HealthReport, unreached
 from pai_install.report.machines import machines_of
 from pai_install.site.model import Site
 from pai_install.site.selection import require_present
-from pai_install.site.validate import did_you_mean
 from pai_install.system.files import private_folder
 
 THRESHOLDS_FILE = "health.yml"

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from pai_install.scheduling.hived_cells import held_cells
+from pai_install.documents.quantity import format_bytes
+from pai_install.documents.validate import did_you_mean
+from pai_install.schedulers.hived.cells import held_cells
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.site.model import Site
-from pai_install.site.quantity import format_bytes
-from pai_install.site.validate import did_you_mean
 from pai_install.site.workers import OFFERED, Workers, workers_of
 from pai_install.system.words import plural
 

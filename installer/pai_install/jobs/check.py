@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from pai_install.documents.problem import Problem
+from pai_install.documents.validate import did_you_mean
 from pai_install.jobs.capacity import Ask, Capacity
+from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
-from pai_install.jobs.native import Native, NativeJob
 from pai_install.jobs.read import JobReading
+from pai_install.scheduling.admission import allowed
 from pai_install.scheduling.model import Scheduling, VirtualCluster
-from pai_install.scheduling.policy import allowed
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.groups import DEFAULT, PlacedGroup, groups_of, namespace_of
 from pai_install.site.model import Site
-from pai_install.site.problem import Problem
 from pai_install.site.schedulers import has_training_operator
-from pai_install.site.validate import did_you_mean
 from pai_install.storage.compile import grants_of
 
 _MIB = 2**20

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, ConfigDict, ValidationInfo, model_validator
 
-from pai_install.site.document import Document, Entries
+from pai_install.documents.document import Document, Entries
+from pai_install.documents.scalars import MAX_COUNT, invalid, read_text, read_whole, read_word_boolean, shown
+from pai_install.documents.validate import did_you_mean
 from pai_install.site.fields import FrozenModel
-from pai_install.site.scalars import MAX_COUNT, invalid, read_text, read_whole, read_word_boolean, shown
-from pai_install.site.validate import did_you_mean
 
 MAX_RETRIES = 1000
 MAX_PORTS = 100

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.model import Job, Role
+from pai_install.scheduling.admission import allowed, clusters_at
 from pai_install.scheduling.model import Priority, Scheduling, Supply, VirtualCluster
-from pai_install.scheduling.policy import allowed, clusters_at
 from pai_install.storage.model import Grant
 
 # a label's value, which a user's name becomes

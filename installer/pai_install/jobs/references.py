@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pai_install.site.document import Document, Entries, Items, Mark, Text
-from pai_install.site.embedded import Places
-from pai_install.site.problem import short
-from pai_install.site.validate import did_you_mean
+from pai_install.documents.document import Document, Entries, Items, Mark, Text
+from pai_install.documents.embedded import Places
+from pai_install.documents.problem import short
+from pai_install.documents.validate import did_you_mean
 
 SECRETS = "$secrets"
 _TAG = re.compile(r"<%(.*?)(?:%>|\Z)", re.DOTALL)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from pai_install.documents.document import Document
+from pai_install.documents.problem import YamlPath, short
+from pai_install.documents.validate import did_you_mean
 from pai_install.jobs.model import Job, Role
 from pai_install.jobs.names import kubernetes_name, too_long, unfit_job_name, unfit_role_name
 from pai_install.jobs.variable_names import own_variables, variable_names
-from pai_install.site.document import Document
-from pai_install.site.problem import YamlPath, short
-from pai_install.site.validate import did_you_mean
 from pai_install.system.words import plural
 
 # more pods than a cluster of thousands of machines starts at once

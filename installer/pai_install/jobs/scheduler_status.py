@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pai_install.cluster.objects import JsonObject, child, conditions, holding, number, text
-from pai_install.jobs.instance import ENDED, POD_STATES, State, container_of, why_of
-from pai_install.scheduling.kinds import JobKind
+from pai_install.jobs.pod_status import ENDED, POD_STATES, State, container_of, why_of
+from pai_install.kube.objects import JsonObject, child, conditions, holding, number, text
+from pai_install.scheduling.job_kinds import JobKind
 from pai_install.scheduling.model import Backend
 
 _WORKLOADS = "workloads.kueue.x-k8s.io"

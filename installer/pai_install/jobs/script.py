@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pai_install.jobs.extras import Wrapped
+from pai_install.jobs.openpai_extras import Wrapped
 
 
 def script(commands: Sequence[str], around: Sequence[Wrapped] = ()) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.cluster.objects import JsonObject, child, number, rows, text, words
 from pai_install.jobs.compile import names
-from pai_install.jobs.instance import ENDED, Instance, State, instance_of
+from pai_install.jobs.pod_status import ENDED, Instance, State, instance_of
 from pai_install.jobs.scheduler_status import scheduler_status
-from pai_install.scheduling.hived_policies import MARKER
-from pai_install.scheduling.kinds import JobKind, kind_of
-from pai_install.scheduling.simulate.manifest import named_by
+from pai_install.kube.objects import JsonObject, child, number, rows, text, words
+from pai_install.schedulers.hived.policies import MARKER
+from pai_install.schedulers.simulate.manifest import named_by
+from pai_install.scheduling.job_kinds import JobKind, kind_of
 from pai_install.scheduling.usage.amounts import asked_by_pod
 from pai_install.site.use_limits import NOTEBOOK_LABEL, WARNED
 

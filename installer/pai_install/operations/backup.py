@@ -10,8 +10,8 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.cluster.client import Select
-from pai_install.cluster.objects import child, text
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.objects import child, text
 from pai_install.operations.operation import Operation
 from pai_install.plan.leader import leader_of
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from pai_install.cluster.certificates import DEV_BOX, KUBECONFIG, CertificateRow
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.kubeconfig import kubeconfig_step
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import certificates_of, proof
+from pai_install.plan.certificates import DEV_BOX, KUBECONFIG, CertificateRow
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation

@@ -7,9 +7,9 @@ from typing import ClassVar
 from pydantic import Field, InstanceOf
 
 from pai_install.cluster.client import Select
-from pai_install.cluster.model import Node
 from pai_install.health.act.cordon import Cordoning, plan_cordons
 from pai_install.health.report import HealthReport
+from pai_install.kube.model import Node
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation

@@ -9,10 +9,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
-from pai_install.cluster.conditions import cluster_findings
-from pai_install.cluster.half_upgraded import upgrade_findings
-from pai_install.cluster.identity import identity_findings
 from pai_install.errors import ExitCode, PaiError
+from pai_install.health.cluster.conditions import cluster_findings
+from pai_install.health.cluster.identity import identity_findings
 from pai_install.operations.kubeconfig import kubeconfig_step, missing_kubeconfig
 from pai_install.operations.operation import Operation
 from pai_install.operations.verify import (
@@ -25,6 +24,7 @@ from pai_install.operations.verify import (
 from pai_install.plan.changes import RefusedChange
 from pai_install.plan.model import Plan, Step
 from pai_install.plan.observation import Observation
+from pai_install.plan.partial_upgrade import upgrade_findings
 from pai_install.plan.phases import PHASE_NAMES, PHASES, VERIFY, require_phases
 from pai_install.plan.planner import make_plan, work_of
 from pai_install.plan.versions import KUBERNETES, of_cluster

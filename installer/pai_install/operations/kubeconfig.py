@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.cluster.certificates import KUBECONFIG, RENEW_WITHIN_DAYS
+from pai_install.plan.certificates import KUBECONFIG, RENEW_WITHIN_DAYS
 from pai_install.plan.model import HostStep, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Site

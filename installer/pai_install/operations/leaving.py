@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from pai_install.cluster.fence import fence, with_removed
-from pai_install.cluster.model import Node
+from pai_install.kube.model import Node
+from pai_install.operations.removed_machines import fence, with_removed
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWork, Step
 from pai_install.plan.observed import Observed
 from pai_install.plan.reset import reset

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
-from pai_install.cluster.model import Node
+from pai_install.kube.model import Node
 from pai_install.operations.capacity import capacity_steps
 from pai_install.operations.install import Install
 from pai_install.operations.leaving import cleaning, dirty, writing

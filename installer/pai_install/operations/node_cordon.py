@@ -9,9 +9,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.cluster.client import Select
-from pai_install.cluster.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
-from pai_install.cluster.model import Node
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
+from pai_install.kube.model import Node
 from pai_install.operations.operation import Operation
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation

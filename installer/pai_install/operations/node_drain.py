@@ -9,9 +9,9 @@ from pydantic import Field
 
 from pai_install.cluster.client import Select
 from pai_install.cluster.drain import blocking, moves, to_evict, unmanaged
-from pai_install.cluster.model import Pod
-from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Pod
+from pai_install.kube.workloads import PodDisruptionBudget
 from pai_install.operations.node_cordon import ASKED, NodeOperation, cordoning
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation

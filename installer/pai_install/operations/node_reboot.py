@@ -14,10 +14,10 @@ from pydantic import Field
 
 from pai_install.cluster.client import Select
 from pai_install.cluster.drain import jobs_among, to_evict
-from pai_install.cluster.labels import BOOT_TO_END, CORDONED_BY_REBOOT
-from pai_install.cluster.model import Node, Pod
-from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.labels import BOOT_TO_END, CORDONED_BY_REBOOT
+from pai_install.kube.model import Node, Pod
+from pai_install.kube.workloads import PodDisruptionBudget
 from pai_install.operations.node_cordon import ASKED, NodeOperation, scheduling
 from pai_install.operations.node_drain import NodeDrain, effects_on
 from pai_install.operations.verify import HEALTH

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pai_install.cluster.labels import CORDONED_BY_HEALTH
-from pai_install.cluster.model import Node
+from pai_install.kube.labels import CORDONED_BY_HEALTH
+from pai_install.kube.model import Node
 from pai_install.operations.node_cordon import ASKED, NodeOperation, scheduling
 from pai_install.plan.model import ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation

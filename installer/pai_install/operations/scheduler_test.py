@@ -8,19 +8,19 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from pai_install.cluster.client import Select
-from pai_install.cluster.model import Node
-from pai_install.cluster.takers import takers_of
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Node
+from pai_install.kube.schedulable import takers_of
 from pai_install.operations.operation import Operation
 from pai_install.plan.leader import leader_of
 from pai_install.plan.model import HostStep, LocalWork, Plan, Step
 from pai_install.plan.observation import Observation
-from pai_install.scheduling.kept import kept_object
+from pai_install.schedulers.kueue.self_test import CONTROLLERS, pods_ready_s
+from pai_install.schedulers.last_applied import kept_object
+from pai_install.schedulers.self_test.scenarios import Bounds
+from pai_install.schedulers.volcano.self_test import node_groups
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
-from pai_install.scheduling.selftest.kueue import CONTROLLERS, pods_ready_s
-from pai_install.scheduling.selftest.scenarios import Bounds
-from pai_install.scheduling.selftest.volcano import node_groups
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
 

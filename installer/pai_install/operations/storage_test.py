@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.leader import leader_of
@@ -16,7 +17,6 @@ from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.model import Machine, Site
 from pai_install.site.selection import require_present
-from pai_install.site.validate import did_you_mean
 from pai_install.storage.compile import current_grants
 from pai_install.storage.model import Grant
 

@@ -16,8 +16,8 @@ from pydantic import Field
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import Select
 from pai_install.cluster.drain import moves, to_evict
-from pai_install.cluster.labels import CORDONED_BY_UPGRADE
-from pai_install.cluster.model import Node, Pod
+from pai_install.kube.labels import CORDONED_BY_UPGRADE
+from pai_install.kube.model import Node, Pod
 from pai_install.operations.backup import Backup
 from pai_install.operations.node_cordon import scheduling
 from pai_install.operations.operation import Operation

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.drain import unmanaged
-from pai_install.cluster.model import Pod
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Pod
 from pai_install.plan.observation import ApiUse, Observation
 from pai_install.plan.versions import KUBERNETES, Versions, fits, minor, numbers, require_available, wish
 from pai_install.site.model import Site

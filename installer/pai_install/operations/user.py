@@ -5,12 +5,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from pai_install.cluster.client import Select
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.operation import Operation
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import groups_of
 from pai_install.site.model import Site
-from pai_install.site.validate import did_you_mean
 from pai_install.users.model import MEMBER, NAMESPACE, OWNER, near_name, unknown_groups, why_no_name
 from pai_install.users.read import Found
 

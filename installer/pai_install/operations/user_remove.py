@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 from pai_install.operations.user import ASKED, USERS, UserOperation, require_groups, require_name
 from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, Plan, Step
 from pai_install.plan.observation import Observation
 from pai_install.site.groups import administrates, groups_of
 from pai_install.site.model import Site
-from pai_install.site.validate import did_you_mean
 from pai_install.users.read import Found, group_of, name_of, namespace_of
 
 _STAYS = "jobs that run go on; an administrator stops them"

@@ -18,11 +18,11 @@ from pai_install.plan.model import ClusterCall, ClusterCalls, HostStep, LocalWor
 from pai_install.plan.observation import Observation
 from pai_install.plan.phases import PHASES, Phase
 from pai_install.plan.planner import make_plan
-from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.kept import kept_object
+from pai_install.schedulers.compile import objects_of
+from pai_install.schedulers.last_applied import kept_object
+from pai_install.schedulers.rollback import leftovers, relabelled, restored
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
-from pai_install.scheduling.restore import leftovers, relabelled, restored
 from pai_install.site.model import Site
 from pai_install.site.selection import watched
 

@@ -8,11 +8,11 @@ from typing import ClassVar
 from pydantic import Field
 
 from pai_install.checks.finding import Finding
-from pai_install.cluster.certificates import CertificateRow, certificate_findings, certificate_rows
-from pai_install.cluster.identity import identity_findings, renamed
-from pai_install.cluster.view import view_of
+from pai_install.health.cluster.identity import identity_findings, renamed
+from pai_install.health.cluster.view import view_of
 from pai_install.operations.operation import Operation
 from pai_install.operations.scheduler_test import quick_test
+from pai_install.plan.certificates import CertificateRow, certificate_findings, certificate_rows
 from pai_install.plan.changes import RefusedChange, refused_changes
 from pai_install.plan.leader import leader_of, with_leader
 from pai_install.plan.model import HostStep, LocalWork, Plan, Playbook, Step, Vars

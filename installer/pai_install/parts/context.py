@@ -16,7 +16,7 @@ from pai_install.registry.compile import registries_of
 from pai_install.registry.content import with_content
 from pai_install.registry.identity import Identity
 from pai_install.registry.model import STORE_HOST, Registries
-from pai_install.scheduling.compile import labels_of
+from pai_install.schedulers.compile import labels_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Machine, Site

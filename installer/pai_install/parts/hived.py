@@ -7,8 +7,8 @@ from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT, HIVED_BRIDGE_PORT, HIVED_EXTENDER_PORT, HIVED_PORT
-from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.hived import NAMESPACE
+from pai_install.schedulers.compile import objects_of
+from pai_install.schedulers.hived.compile import NAMESPACE
 from pai_install.site import Site
 from pai_install.site.schedulers import scheduler_of
 

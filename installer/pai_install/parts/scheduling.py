@@ -7,7 +7,7 @@ from typing import Any
 
 from pai_install.parts.context import Context
 from pai_install.ports import API_SERVER_PORT
-from pai_install.scheduling.kinds import JOBSET, KINDS
+from pai_install.scheduling.job_kinds import JOBSET, KINDS
 from pai_install.scheduling.model import Backend
 from pai_install.site import Site
 from pai_install.site.schedulers import has_training_operator, scheduler_of

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Mapping
 from ipaddress import IPv4Address
 from typing import Annotated
 
+from pai_install.documents.quantity import parse_bytes
 from pai_install.parts.context import Context
 from pai_install.parts.part import Part, Port, RoleVariables, Space, everywhere, restarts
 from pai_install.ports import NFS_PORT
 from pai_install.site import Machine, Site
-from pai_install.site.quantity import parse_bytes
 
 
 class StorageServerVariables(RoleVariables):

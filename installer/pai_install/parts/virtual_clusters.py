@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pai_install.parts.context import Context
-from pai_install.scheduling.compile import objects_of
+from pai_install.schedulers.compile import objects_of
 from pai_install.site import Site
 from pai_install.site.schedulers import scheduler_of
 

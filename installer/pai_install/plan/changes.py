@@ -8,15 +8,15 @@ from ipaddress import IPv4Network
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
+from pai_install.documents.document import Document
+from pai_install.documents.problem import YamlPath
 from pai_install.errors import ExitCode, PaiError
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Observed
 from pai_install.plan.versions import fits, numbers
 from pai_install.site import Machine, Site
-from pai_install.site.declared import changes
-from pai_install.site.document import Document
+from pai_install.site.field_metadata import changes
 from pai_install.site.load import CONFIG, LAYOUT
-from pai_install.site.problem import YamlPath
 from pai_install.site.settings import Settings
 
 CHECK = "fixed-setting"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pai_install.site.problem import without_login
+from pai_install.documents.problem import without_login
 
 _PASSWORDS = frozenset({"ansible_password", "ansible_become_password"})
 # secrets of roles: without them a role would set up something else, so a play must not begin

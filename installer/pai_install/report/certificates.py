@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.certificates import CertificateRow
 from pai_install.json_schema import closed_object, published
+from pai_install.plan.certificates import CertificateRow
 from pai_install.report.storages import table
 
 CERTIFICATES_SCHEMA_VERSION = 1

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pai_install.documents.problem import printable, short, text_lines
+from pai_install.documents.quantity import format_bytes
+from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job, JobPort, Role
-from pai_install.jobs.native import Native, NativeJob
 from pai_install.jobs.read import JobReading
 from pai_install.jobs.variable_names import own_variables, variable_names
 from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.scheduling.model import PRIORITIES
-from pai_install.site.problem import printable, short, text_lines
-from pai_install.site.quantity import format_bytes
 from pai_install.system.words import plural
 
 JOB_SCHEMA_VERSION = 1

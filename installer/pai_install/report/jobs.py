@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from pai_install.jobs.instance import STATES, Instance
+from pai_install.jobs.pod_status import STATES, Instance
 from pai_install.jobs.state import JobState, RoleState
 from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table

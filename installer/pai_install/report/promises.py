@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from pai_install.checks.finding import Finding
 from pai_install.report.storages import table
-from pai_install.scheduling.selftest.promises import PROMISES
+from pai_install.schedulers.self_test.guarantees import PROMISES
 
 
 def promises_text(findings: Iterable[Finding]) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 from pai_install.checks.finding import Finding, worst
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.half_upgraded import CHECK as UPGRADE_LEFT
 from pai_install.errors import ExitCode
 from pai_install.plan.model import Plan
+from pai_install.plan.partial_upgrade import CHECK as UPGRADE_LEFT
 from pai_install.plan.planner import STORE
 from pai_install.site.model import Machine, Site
 from pai_install.site.summary import roles

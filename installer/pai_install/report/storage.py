@@ -10,10 +10,10 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from pai_install.cluster.objects import quantity
 from pai_install.cluster.read import Mounts
-from pai_install.cluster.volumes import Volume, VolumeClaim
 from pai_install.json_schema import closed_object, published
+from pai_install.kube.objects import quantity
+from pai_install.kube.volumes import Volume, VolumeClaim
 from pai_install.redact import MASK
 from pai_install.report.storages import table
 from pai_install.site.model import Site

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.json_schema import closed_object, published
+from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.change import Affected, QuotaChange, Running, affected, changes
 from pai_install.scheduling.model import BACKENDS, Scheduling
 from pai_install.scheduling.usage.model import SeenJob
-from pai_install.scheduling.usage.read import Usage
 
 VIRTUAL_CLUSTERS_PLAN_SCHEMA_VERSION = 1
 _TEXT: dict[str, Any] = {"type": "string"}

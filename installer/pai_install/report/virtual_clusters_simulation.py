@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from pai_install.json_schema import closed_object, published
+from pai_install.schedulers.simulate.model import Amounts, Forecast, NewJob, Outcome
+from pai_install.schedulers.simulate.words import amount_of, total_of
 from pai_install.scheduling.model import BACKENDS, Scheduling
-from pai_install.scheduling.simulate.model import Amounts, Forecast, NewJob, Outcome
-from pai_install.scheduling.simulate.words import amount_of, total_of
 from pai_install.system.words import plural
 
 SIMULATION_SCHEMA_VERSION = 1

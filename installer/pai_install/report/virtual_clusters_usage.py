@@ -8,11 +8,11 @@ from typing import Any
 from pai_install.json_schema import closed_object, published
 from pai_install.report.storages import table
 from pai_install.report.virtual_clusters_unmet import unmet_data, unmet_schema, unmet_text
+from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.amounts import owned
 from pai_install.scheduling.model import BACKENDS, Scheduling, VirtualCluster
 from pai_install.scheduling.usage.health import Unmet
 from pai_install.scheduling.usage.model import Use
-from pai_install.scheduling.usage.read import Usage
 from pai_install.system.words import plural
 
 USAGE_SCHEMA_VERSION = 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pai_install.checks.finding import Finding
-from pai_install.cluster.adoption import Adoption, AwaitedGrant, adoption
 from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError, Select
 from pai_install.errors import ExitCode, PaiError
+from pai_install.health.cluster.adoption import Adoption, AwaitedGrant, adoption
 from pai_install.plan.leader import leader_of
 from pai_install.plan.model import Inventory
 from pai_install.plan.observation import Observation

@@ -7,8 +7,8 @@ import binascii
 import re
 from collections.abc import Collection, Iterator
 
-from pai_install.cluster.certificates import KUBECONFIG
 from pai_install.errors import PaiError
+from pai_install.plan.certificates import KUBECONFIG
 from pai_install.plan.observed import Certificate
 from pai_install.registry.certificates import expires
 from pai_install.registry.identity import read_identity

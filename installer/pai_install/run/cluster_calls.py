@@ -19,9 +19,9 @@ from pai_install.cluster.client import (
     Select,
 )
 from pai_install.cluster.drain import blocking, jobs_among, to_evict, unmanaged
-from pai_install.cluster.model import Pod, Ref
-from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import PaiError
+from pai_install.kube.model import Pod, Ref
+from pai_install.kube.workloads import PodDisruptionBudget
 from pai_install.plan.model import ClusterCall
 from pai_install.system.words import plural, shortened
 

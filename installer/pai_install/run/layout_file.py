@@ -7,15 +7,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.health.memory.store import HealthStore
 from pai_install.run.actions import LocalWorker
 from pai_install.run.proof import Proof, read_proof, write_proof
 from pai_install.run.state import StateFolder
-from pai_install.site.edit.machines import with_absent, without_machines
-from pai_install.site.edit.spans import EditError
 from pai_install.site.load import LAYOUT, LoadedSite, load_site, read_site
-from pai_install.site.problem import text_lines
+from pai_install.site_edit.machines import with_absent, without_machines
+from pai_install.site_edit.spans import EditError
 from pai_install.system.files import write_atomic
 
 

@@ -15,9 +15,9 @@ from datetime import UTC, datetime
 from pai_install.checks.finding import Finding
 from pai_install.checks.report.html import ReportMachine
 from pai_install.cluster.client import ClusterClient
-from pai_install.cluster.deprecated import deprecated_uses
 from pai_install.engine.base import Engine
 from pai_install.errors import ExitCode
+from pai_install.health.cluster.deprecated import deprecated_uses
 from pai_install.plan.changes import refusal
 from pai_install.plan.inventory import with_guests
 from pai_install.plan.model import Inventory, Plan

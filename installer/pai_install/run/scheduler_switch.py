@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from pai_install.cluster.client import ApiError, ClusterClient, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
+from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 from pai_install.run.actions import LocalWorker
 from pai_install.run.services_file import services_file, write_services
-from pai_install.scheduling.jobs import KeptJob, jobs_of, kinds_of
+from pai_install.schedulers.job_inventory import KeptJob, jobs_of, kinds_of
 from pai_install.scheduling.model import Backend
-from pai_install.site.edit.spans import EditError
-from pai_install.site.edit.virtual_clusters import kept_by
 from pai_install.site.load import SERVICES, read_site
-from pai_install.site.problem import text_lines
+from pai_install.site_edit.spans import EditError
+from pai_install.site_edit.virtual_clusters import kept_by
 from pai_install.system.words import plural
 
 # in which jobs that are told to end are gone: pods have half a minute to end, unless they say more

@@ -13,8 +13,8 @@ from typing import Any
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
 from pai_install.plan.observation import Observation
 from pai_install.run.state import StateFolder
 from pai_install.site.model import Site

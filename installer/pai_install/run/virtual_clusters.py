@@ -9,12 +9,12 @@ from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.cluster.client import ClusterClient
-from pai_install.cluster.model import Ref
+from pai_install.kube.model import Ref
 from pai_install.run.actions import LocalWorker
-from pai_install.scheduling.compile import objects_of
-from pai_install.scheduling.kept import kept_in_text, kept_of, kept_text
+from pai_install.schedulers.compile import objects_of
+from pai_install.schedulers.last_applied import kept_in_text, kept_of, kept_text
+from pai_install.schedulers.queue_status import ObjectStanding, findings, name_of, standings, unsure
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.standing import ObjectStanding, findings, name_of, standings, unsure
 from pai_install.system.files import write_atomic
 
 _POLL_S = 1.0

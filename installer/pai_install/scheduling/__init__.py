@@ -1,1 +1,1 @@
-"""Virtual clusters and their schedulers: a pure compiler from the site's sections to Kubernetes objects."""
+"""Virtual clusters and jobs as values that no scheduler changes: amounts, kinds, priorities, admission."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pai_install.documents.quantity import format_bytes
 from pai_install.scheduling.model import Scheduling, Supply, VirtualCluster
-from pai_install.site.quantity import format_bytes
 
 CPU, MEMORY = "cpu", "memory"
 _MEBIBYTE = 2**20

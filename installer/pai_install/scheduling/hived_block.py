@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pai_install.scheduling.model import Share
+from pai_install.site.hived_cells import Cell, Chain, chains_of, tops, virtual_path
 from pai_install.site.model import Site
-from pai_install.site.scheduling.cells import Cell, Chain, chains_of, tops, virtual_path
 from pai_install.site.services.hived import HivedCluster, HivedConfig
 from pai_install.site.workers import Workers, workers_of
 from pai_install.system.words import plural

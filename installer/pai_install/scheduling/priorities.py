@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pai_install.scheduling.model import PRIORITIES, Scheduling
-from pai_install.scheduling.policy import (
+from pai_install.scheduling.admission import (
     RequestKind,
     Rule,
     allowed,
@@ -15,6 +14,7 @@ from pai_install.scheduling.policy import (
     literal,
     policy,
 )
+from pai_install.scheduling.model import PRIORITIES, Scheduling
 
 Object = dict[str, Any]
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from pai_install.scheduling.hived_block import guarantees, remarks
 from pai_install.scheduling.model import Level, Scheduling, Share, Supply, VirtualCluster
 from pai_install.site.groups import DEFAULT, PlacedGroup, administrates, groups_of, namespace_of
+from pai_install.site.hived_cells import hived_of
 from pai_install.site.model import Site
-from pai_install.site.scheduling.cells import hived_of
-from pai_install.site.scheduling.quotas import memory_of, units_of
+from pai_install.site.rules.scheduling.quotas import memory_of, units_of
 from pai_install.site.services.virtual_clusters import Portion, QuotaEntry, VirtualClusterEntry
 from pai_install.site.workers import OFFERED, Workers, workers_of
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from pai_install.documents.problem import Problem, SiteInvalid
 from pai_install.site.load import LoadedSite, load_site
 from pai_install.site.model import Device, Machine, Site, Sku, Ssh
-from pai_install.site.problem import Problem, SiteInvalid
 from pai_install.site.settings import Settings
 
 __all__ = [

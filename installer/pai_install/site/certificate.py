@@ -9,9 +9,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
 
-from pai_install.site.document import Document
-from pai_install.site.problem import short
-from pai_install.site.scalars import invalid, read_text
+from pai_install.documents.document import Document
+from pai_install.documents.problem import short
+from pai_install.documents.scalars import invalid, read_text
 from pai_install.site.secret import site_path
 
 _MAX_BYTES = 1024 * 1024

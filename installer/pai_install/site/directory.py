@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from pai_install.documents.scalars import invalid, shown
 from pai_install.site.names import read_issuer
-from pai_install.site.scalars import invalid, shown
 from pai_install.site.services.authentication import Aad, Authentication, Issuer
 from pai_install.site.services.model import Services
 

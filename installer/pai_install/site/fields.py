@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationInfo, WithJsonSchema, model_validator
 
-from pai_install.site import names, scalars
-from pai_install.site.document import Document, Entries
+from pai_install.documents import scalars
+from pai_install.documents.document import Document, Entries
+from pai_install.site import names
 
 _ANY_BOOLEAN = WithJsonSchema({"enum": [True, False, "true", "false"]})
 

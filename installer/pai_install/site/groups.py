@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pai_install.site.problem import YamlPath
+from pai_install.documents.problem import YamlPath
 from pai_install.site.services.authentication import Group, GroupManager
 from pai_install.site.services.model import Services
 

@@ -9,29 +9,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pai_install.site.contradictions import check_contradictions
-from pai_install.site.directory_checks import check_directory
-from pai_install.site.document import Document
-from pai_install.site.group_checks import check_groups
-from pai_install.site.layout_checks import check_layout
+from pai_install.documents.document import Document
+from pai_install.documents.parse import parse_document
+from pai_install.documents.problem import Problem, SiteInvalid, printable
+from pai_install.documents.reader import read_document
+from pai_install.documents.validate import partly, validate
 from pai_install.site.layout_file import LayoutFile, MachineEntry, SkuEntry
 from pai_install.site.legacy import LEGACY_LAYOUT_KEYS, LEGACY_SETTINGS
 from pai_install.site.model import Device, Machine, Site, Sku, Ssh
-from pai_install.site.network_checks import check_networks
-from pai_install.site.parse import parse_document
-from pai_install.site.problem import Problem, SiteInvalid, printable
-from pai_install.site.reader import read_document
-from pai_install.site.registry_checks import check_cache_port, check_registry, check_registry_settings
 from pai_install.site.rotations import read_rotations
-from pai_install.site.scheduling.check import check_scheduling
+from pai_install.site.rules.contradictions import check_contradictions
+from pai_install.site.rules.directory import check_directory
+from pai_install.site.rules.groups import check_groups
+from pai_install.site.rules.layout import check_layout
+from pai_install.site.rules.network import check_networks
+from pai_install.site.rules.registries import check_cache_port, check_registry, check_registry_settings
+from pai_install.site.rules.scheduling.check import check_scheduling
+from pai_install.site.rules.settings import check_login, check_settings
+from pai_install.site.rules.storage_servers import check_storage_server
+from pai_install.site.rules.storages import check_storages
+from pai_install.site.rules.volumes import check_dynamic_volumes
 from pai_install.site.services import Services, read_services
 from pai_install.site.services.registries import RegistrySection
 from pai_install.site.settings import Settings
-from pai_install.site.settings_checks import check_login, check_settings
-from pai_install.site.storage_checks import check_storages
-from pai_install.site.storage_server_checks import check_storage_server
-from pai_install.site.validate import partly, validate
-from pai_install.site.volume_checks import check_dynamic_volumes
 
 LAYOUT, CONFIG, SERVICES = "layout.yaml", "config.yaml", "services-configuration.yaml"
 # file, depth and section of keys of which runs tell the place, beside those of config.yaml

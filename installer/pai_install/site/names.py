@@ -6,7 +6,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
-from pai_install.site.scalars import invalid, read_text, shown
+from pai_install.documents.scalars import invalid, read_text, shown
 
 # what no web address holds unless it is written as %XX, and a % that begins none
 _NO_URL = re.compile(r"""[\s"'<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")

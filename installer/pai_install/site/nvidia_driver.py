@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
-from pai_install.site.scalars import invalid, read_text, read_whole, shown
+from pai_install.documents.scalars import invalid, read_text, read_whole, shown
 
 EXISTING = "existing"
 _MODULES = ("open", "proprietary")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pai_install.site.hived_cells import hived_of
 from pai_install.site.model import Site
-from pai_install.site.scheduling.cells import hived_of
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 

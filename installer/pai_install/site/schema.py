@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pai_install.site.anatomy import descriptions, models_below
+from pai_install.documents.model_introspection import descriptions, models_below
 from pai_install.site.layout_file import LayoutFile
 from pai_install.site.services import Services
 from pai_install.site.settings import CHANGES, NO_EFFECT, Settings

@@ -13,10 +13,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, SecretStr, ValidationInfo, WithJsonSchema
 
+from pai_install.documents.document import Document, Text
+from pai_install.documents.problem import short
+from pai_install.documents.scalars import invalid, note
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.document import Document, Text
-from pai_install.site.problem import short
-from pai_install.site.scalars import invalid, note
 
 VAULT_PASSWORD_VARIABLE = "ANSIBLE_VAULT_PASSWORD_FILE"  # noqa: S105 - a name, not a secret
 _VAULT_HEAD = "$ANSIBLE_VAULT;"

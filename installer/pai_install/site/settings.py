@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, SecretStr, ValidationInfo, WithJsonSchema
 
+from pai_install.documents.document import Document
+from pai_install.documents.scalars import invalid, read_text, read_whole, shown
 from pai_install.site import fields as f
 from pai_install.site.certificate import CertificateFile
-from pai_install.site.declared import NotYet, WithoutEffect, changes, fixed, live, restarts, without_effect
-from pai_install.site.document import Document
+from pai_install.site.field_metadata import NotYet, WithoutEffect, changes, fixed, live, restarts, without_effect
 from pai_install.site.nvidia_driver import Driver
-from pai_install.site.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.secret import Secret, site_path
 
 SUPPORTED_MINORS = ("1.35", "1.36")

@@ -9,9 +9,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from pai_install.documents.problem import printable
+from pai_install.documents.quantity import format_bytes
 from pai_install.site.model import Machine, Site
-from pai_install.site.problem import printable
-from pai_install.site.quantity import format_bytes
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.registries import DOCKER_HUB, RegistrySection
 from pai_install.site.settings import CONTAINERD_ROOT, Settings

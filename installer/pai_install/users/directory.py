@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pai_install.scheduling.policy import literal
+from pai_install.scheduling.admission import literal
 from pai_install.site.directory import Directory
 from pai_install.site.groups import PlacedGroup, administrates
 from pai_install.users.model import ADMIN, GROUP, MEMBER

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pai_install.scheduling.kinds import KINDS, JobKind
-from pai_install.scheduling.policy import RequestKind
+from pai_install.scheduling.admission import RequestKind
+from pai_install.scheduling.job_kinds import KINDS, JobKind
 from pai_install.site.services.virtual_clusters import SchedulerType
 
 _CHANGES = ("CREATE", "UPDATE")

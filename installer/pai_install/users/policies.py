@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pai_install.registry.pull_secrets import NAME as PULL_SECRET
-from pai_install.scheduling.kinds import POD, JobKind, templates
+from pai_install.scheduling.admission import RequestKind, Rule, in_force, literal, policy
+from pai_install.scheduling.job_kinds import POD, JobKind, templates
 from pai_install.scheduling.pod_limits import CAPABILITIES, VOLUMES
-from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.virtual_clusters import SchedulerType
 from pai_install.site.use_limits import WARNED

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pai_install.cluster.objects import JsonObject, child, rows, text
+from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.users.model import EXPIRES, GROUP, NAMESPACE, OWNER, User
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from pai_install.scheduling.kinds import POD
-from pai_install.scheduling.policy import RequestKind, Rule, in_force, literal, policy
+from pai_install.scheduling.admission import RequestKind, Rule, in_force, literal, policy
+from pai_install.scheduling.job_kinds import POD
 from pai_install.site.groups import RECORD_LABEL, STOPPED_BY
 from pai_install.site.services.use_limits import Then
 from pai_install.site.services.virtual_clusters import SchedulerType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from pai_install.scheduling.compile import objects_of
+from pai_install.schedulers.compile import objects_of
 from tests.addons import ROOT, addon_action
 from tests.integration.control_plane import Api, Json, api, free_port, path_of, programs, running
 from tests.integration.hived.pods import SITE, TEAMS

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pai_install.scheduling.hived_cells import hived_config
+from pai_install.schedulers.hived.cells import hived_config
 from tests.virtual_clusters import CASES
 
 PROGRAM = os.environ.get("PAI_HIVED", "")

@@ -20,7 +20,7 @@ from hived_bridge.__main__ import Bridge
 from hived_bridge.log import Log
 from hived_bridge.peer import Peer, PeerError
 from hived_bridge.settings import parse
-from pai_install.scheduling.compile import objects_of
+from pai_install.schedulers.compile import objects_of
 from tests.integration.hived.conftest import Api, Json, apply_addon, free_port, running
 from tests.integration.hived.pods import SITE, pod
 

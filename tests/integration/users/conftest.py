@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.scheduling.kinds import KINDS
+from pai_install.scheduling.job_kinds import KINDS
 from pai_install.users.objects import account, administration, mark, membership
 from pai_install.users.policies import policies
 from pai_install.users.rights import roles

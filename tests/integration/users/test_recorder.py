@@ -20,9 +20,9 @@ from job_recorder.lease import Lease
 from job_recorder.memory import Rules
 from job_recorder.records import RECORD
 from job_recorder.settings import Settings
-from pai_install.jobs.kept import kept_jobs
+from pai_install.jobs.history import kept_jobs
 from pai_install.jobs.state import JobState
-from pai_install.scheduling.kinds import KINDS
+from pai_install.scheduling.job_kinds import KINDS
 from pai_install.users.recorder import NAME, NAMESPACE, recorder_objects
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import NAMESPACES, Users

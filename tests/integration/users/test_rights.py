@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pai_install.scheduling.kinds import KINDS
+from pai_install.scheduling.job_kinds import KINDS
 from pai_install.users.model import OWNER
 from tests.integration.control_plane import Api, Json
 from tests.integration.users.conftest import Users

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pai_install.cluster.model import Ref
 from pai_install.engine.base import Event, RunRequest
+from pai_install.kube.model import Ref
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.site.load import load_site
 from pai_install.storage.compile import closed_claims, grants_of

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.labels import CORDONED_BY_HEALTH
 from pai_install.errors import ExitCode
 from pai_install.health.report import HealthReport
+from pai_install.kube.labels import CORDONED_BY_HEALTH
 from pai_install.run.lock import site_lock
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import World, run, write_site

@@ -16,18 +16,18 @@ from pai_install.cli._shared.job_submit import Submission, Submitted, create
 from pai_install.cli._shared.job_watch import exit_code_of, watch
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import ApiError
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode
-from pai_install.jobs.compile.objects import objects_of
 from pai_install.jobs.state import JobState
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
+from pai_install.schedulers.jobs import objects_of
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cli.test_vc import site
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.jobs.examples import servers_and_workers, somewhere
 from tests.unit.jobs.test_state import WHOLE, holds, job, pod, stands, workload
 from tests.unit.scheduling.test_read import VALID
-from tests.unit.site.scheduling.sites import GROUPS
+from tests.unit.site.rules.scheduling.sites import GROUPS
 
 FILE = {
     "jobName": "mnist_024",

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pai_install.cli._shared.job_cluster import JobsOfSite
 from pai_install.cli._shared.job_submit import SubmitWish, _work
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.objects import JsonObject
 from pai_install.scheduling.model import Backend
 from pai_install.scheduling.read import scheduling_of
 from tests.examples import GROUP, SEARCH, SHORT_SEARCH, names, site_of, text_of

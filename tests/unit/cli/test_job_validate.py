@@ -14,7 +14,7 @@ from pai_install.errors import ExitCode
 from tests.unit.jobs.sites import GROUPS, STORAGES
 from tests.unit.jobs.test_read import FILES, V2
 from tests.unit.scheduling.test_read import VALID
-from tests.unit.site.scheduling.sites import LAYOUT
+from tests.unit.site.rules.scheduling.sites import LAYOUT
 from tests.unit.site.sites import write_site
 
 

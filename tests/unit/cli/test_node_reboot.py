@@ -11,10 +11,10 @@ import pytest
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.fence import NAME, removed_machines
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
+from pai_install.operations.removed_machines import NAME, removed_machines
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import World, run, write_site
 from tests.unit.cluster.fake import FakeCluster

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.fence import NAME, removed_machines
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
+from pai_install.operations.removed_machines import NAME, removed_machines
 from pai_install.run.state import open_state
 from tests.unit.cli.stub_environment import LAYOUT, World, run, write_site
 from tests.unit.cluster.fake import FakeCluster

@@ -12,7 +12,7 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.errors import ExitCode
-from pai_install.scheduling.kept import kept_object
+from pai_install.schedulers.last_applied import kept_object
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import load_site
 from tests.unit.cli.stub_environment import World, run, write_site

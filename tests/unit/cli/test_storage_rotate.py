@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from pai_install.cli._shared import storage_stages
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
 from pai_install.site.load import SERVICES, load_site
 from pai_install.site.rotations import read_rotations, rotations_file
 from pai_install.storage.compile import current_grants

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from pai_install.cluster.client import Token
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
 from pai_install.report.users import schema
 from pai_install.users.objects import account, expiring, mark, membership
 from tests.unit.cli.stub_environment import World, run, write_site

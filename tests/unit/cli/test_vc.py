@@ -14,17 +14,17 @@ import yaml
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import NoClusterError
 from pai_install.errors import ExitCode
-from pai_install.scheduling.kept import kept_object
-from pai_install.scheduling.kueue import flavor_name
+from pai_install.schedulers.kueue.compile import flavor_name
+from pai_install.schedulers.last_applied import kept_object
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import SERVICES, load_site
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cluster.fake import FakeCluster
-from tests.unit.scheduling.test_migrate import QUICK_START
+from tests.unit.schedulers.test_migration import QUICK_START
 from tests.unit.scheduling.test_read import VALID
 from tests.unit.scheduling.usage.objects import cluster_queue, workload
-from tests.unit.site.scheduling.blocks import BLOCK
-from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT
+from tests.unit.site.rules.scheduling.blocks import BLOCK
+from tests.unit.site.rules.scheduling.sites import ABSENT, GROUPS, LAYOUT
 from tests.unit.site.sites import write_site
 
 

@@ -13,18 +13,18 @@ import pytest
 
 from pai_install.cli.schema import SCHEMAS
 from pai_install.cluster.client import Patch
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.engine.base import Event, RunRequest
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 from pai_install.plan.model import HostStep, Plan, Playbook, Step
 from pai_install.run.state import state_of
 from pai_install.run.virtual_clusters import read_good, write_good
-from pai_install.scheduling.compile import labels_of, objects_of
-from pai_install.scheduling.kept import KEPT, KEPT_IN, kept_of
+from pai_install.schedulers.compile import labels_of, objects_of
+from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
+from pai_install.schedulers.rollback import restored
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
-from pai_install.scheduling.restore import restored
 from pai_install.site.load import SERVICES, load_site
 from tests.unit.cli.stub_environment import World, run
 from tests.unit.cluster.fake import FakeCluster, ref_of

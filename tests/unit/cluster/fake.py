@@ -18,9 +18,9 @@ from pai_install.cluster.client import (
     Token,
     WatchEvent,
 )
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 
 _PLURALS = {"poddisruptionbudgets": "poddisruptionbudget"}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.drain import blocking, moves, to_evict, unmanaged
-from pai_install.cluster.model import Pod
-from pai_install.cluster.workloads import PodDisruptionBudget
 from pai_install.errors import PaiError
+from pai_install.kube.model import Pod
+from pai_install.kube.workloads import PodDisruptionBudget
 from pai_install.plan.model import ClusterCall
 from pai_install.run import cluster_calls
 from tests.unit.cluster.fake import FakeCluster

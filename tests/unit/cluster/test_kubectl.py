@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from pai_install.cluster.api_errors import reason_of, unanswered
 from pai_install.cluster.client import NO_ANSWER, ApiError, EvictionOutcome, Patch, PatchKind, Select
 from pai_install.cluster.kubectl import KubectlClient
-from pai_install.cluster.model import Ref
-from pai_install.cluster.refusal import reason_of, unanswered
 from pai_install.cluster.transport import Answer, Call
 from pai_install.errors import PaiError
+from pai_install.kube.model import Ref
 
 from .recordings import items
 from .scripted import ScriptedTransport, said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pai_install.cluster import read
 from pai_install.cluster.client import ClusterClient, EvictionOutcome, Patch, Select
-from pai_install.cluster.model import Ref
+from pai_install.kube.model import Ref
 
 from .fake import FakeCluster
 from .recordings import items

@@ -12,8 +12,8 @@ from gpu_use.pods import CONDITION, by_hived, condition, is_over, processor_s, r
 from gpu_use.steps import begin
 from job_recorder.use import CONDITION as READ_CONDITION
 from job_recorder.use import use_of
-from pai_install.jobs.use import use_of as known_use
-from pai_install.scheduling.hived_policies import _ISOLATION
+from pai_install.jobs.gpu_utilization import use_of as known_use
+from pai_install.schedulers.hived.policies import _ISOLATION
 from pai_install.site.use_limits import USE_CONDITION
 
 UID = "0f0e0d0c-1111-2222-3333-444455556666"

@@ -15,7 +15,6 @@ import pytest
 
 from pai_install.checks.verdict import Verdict
 from pai_install.cli.main import run
-from pai_install.cluster.model import Pod
 from pai_install.engine.base import Event, EventKind
 from pai_install.engine.replay import ReplayEngine
 from pai_install.errors import PaiError
@@ -27,6 +26,7 @@ from pai_install.health.evidence import file as evidence_file
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.judge.expectation import expectations
 from pai_install.health.memory.store import HealthStore
+from pai_install.kube.model import Pod
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from tests.unit.cluster.fake import FakeCluster

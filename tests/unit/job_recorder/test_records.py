@@ -11,16 +11,16 @@ import pytest
 from job_recorder.records import JOB, RECORD, Record, Removed, logs_map, read_record, state_map
 from job_recorder.shapes import MARKS, USER, kept_job, kept_pod
 from pai_install.jobs.compile import names
-from pai_install.jobs.compile.objects import objects_of
-from pai_install.jobs.kept import completed, kept_jobs, selector
+from pai_install.jobs.history import completed, kept_jobs, selector
 from pai_install.jobs.state import JobState, states_of
-from pai_install.scheduling.kinds import KINDS
+from pai_install.schedulers.jobs import objects_of
+from pai_install.scheduling.job_kinds import KINDS
 from pai_install.scheduling.model import Backend
 from pai_install.site.groups import RECORD_LABEL
 from tests.unit.job_recorder.objects import Object, complete, job, pod
 from tests.unit.jobs.examples import servers_and_workers, single, somewhere, whole
-from tests.unit.jobs.test_inject import JOB as NATIVE_JOB
-from tests.unit.jobs.test_inject import POD, TASKS, TFJOB, made
+from tests.unit.jobs.test_defaulting import JOB as NATIVE_JOB
+from tests.unit.jobs.test_defaulting import POD, TASKS, TFJOB, made
 
 MOST = 1024 * 1024
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from tests.unit.scheduling.test_read import VALID
-from tests.unit.site.scheduling.sites import GROUPS as NO_GRANTS
-from tests.unit.site.scheduling.sites import LAYOUT
+from tests.unit.site.rules.scheduling.sites import GROUPS as NO_GRANTS
+from tests.unit.site.rules.scheduling.sites import LAYOUT
 from tests.unit.site.sites import write_site
 
 GRANTS = "{groupname: Vision_1, extension: {acls: {storageConfigs: [team]}}}"

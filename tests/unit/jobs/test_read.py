@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.jobs.kubernetes import Native
 from pai_install.jobs.model import Job, JobMount, JobPort, PullLogin
-from pai_install.jobs.native import Native
 from pai_install.jobs.read import MAX_BYTES, JobReading, read_job, read_job_text
 
 FILES = Path(__file__).parent / "files"

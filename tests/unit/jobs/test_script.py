@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pai_install.jobs.extras import Wrapped
+from pai_install.jobs.openpai_extras import Wrapped
 from pai_install.jobs.script import script
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
 
-from pai_install.jobs.compile.objects import objects_of
 from pai_install.jobs.model import Job
 from pai_install.jobs.state import JobState, states_of
 from pai_install.report.jobs import job_data, job_schema, job_text, jobs_data, jobs_schema, jobs_text
+from pai_install.schedulers.jobs import objects_of
 from pai_install.scheduling.model import Backend
 from tests.unit.jobs.examples import role, servers_and_workers, somewhere
 

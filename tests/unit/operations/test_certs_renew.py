@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from pai_install.cluster.certificates import KUBECONFIG
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.certs_renew import CertsRenew
 from pai_install.operations.install import Install
 from pai_install.operations.kubeconfig import missing_kubeconfig
+from pai_install.plan.certificates import KUBECONFIG
 from pai_install.plan.model import Inventory, Plan, Playbook
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Certificate, ClusterFacts, Membership, Observed

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.cluster.labels import BOOT_TO_END, CORDONED_BY_REBOOT
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.labels import BOOT_TO_END, CORDONED_BY_REBOOT
 from pai_install.operations.node_reboot import NodeReboot
 from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import Observation

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pai_install.cluster.fence import NAME, fence, removed_machines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.node_remove import NodeRemove
+from pai_install.operations.removed_machines import NAME, fence, removed_machines
 from pai_install.plan.inventory import with_guests
 from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import Observation

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pai_install.cluster.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.labels import CORDONED_BY_HEALTH, CORDONED_BY_REBOOT, CORDONED_BY_UPGRADE
 from pai_install.operations.node_cordon import NodeCordon
 from pai_install.operations.node_drain import NodeDrain
 from pai_install.operations.node_uncordon import NodeUncordon

@@ -12,7 +12,7 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.scheduler_test import SchedulerTest
 from pai_install.plan.model import Inventory, LocalWork, Plan
 from pai_install.plan.observation import Observation
-from pai_install.scheduling.kept import kept_of
+from pai_install.schedulers.last_applied import kept_of
 from pai_install.site import Site, load_site
 from tests.unit.site.sites import LAYOUT, write_site
 

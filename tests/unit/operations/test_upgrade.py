@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pai_install.cluster.labels import CORDONED_BY_UPGRADE
 from pai_install.components.model import ComponentSet
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.labels import CORDONED_BY_UPGRADE
 from pai_install.operations.upgrade import Upgrade
 from pai_install.operations.upgrade_rules import removed_by, require_kubernetes, require_target
 from pai_install.parts.context import Context

@@ -19,8 +19,8 @@ from pai_install.plan.inventory import build_inventory
 from pai_install.plan.model import ClusterCalls, Inventory, LocalWork, Plan, Playbook
 from pai_install.plan.observation import Observation
 from pai_install.plan.observed import Observed
-from pai_install.scheduling.compile import labels_of
-from pai_install.scheduling.kept import kept_of
+from pai_install.schedulers.compile import labels_of
+from pai_install.schedulers.last_applied import kept_of
 from pai_install.scheduling.model import BACKENDS
 from pai_install.site import Site
 from tests.unit.plan.conftest import LAYOUT, ROLES, converged

@@ -13,7 +13,7 @@ from hived_bridge.__main__ import CALL_LIMIT_S
 from hived_bridge.settings import parse
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, needed_components, part_named
-from pai_install.scheduling.kept import KEPT, kept_of
+from pai_install.schedulers.last_applied import KEPT, kept_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.site import Site
 from tests.addons import ROOT, addon_action

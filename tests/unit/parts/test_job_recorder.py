@@ -13,7 +13,7 @@ from job_recorder import settings
 from pai_install.components.model import ComponentSet
 from pai_install.parts.job_recorder import has_recorder
 from pai_install.parts.registry import make_context, part_named
-from pai_install.scheduling.kinds import KINDS
+from pai_install.scheduling.job_kinds import KINDS
 from pai_install.site import Site
 from pai_install.users.kinds import kinds_at
 from pai_install.users.recorder import recorded_kinds, recorder_objects

@@ -10,7 +10,7 @@ import pytest
 
 from pai_install.components.model import ComponentSet
 from pai_install.parts.registry import ADDONS, make_context, part_named
-from pai_install.scheduling.compile import objects_of
+from pai_install.schedulers.compile import objects_of
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site import Site
 from tests.addons import ROOT, addon_action

@@ -14,8 +14,8 @@ from pai_install.plan.changes import RefusedChange, refusal, refused_changes
 from pai_install.plan.inventory import digest
 from pai_install.plan.observed import Membership, Observed, RoleRecord
 from pai_install.site import Site, load_site
-from pai_install.site.declared import ChangeClass
-from pai_install.site.declared import changes as declared_changes
+from pai_install.site.field_metadata import ChangeClass
+from pai_install.site.field_metadata import changes as declared_changes
 from pai_install.site.settings import Settings
 from tests.unit.plan.conftest import CONFIG, LAYOUT
 

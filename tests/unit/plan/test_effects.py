@@ -12,7 +12,7 @@ from pai_install.plan.model import HostStep, Inventory
 from pai_install.plan.observed import DockerFacts, NvidiaFacts, Observed, RoleRecord
 from pai_install.plan.planner import make_plan
 from pai_install.site import Site
-from pai_install.site.declared import ChangeClass, changes
+from pai_install.site.field_metadata import ChangeClass, changes
 from pai_install.site.settings import Settings
 
 from .conftest import converged

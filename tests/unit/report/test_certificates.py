@@ -5,7 +5,7 @@ from __future__ import annotations
 import jsonschema  # type: ignore[import-untyped]
 
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.certificates import CertificateRow
+from pai_install.plan.certificates import CertificateRow
 from pai_install.report.certificates import certificates_data, certificates_text, schema
 
 GOOD = CertificateRow("m1", "/a.crt", "API server", 1_830_000_000, 347, Verdict.PASS, "", "pai-install certs renew")

@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 
-from pai_install.cluster.model import Pod
-from pai_install.cluster.objects import JsonObject
 from pai_install.cluster.read import Mounts
-from pai_install.cluster.volumes import Volume, VolumeClaim
+from pai_install.kube.model import Pod
+from pai_install.kube.objects import JsonObject
+from pai_install.kube.volumes import Volume, VolumeClaim
 from pai_install.report.storage import GrantShown, schema, storage_data, storage_shown, storage_text
 from pai_install.report.storages import schema as list_schema
 from pai_install.report.storages import storages_data, storages_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jsonschema  # type: ignore[import-untyped]
 
 from pai_install.report.virtual_clusters_plan import clusters_change, plan_data, plan_text, schema
+from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.usage.model import SeenJob, Use
-from pai_install.scheduling.usage.read import Usage
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend
 
 SUPPLY = gpus("a100", 4)

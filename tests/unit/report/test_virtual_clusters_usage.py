@@ -5,9 +5,9 @@ from __future__ import annotations
 import jsonschema  # type: ignore[import-untyped]
 
 from pai_install.report.virtual_clusters_usage import schema, usage_data, usage_text
+from pai_install.schedulers.usage import Usage
 from pai_install.scheduling.usage.health import Lack, Unmet
 from pai_install.scheduling.usage.model import SeenJob, Use
-from pai_install.scheduling.usage.read import Usage
 from tests.virtual_clusters import cluster, gpus, share, site
 
 SUPPLY = gpus("a100", 4)

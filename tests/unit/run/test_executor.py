@@ -11,8 +11,8 @@ import pytest
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import Patch
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.objects import JsonObject
 from pai_install.plan.model import ClusterCall, ClusterCalls, LocalWork, Playbook, Step
 from pai_install.report.model import Counts, HostResult, HostStatus, PhaseResult
 from pai_install.report.notices import PhaseStarted, RunFinished, RunStarted, TaskFinished

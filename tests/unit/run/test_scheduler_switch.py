@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from pai_install.cluster.client import ApiError, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 from pai_install.run.scheduler_switch import END_S, end_jobs, jobs_in, scheduler_switch, scheduler_text
 from tests.unit.cli.stub_environment import write_site
 from tests.unit.cluster.fake import FakeCluster
-from tests.unit.scheduling.test_jobs import workload
+from tests.unit.schedulers.test_job_inventory import workload
 
 RUNS = workload("job-a-1", ("Job", "batch/v1", "a"), "QuotaReserved")
 ENDED = workload("job-b-1", ("Job", "batch/v1", "b"), "Finished")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pai_install.documents.quantity import parse_bytes
 from pai_install.scheduling import amounts
 from pai_install.scheduling.amounts import Amount
-from pai_install.site.quantity import parse_bytes
 from tests.virtual_clusters import CASES, GIBIBYTE, cluster, cpu_only, gpus, pinned, share, site
 
 

@@ -14,8 +14,8 @@ from pai_install.scheduling.read import remarks_of, scheduling_of
 from pai_install.site.load import load_site, read_site
 from pai_install.site.schedulers import scheduler_of
 from pai_install.site.services.virtual_clusters import PRIORITY_NAMES, TYPES, PriorityName, SchedulerType
-from tests.unit.site.scheduling.blocks import BLOCK, edited
-from tests.unit.site.scheduling.sites import ABSENT, GROUPS, LAYOUT
+from tests.unit.site.rules.scheduling.blocks import BLOCK, edited
+from tests.unit.site.rules.scheduling.sites import ABSENT, GROUPS, LAYOUT
 from tests.unit.site.sites import write_site
 
 GI = 2**30

@@ -17,14 +17,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pai_install.documents.problem import YamlPath, dotted, text_lines
+from pai_install.documents.reader import read_document
 from pai_install.errors import PaiError
-from pai_install.site.annotate import annotate
+from pai_install.migrate import migrate
+from pai_install.migrate.account import AccountLine
 from pai_install.site.load import SiteReading, read_site
-from pai_install.site.migrate import migrate
-from pai_install.site.migrate.account import AccountLine
-from pai_install.site.problem import YamlPath, dotted, text_lines
-from pai_install.site.reader import read_document
 from pai_install.site.summary import headline, machine_table, meanings, site_json
+from pai_install.site_edit.annotate import annotate
 from tests.site_cases import cases
 from tests.unit.site.sites import CONFIG, LAYOUT, write_site
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pai_install.documents.reader import MAX_BYTES
 from pai_install.errors import ExitCode
 from pai_install.site import Site, SiteInvalid, load_site
-from pai_install.site.annotate import annotate
 from pai_install.site.load import read_site
-from pai_install.site.reader import MAX_BYTES
+from pai_install.site_edit.annotate import annotate
 from tests.unit.site.sites import CONFIG, LAYOUT, large_layout, write_site
 
 REPOSITORY = Path(__file__).parents[3]

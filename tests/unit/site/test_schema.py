@@ -15,7 +15,7 @@ from pai_install.cli.main import run
 from pai_install.site import load_site
 from pai_install.site.schema import NAMES, schema
 from pai_install.site.settings import NO_EFFECT, Settings
-from pai_install.site.starter import STARTER_LAYOUT, STARTER_SERVICES, starter_config
+from pai_install.site_edit.starter import STARTER_LAYOUT, STARTER_SERVICES, starter_config
 from tests.unit.site.sites import LAYOUT
 from tests.unit.site.test_services import GENERATED
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pai_install.cli.main import run
-from pai_install.site.declared import NotYet, WithoutEffect, keys_of, marker_of
+from pai_install.documents.problem import Problem
+from pai_install.site.field_metadata import NotYet, WithoutEffect, keys_of, marker_of
 from pai_install.site.load import load_site, read_site
-from pai_install.site.pending import pending
-from pai_install.site.problem import Problem
+from pai_install.site.rules.pending import pending
 from pai_install.site.services import Services
 from tests.unit.site.sites import write_site
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pai_install.site.load import load_site
 from pai_install.site.workers import workers_of
-from tests.unit.site.scheduling.sites import ABSENT
+from tests.unit.site.rules.scheduling.sites import ABSENT
 from tests.unit.site.sites import write_site
 
 

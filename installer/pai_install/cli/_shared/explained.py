@@ -28,7 +28,7 @@ def health_rooms() -> Rooms:
 
 def all_rooms() -> Rooms:
     """Verb -> its checks."""
-    from pai_install.cluster.checks import CONDITIONS, PROOFS  # noqa: PLC0415
+    from pai_install.health.cluster.checks import CONDITIONS, PROOFS  # noqa: PLC0415
     from pai_install.preflight.catalogue import CATALOGUE as PREFLIGHT  # noqa: PLC0415
 
     return {

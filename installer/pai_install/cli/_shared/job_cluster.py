@@ -10,23 +10,23 @@ from pathlib import Path
 
 from pai_install.cli._shared.vc_known import scheduling_at
 from pai_install.cluster.client import ApiError, ClusterClient, Select
-from pai_install.cluster.objects import JsonObject
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.jobs.compile import names
-from pai_install.jobs.instance import ENDED
-from pai_install.jobs.kept import JobRecord, completed, kept_jobs, selector
+from pai_install.jobs.history import JobRecord, completed, kept_jobs, selector
 from pai_install.jobs.names import kubernetes_name
+from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.scheduler_status import said_by
 from pai_install.jobs.state import PODS, JobState, states_of
+from pai_install.kube.objects import JsonObject
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
-from pai_install.scheduling.kinds import queued_at
+from pai_install.scheduling.job_kinds import queued_at
 from pai_install.scheduling.model import Scheduling
 from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from pai_install.site.schedulers import has_training_operator
-from pai_install.site.validate import did_you_mean
 
 # what a selector takes for the value of a label
 _LABEL = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

@@ -14,14 +14,14 @@ from pai_install.cli._shared.job_cluster import jobs_of
 from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import child, words
 from pai_install.errors import ExitCode, PaiError
-from pai_install.jobs.abnormal import abnormal, unknown
+from pai_install.jobs.anomalies import abnormal, unknown
 from pai_install.jobs.compile import names
-from pai_install.jobs.instance import Instance
-from pai_install.jobs.kept import JobRecord
+from pai_install.jobs.history import JobRecord
+from pai_install.jobs.pod_status import Instance
 from pai_install.jobs.state import PODS, JobState
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import child, words
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
 from pai_install.site.model import Site

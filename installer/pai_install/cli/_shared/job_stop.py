@@ -14,11 +14,11 @@ from pai_install.cli._shared.job_look import group_option, name_argument
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option, yes_option
 from pai_install.cluster.client import Patch, Select
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
 from pai_install.jobs.compile import names
-from pai_install.jobs.instance import ENDED
+from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.state import JobState
+from pai_install.kube.model import Ref
 from pai_install.run.environment import Environment
 from pai_install.system.words import plural
 

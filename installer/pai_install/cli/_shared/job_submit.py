@@ -17,25 +17,25 @@ from pai_install.cli._shared.job_watch import exit_code_of, watch
 from pai_install.cli._shared.tell import say, tell_result
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import ApiError, ClusterClient
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject, child, text
+from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
+from pai_install.jobs.admission import refuse
 from pai_install.jobs.check import check_job
-from pai_install.jobs.compile.objects import objects_of
-from pai_install.jobs.inject import contradictions, native_objects
+from pai_install.jobs.defaulting import contradictions, native_objects
+from pai_install.jobs.kubernetes import Native, NativeJob
 from pai_install.jobs.model import Job
-from pai_install.jobs.native import Native, NativeJob
-from pai_install.jobs.permitted import refuse
 from pai_install.jobs.place import JobOwner, JobPlace, place, seat
 from pai_install.jobs.read import JobReading, read_job
 from pai_install.jobs.state import JobState
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, text
 from pai_install.registry.pull_secrets import NAME as PULL_SECRET
 from pai_install.report.jobs import job_data, job_text, jobs_data, jobs_text
 from pai_install.run.environment import Environment
-from pai_install.scheduling.kinds import JobKind, kind_of
+from pai_install.schedulers.jobs import objects_of
+from pai_install.schedulers.simulate.manifest import named_by
+from pai_install.scheduling.job_kinds import JobKind, kind_of
 from pai_install.scheduling.model import PRIORITIES, Priority
-from pai_install.scheduling.simulate.manifest import named_by
-from pai_install.site.problem import text_lines
 from pai_install.storage.compile import current_grants
 from pai_install.system.words import plural
 from pai_install.users.directory import owner_of

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from pai_install.errors import ExitCode
-from pai_install.jobs.instance import ENDED
+from pai_install.jobs.pod_status import ENDED
 from pai_install.jobs.state import JobState
 from pai_install.report.jobs import job_text
 

@@ -10,6 +10,7 @@ import click
 
 from pai_install.cli._shared.act import How, outcome_of
 from pai_install.cli._shared.tell import say
+from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.capacity import spare_capacity
 from pai_install.operations.node_add import NodeAdd
@@ -19,11 +20,10 @@ from pai_install.report.model import HostStatus, Outcome
 from pai_install.run.environment import Environment
 from pai_install.run.layout_file import layout_edited_by, read_layout, site_with
 from pai_install.run.request import Request
-from pai_install.site.edit.machines import with_machine, with_present
-from pai_install.site.edit.shown import difference
 from pai_install.site.load import LAYOUT, load_site
 from pai_install.site.model import Site
-from pai_install.site.problem import text_lines
+from pai_install.site_edit.machines import with_machine, with_present
+from pai_install.site_edit.shown import difference
 
 _FAILED = (HostStatus.FAILED, HostStatus.UNREACHABLE)
 _WORK = frozenset({"clean", *(phase.name for phase in PHASES)})

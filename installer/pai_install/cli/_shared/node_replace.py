@@ -19,9 +19,9 @@ from pai_install.report.planned import plan_text
 from pai_install.run.environment import Environment
 from pai_install.run.layout_file import layout_edited_by, read_layout, site_with
 from pai_install.run.request import Request
-from pai_install.site.edit.machines import with_values
-from pai_install.site.edit.shown import difference
 from pai_install.site.load import LAYOUT, load_site
+from pai_install.site_edit.machines import with_values
+from pai_install.site_edit.shown import difference
 
 
 def replace_machine(

@@ -19,14 +19,14 @@ from pai_install.run.request import Request
 from pai_install.run.scheduler_switch import jobs_in, scheduler_text, still_busy
 from pai_install.run.services_file import services_file
 from pai_install.run.state import state_of
+from pai_install.schedulers.compile import remarks
 from pai_install.scheduling.amounts import devices_of
-from pai_install.scheduling.compile import remarks
 from pai_install.scheduling.model import BACKENDS, Backend
 from pai_install.scheduling.read import scheduling_of
-from pai_install.site.edit.shown import difference
 from pai_install.site.load import SERVICES, load_site
 from pai_install.site.model import Site
 from pai_install.site.schedulers import scheduler_of
+from pai_install.site_edit.shown import difference
 
 
 @click.command()

@@ -14,6 +14,7 @@ from pai_install.cli._shared.act import How, act, require_answer
 from pai_install.cli._shared.environment import pass_environment
 from pai_install.cli._shared.tell import say
 from pai_install.cli.options import site_option, yes_option
+from pai_install.documents.problem import text_lines
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.install import Install
 from pai_install.run.environment import Environment
@@ -21,11 +22,10 @@ from pai_install.run.lock import site_lock
 from pai_install.run.request import Request
 from pai_install.run.services_file import services_file, write_services
 from pai_install.run.state import open_state
-from pai_install.site.edit.shown import difference
-from pai_install.site.edit.spans import EditError
 from pai_install.site.load import SERVICES, LoadedSite, load_site, read_site
 from pai_install.site.model import Site
-from pai_install.site.problem import text_lines
+from pai_install.site_edit.shown import difference
+from pai_install.site_edit.spans import EditError
 
 Edit = Callable[[Site, str], str]
 

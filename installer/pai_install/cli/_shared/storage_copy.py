@@ -13,10 +13,10 @@ import click
 
 from pai_install.cli._shared.tell import say
 from pai_install.cluster.client import ApiError, ClusterClient, NoClusterError, Select
-from pai_install.cluster.model import Pod, Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.cluster.read import nodes
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Pod, Ref
+from pai_install.kube.objects import JsonObject
 from pai_install.preflight.model import size_text
 from pai_install.storage.copying import (
     MODE,

@@ -9,15 +9,15 @@ from pydantic import SecretStr
 from pai_install.cli._shared.site_edit import Editing, edited
 from pai_install.cli._shared.storage_entry import SECRETS, Entry
 from pai_install.cli._shared.tell import say
+from pai_install.documents.document import Document
+from pai_install.documents.parse import parse_document
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.document import Document
-from pai_install.site.edit.storages import added, granted, removed, revoked
 from pai_install.site.groups import PlacedGroup, groups_of
 from pai_install.site.load import SERVICES
 from pai_install.site.model import Site
-from pai_install.site.parse import parse_document
 from pai_install.site.services import read_services
-from pai_install.site.validate import did_you_mean
+from pai_install.site_edit.storages import added, granted, removed, revoked
 
 
 def grant_storage(editing: Editing, name: str, groups: Iterable[str]) -> int:

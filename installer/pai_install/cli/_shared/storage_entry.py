@@ -9,11 +9,11 @@ from typing import Any
 import click
 
 from pai_install.cli.options import names
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
-from pai_install.site.edit.write import Value
 from pai_install.site.rotations import Value as Kept
 from pai_install.site.services.storages import RULES, StorageEntry
-from pai_install.site.validate import did_you_mean
+from pai_install.site_edit.write import Value
 
 Entry = Mapping[str, Value]
 Changes = Mapping[str, Kept]

@@ -32,11 +32,11 @@ from pai_install.cluster.client import ClusterClient, Select
 from pai_install.errors import ExitCode, PaiError
 from pai_install.operations.storage_rotate import StorageRotate, StorageTry
 from pai_install.preflight.model import size_text
-from pai_install.site.edit.shown import difference
 from pai_install.site.load import SERVICES, load_site
 from pai_install.site.model import Site
 from pai_install.site.rotations import StorageRotation
 from pai_install.site.services.storages import StorageEntry
+from pai_install.site_edit.shown import difference
 from pai_install.storage.compile import current_grants
 from pai_install.storage.copying import Measured, each_machine, senseless, way
 from pai_install.storage.model import Grant

@@ -26,20 +26,20 @@ from pai_install.cli._shared.storage_wish import (
 )
 from pai_install.cli._shared.tell import say
 from pai_install.cluster.client import ClusterClient, Patch, Select
-from pai_install.cluster.model import Ref
 from pai_install.cluster.read import mounts
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
 from pai_install.operations.storage_rotate import StorageRotate
 from pai_install.operations.storage_test import StorageTest
 from pai_install.report.storage import STORAGE_LABEL, Consumer, consumers_of
 from pai_install.run.lock import site_lock
 from pai_install.run.services_file import write_services
 from pai_install.run.state import open_state
-from pai_install.site.edit.spans import EditError
-from pai_install.site.edit.storages import changed
 from pai_install.site.load import SERVICES, load_site
 from pai_install.site.model import Site
 from pai_install.site.rotations import OldGeneration, StorageRotation, Value, read_rotations, save_rotations
+from pai_install.site_edit.spans import EditError
+from pai_install.site_edit.storages import changed
 from pai_install.storage import rotation as transitions
 from pai_install.storage.compile import grants_of
 from pai_install.storage.copying import Way, way

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pai_install.checks.verdict import Verdict
 from pai_install.cli._shared.tell import say
 from pai_install.cluster.client import ClusterClient
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
 from pai_install.report.model import Outcome
 from pai_install.report.storage import Consumer, consumers_text
 from pai_install.site.model import Site

@@ -8,12 +8,12 @@ from typing import Any
 
 import click
 
+from pai_install.documents.problem import text_lines
 from pai_install.preflight.report import last_line
 from pai_install.preflight.report import text as preflight_text
 from pai_install.run.pipeline import Prepared, Session
 from pai_install.site.model import Site
-from pai_install.site.pending import pending
-from pai_install.site.problem import text_lines
+from pai_install.site.rules.pending import pending
 from pai_install.storage.rotation import left_to_do
 
 

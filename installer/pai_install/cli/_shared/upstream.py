@@ -11,6 +11,7 @@ from pai_install.cli._shared.act import How, require_answer
 from pai_install.cli._shared.rotation import VERB, refused
 from pai_install.cli._shared.runs import Runs
 from pai_install.cli._shared.tell import say
+from pai_install.documents.problem import YamlPath, dotted
 from pai_install.errors import ExitCode
 from pai_install.operations.registry_look import RegistryTest
 from pai_install.operations.registry_rotate import RegistryRotate
@@ -20,7 +21,6 @@ from pai_install.plan.model import Plan
 from pai_install.report.model import Outcome
 from pai_install.run.environment import Environment
 from pai_install.site.load import CONFIG, SERVICES, LoadedSite, load_site
-from pai_install.site.problem import YamlPath, dotted
 
 # the registry keeps an upstream's login for a minute (playbooks/filter_plugins/pai_docker_cache.py)
 TAKEN_OVER_S = 60

@@ -13,9 +13,9 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from pai_install.cluster.client import ClusterClient, Patch
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject, child, rows, text
 from pai_install.errors import ExitCode, PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.operations.user import USERS
 from pai_install.system.files import write_secret
 from pai_install.users.model import NAMESPACE

@@ -26,8 +26,8 @@ from pai_install.report.virtual_clusters_plan import plan_text as change_text
 from pai_install.run.environment import Environment
 from pai_install.run.state import open_state, state_of
 from pai_install.run.virtual_clusters import read_good, read_standings, write_good
+from pai_install.schedulers.queue_status import CHECK, holds
 from pai_install.scheduling.model import Scheduling
-from pai_install.scheduling.standing import CHECK, holds
 from pai_install.site.load import SERVICES, load_site
 
 VERB = "vc apply"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from pai_install.documents.validate import did_you_mean
 from pai_install.errors import ExitCode, PaiError
 from pai_install.report.virtual_clusters import NONE
 from pai_install.scheduling.model import Scheduling, VirtualCluster
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.model import Site
-from pai_install.site.validate import did_you_mean
 
 
 def scheduling_at(site: Site) -> Scheduling:

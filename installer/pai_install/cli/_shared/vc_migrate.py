@@ -11,14 +11,14 @@ from pai_install.cli._shared.site_edit import Editing, edited
 from pai_install.cli._shared.tell import say
 from pai_install.errors import ExitCode, PaiError
 from pai_install.report.virtual_clusters import NONE
-from pai_install.scheduling.migrate import everything, hived_block_of, lost_in_hived, sections_of, within_hived
+from pai_install.schedulers.migration import everything, hived_block_of, lost_in_hived, sections_of, within_hived
 from pai_install.scheduling.model import Backend, Scheduling
 from pai_install.scheduling.read import remarks_of, scheduling_of
-from pai_install.site.edit.sections import with_block, with_sections, without_sections
-from pai_install.site.edit.virtual_clusters import admitted, kept_by
 from pai_install.site.groups import PlacedGroup, administrates, groups_of
 from pai_install.site.load import load_site, read_site
 from pai_install.site.model import Site
+from pai_install.site_edit.sections import with_block, with_sections, without_sections
+from pai_install.site_edit.virtual_clusters import admitted, kept_by
 
 _SECTIONS = ("scheduler", "virtual-clusters")
 

@@ -11,12 +11,12 @@ from pai_install.cli._shared.tell import tell_result
 from pai_install.cli._shared.vc_usage import read_usage
 from pai_install.cli.options import format_option, site_option
 from pai_install.cluster.client import ClusterClient
-from pai_install.cluster.model import Ref
 from pai_install.errors import ExitCode
+from pai_install.kube.model import Ref
 from pai_install.report.virtual_clusters_plan import ClustersChange, clusters_change, plan_data, plan_text
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
-from pai_install.scheduling.kept import KEPT, KEPT_IN, kept_of
+from pai_install.schedulers.last_applied import KEPT, KEPT_IN, kept_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.read import scheduling_of
 from pai_install.site.load import load_site

@@ -17,11 +17,11 @@ from pai_install.errors import ExitCode, PaiError
 from pai_install.report.virtual_clusters_simulation import simulation_data, simulation_text
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
+from pai_install.schedulers.simulate.manifest import NoJobError, gang_of
+from pai_install.schedulers.simulate.model import ClusterNow, NewJob
+from pai_install.schedulers.simulate.snapshot import snapshot_kinds, snapshot_of
+from pai_install.schedulers.simulate.verdict import simulate as judge
 from pai_install.scheduling.model import PRIORITIES, Scheduling
-from pai_install.scheduling.simulate.manifest import NoJobError, gang_of
-from pai_install.scheduling.simulate.model import ClusterNow, NewJob
-from pai_install.scheduling.simulate.snapshot import snapshot_kinds, snapshot_of
-from pai_install.scheduling.simulate.verdict import simulate as judge
 from pai_install.site.load import load_site
 
 

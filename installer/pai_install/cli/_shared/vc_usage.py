@@ -15,9 +15,9 @@ from pai_install.errors import ExitCode
 from pai_install.report.virtual_clusters_usage import usage_data, usage_text
 from pai_install.run.environment import Environment
 from pai_install.run.state import state_of
+from pai_install.schedulers.usage import NODES, Usage, kinds_of, usage_of
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.health import Unmet, unmet
-from pai_install.scheduling.usage.read import NODES, Usage, kinds_of, usage_of
 from pai_install.site.load import load_site
 from pai_install.site.model import Site
 from pai_install.site.workers import workers_of

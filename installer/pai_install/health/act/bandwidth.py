@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.cluster.model import Pod
 from pai_install.errors import PaiError
 from pai_install.health.act.pod import NAMESPACE, labels_of, results, spec_on
+from pai_install.kube.model import Pod
 
 SELECTOR = "app=pai-health-bandwidth"
 LIMIT_S = 600

@@ -8,10 +8,10 @@ from typing import Any
 
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Action, Verdict, gravest
-from pai_install.cluster.labels import CORDONED_BY_HEALTH
-from pai_install.cluster.model import Node
 from pai_install.health.memory.acknowledgement import key_of
 from pai_install.health.report import UNREACHED, HealthReport
+from pai_install.kube.labels import CORDONED_BY_HEALTH
+from pai_install.kube.model import Node
 
 # While these are unknown, the others say little.
 _BEARERS = frozenset({"driver-responds", "driver-status", "gpu-count", "gpu-lost", "gpu-readable"})

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.cluster.model import Pod
 from pai_install.errors import PaiError
+from pai_install.kube.model import Pod
 
 NAMESPACE = "default"
 SELECTOR = "app=pai-health-gpu"

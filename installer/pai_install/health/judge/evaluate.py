@@ -11,7 +11,6 @@ from pai_install.checks.limits import Limits
 from pai_install.checks.result import Result, skipped, unknown
 from pai_install.checks.runner import ODD, broken, results
 from pai_install.checks.verdict import CALM, Action, Verdict, costliest
-from pai_install.cluster.model import Node
 from pai_install.health.evidence.document import HealthEvidence
 from pai_install.health.evidence.parse.host import parse_kubernetes_nodes
 from pai_install.health.judge.check import FleetCheck
@@ -23,6 +22,7 @@ from pai_install.health.judge.meaning import XidMeaning
 from pai_install.health.judge.rules import CHECKS, FLEET_CHECKS, GPU_CHECKS, MACHINE_CHECKS
 from pai_install.health.judge.view import MachineView
 from pai_install.health.memory.snapshot import Baseline, Snapshot
+from pai_install.kube.model import Node
 
 
 @dataclass(frozen=True, slots=True)

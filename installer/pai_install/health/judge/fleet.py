@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pai_install.checks.limits import Limits
-from pai_install.cluster.model import Node
 from pai_install.health.judge.expectation import Expectation
+from pai_install.kube.model import Node
 
 
 @dataclass(frozen=True, slots=True)

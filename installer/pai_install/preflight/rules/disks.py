@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pai_install.checks.result import Result, failed, passed, skipped, warned
+from pai_install.documents.quantity import QuantityError, parse_bytes
 from pai_install.preflight import needs
 from pai_install.preflight.evidence import FileSystem
 from pai_install.preflight.model import Case, machine_check, size_text
-from pai_install.site.quantity import QuantityError, parse_bytes
 from pai_install.site.settings import CONTAINERD_ROOT
 
 # what the kubelet evicts pods for when nothing else is said

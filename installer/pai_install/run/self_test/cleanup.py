@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 
 from pai_install.cluster import read
 from pai_install.cluster.client import ApiError, ClusterClient, Patch, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject, child, text
 from pai_install.errors import PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, text
 from pai_install.run.self_test.devices import taken
-from pai_install.scheduling.selftest.backends import Stagehand
-from pai_install.scheduling.selftest.model import OURS
+from pai_install.schedulers.self_test.backends import Stagehand
+from pai_install.schedulers.self_test.model import OURS
 
 # how many replicas a controller had before the test stopped it
 REPLICAS = "pai-install/self-test-replicas"

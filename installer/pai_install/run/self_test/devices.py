@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pai_install.cluster.client import Patch
-from pai_install.cluster.model import Node, Ref
-from pai_install.scheduling.selftest.model import RESOURCE, Scenario
+from pai_install.kube.model import Node, Ref
+from pai_install.schedulers.self_test.model import RESOURCE, Scenario
 
 
 def given(machines: Sequence[str], scenarios: Sequence[Scenario]) -> Iterator[Patch]:

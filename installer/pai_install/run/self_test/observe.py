@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pai_install.cluster.model import Pod
-from pai_install.cluster.objects import JsonObject, child, conditions, state_of, text
-from pai_install.scheduling.selftest.model import GANG, GangSeen, PodSeen, Sample, Scenario
+from pai_install.kube.model import Pod
+from pai_install.kube.objects import JsonObject, child, conditions, state_of, text
+from pai_install.schedulers.self_test.model import GANG, GangSeen, PodSeen, Sample, Scenario
 
 # what an object's own condition says of a job that ended well, by its kind
 _ENDED = {"Job": "Complete", "JobSet": "Completed"}

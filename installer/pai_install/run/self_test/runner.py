@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from pai_install.cluster.client import ApiError, ClusterClient, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
 from pai_install.errors import PaiError
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
 from pai_install.run.self_test.cleanup import clean, gone, ref_of, start_controllers, stop_controllers
 from pai_install.run.self_test.devices import given
 from pai_install.run.self_test.observe import last_warning, samples
-from pai_install.scheduling.selftest.backends import (
+from pai_install.schedulers.self_test.backends import (
     STAGEHANDS,
     Stagehand,
     gang_objects,
@@ -21,9 +21,9 @@ from pai_install.scheduling.selftest.backends import (
     queue_objects,
     setting,
 )
-from pai_install.scheduling.selftest.course import Course, begun, refused, seen, told
-from pai_install.scheduling.selftest.model import OURS, RUN, Gang, Sample, Scenario, Scene
-from pai_install.scheduling.selftest.objects import Cast
+from pai_install.schedulers.self_test.model import OURS, RUN, Gang, Sample, Scenario, Scene
+from pai_install.schedulers.self_test.objects import Cast
+from pai_install.schedulers.self_test.scenario_run import Course, begun, refused, seen, told
 from pai_install.system.words import plural
 
 POLL_S = 0.5

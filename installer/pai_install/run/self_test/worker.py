@@ -12,20 +12,20 @@ from typing import Any
 from pai_install.checks.finding import Finding
 from pai_install.checks.verdict import Verdict
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.cluster.takers import takers_of
+from pai_install.kube.schedulable import takers_of
 from pai_install.run.actions import LocalWorker
 from pai_install.run.self_test.runner import Theatre
-from pai_install.scheduling.kept import kept_of
+from pai_install.schedulers.hived.self_test import busy, programme
+from pai_install.schedulers.last_applied import kept_of
+from pai_install.schedulers.self_test.guarantees import PROMISES, START, left_out, unpromised
+from pai_install.schedulers.self_test.judge import Play, judged, started, untried
+from pai_install.schedulers.self_test.model import Scenario
+from pai_install.schedulers.self_test.objects import Cast
+from pai_install.schedulers.self_test.record import as_data
+from pai_install.schedulers.self_test.scenario_run import Course
+from pai_install.schedulers.self_test.scenarios import QUICK, Bounds, scenarios
+from pai_install.schedulers.volcano.self_test import node_groups
 from pai_install.scheduling.model import Backend, Scheduling
-from pai_install.scheduling.selftest.course import Course
-from pai_install.scheduling.selftest.hived import busy, programme
-from pai_install.scheduling.selftest.judge import Play, judged, started, untried
-from pai_install.scheduling.selftest.model import Scenario
-from pai_install.scheduling.selftest.objects import Cast
-from pai_install.scheduling.selftest.promises import PROMISES, START, left_out, unpromised
-from pai_install.scheduling.selftest.record import as_data
-from pai_install.scheduling.selftest.scenarios import QUICK, Bounds, scenarios
-from pai_install.scheduling.selftest.volcano import node_groups
 from pai_install.system.files import write_atomic
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pai_install.cluster.client import ClusterClient, Select
-from pai_install.cluster.objects import JsonObject, child, text
 from pai_install.engine.base import Engine, EventKind, RunRequest
 from pai_install.errors import PaiError
+from pai_install.kube.objects import JsonObject, child, text
 from pai_install.plan.inventory import connection, groups
 from pai_install.plan.model import Inventory
 from pai_install.site.model import Site

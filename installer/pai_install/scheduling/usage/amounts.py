@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from pai_install.cluster.objects import JsonObject, child, quantities, rows
+from pai_install.kube.objects import JsonObject, child, quantities, rows
 from pai_install.scheduling.amounts import CPU, devices_of
 from pai_install.scheduling.model import Scheduling, Supply, VirtualCluster
 from pai_install.scheduling.usage.model import Use

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from pai_install.cluster.objects import JsonObject, child, conditions, quantities, state_of, text
+from pai_install.kube.objects import JsonObject, child, conditions, quantities, state_of, text
 from pai_install.scheduling.model import Scheduling, Supply
 from pai_install.scheduling.usage.amounts import resource_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from pai_install.cluster.objects import JsonObject, child, rows, text
+from pai_install.kube.objects import JsonObject, child, rows, text
 from pai_install.scheduling.model import Scheduling
 from pai_install.scheduling.usage.amounts import asked_by_pod, resource_of, units_of, use_of
 from pai_install.scheduling.usage.model import Use

@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
+from pai_install.documents.document import Entries
+from pai_install.documents.scalars import invalid, read_text, shown
 from pai_install.site.certificate import CertificateFile
-from pai_install.site.document import Entries
 from pai_install.site.fields import IssuerUrl
-from pai_install.site.scalars import invalid, read_text, shown
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import (
     Flag,

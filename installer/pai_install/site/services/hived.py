@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
-from pai_install.site.document import Document, Entries, Text
-from pai_install.site.parse import parse_embedded
-from pai_install.site.scalars import invalid
+from pai_install.documents.document import Document, Entries, Text
+from pai_install.documents.parse import parse_embedded
+from pai_install.documents.scalars import invalid
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import Flag, ListOf, MappingOf, NodePort, Section, Whole, Word
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from pai_install.site.scalars import invalid, read_whole
+from pai_install.documents.scalars import invalid, read_whole
 from pai_install.site.services.section import KebabSection
 from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 

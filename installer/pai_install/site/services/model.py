@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from pai_install.site.declared import NotYet, WithoutEffect, marker_of
-from pai_install.site.document import Document
-from pai_install.site.problem import YamlPath
+from pai_install.documents.document import Document
+from pai_install.documents.problem import YamlPath
+from pai_install.site.field_metadata import NotYet, WithoutEffect, marker_of
 from pai_install.site.services.authentication import Authentication
 from pai_install.site.services.dynamic_volumes import DynamicVolumes
 from pai_install.site.services.hived import Hivedscheduler

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, ValidationInfo, model_validator
 
-from pai_install.site.document import Entries
+from pai_install.documents.document import Entries
 from pai_install.site.services.section import (
     Count,
     Flag,

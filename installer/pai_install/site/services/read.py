@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pai_install.site.document import Document
+from pai_install.documents.document import Document
+from pai_install.documents.validate import validate
 from pai_install.site.services.model import Services
-from pai_install.site.validate import validate
 
 
 def read_services(document: Document) -> Services:

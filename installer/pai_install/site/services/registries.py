@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, ValidationInfo, WithJsonSchema, model_validator
 
+from pai_install.documents.document import Document, Entries
 from pai_install.site.certificate import CertificateFile
-from pai_install.site.document import Document, Entries
 from pai_install.site.fields import PlainUrl, Size
 from pai_install.site.names import read_registry_host
 from pai_install.site.secret import Secret

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from pai_install.site.document import Entries
-from pai_install.site.scalars import invalid
+from pai_install.documents.document import Entries
+from pai_install.documents.scalars import invalid
 from pai_install.site.services.openpai import Common, Service
 from pai_install.site.services.section import Flag, Hidden, KebabSection, NodePort, Port, Url, Word, choice
 

@@ -15,12 +15,9 @@ from pydantic import (
     model_validator,
 )
 
-from pai_install.site.declared import keys_of
-from pai_install.site.document import Document, Entries
-from pai_install.site.fields import FrozenModel
-from pai_install.site.names import read_url
-from pai_install.site.problem import YamlPath
-from pai_install.site.scalars import (
+from pai_install.documents.document import Document, Entries
+from pai_install.documents.problem import YamlPath
+from pai_install.documents.scalars import (
     invalid,
     plain_data,
     read_count,
@@ -30,8 +27,11 @@ from pai_install.site.scalars import (
     read_word_boolean,
     shown,
 )
+from pai_install.documents.validate import MAX_REMEDIES, did_you_mean
+from pai_install.site.field_metadata import keys_of
+from pai_install.site.fields import FrozenModel
+from pai_install.site.names import read_url
 from pai_install.site.secret import SECRET_SCHEMA, read_quiet_secret
-from pai_install.site.validate import MAX_REMEDIES, did_you_mean
 
 _NUMBER: dict[str, Any] = {"type": ["integer", "string"]}
 _SCALAR: dict[str, Any] = {"type": ["string", "number", "boolean"]}

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from pai_install.site.declared import NotYet
+from pai_install.site.field_metadata import NotYet
 from pai_install.site.services.openpai import Service
 from pai_install.site.services.section import Count, Free, Hidden, KebabSection, Word, choice
 from pai_install.site.services.storages import Capacity, Folder

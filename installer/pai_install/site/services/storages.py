@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema, model_validator
 
-from pai_install.site.document import Document, Entries
+from pai_install.documents.document import Document, Entries
+from pai_install.documents.quantity import QuantityError, parse_bytes
+from pai_install.documents.scalars import invalid, read_text, shown
 from pai_install.site.names import read_host_name, read_server, read_storage_folder
-from pai_install.site.quantity import QuantityError, parse_bytes
-from pai_install.site.scalars import invalid, read_text, shown
 from pai_install.site.secret import Secret
 from pai_install.site.services.section import Flag, KebabSection, Word, Words, choice
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from pai_install.site.scalars import invalid, read_text, read_whole, shown
+from pai_install.documents.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.services.section import KebabSection, choice
 
 Then = Literal["list", "warn", "stop", "preemptible"]

@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, WithJsonSchema
 
+from pai_install.documents.quantity import QuantityError, parse_bytes
+from pai_install.documents.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.fields import LabelKey
 from pai_install.site.names import read_host_name
-from pai_install.site.quantity import QuantityError, parse_bytes
-from pai_install.site.scalars import invalid, read_text, read_whole, shown
 from pai_install.site.services.section import Count, Flag, KebabSection, ListOf, Word, Words, choice
 from pai_install.site.services.use_limits import IdleLimit, LongLimit, NotebookLimit
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from pai_install.checks.verdict import Verdict
-from pai_install.cluster.model import Node
 from pai_install.health.act.cordon import LABEL, plan_cordons
 from pai_install.health.evidence.document import CommandResult
 from pai_install.health.report import HealthReport
+from pai_install.kube.model import Node
 from tests.unit.health.machines import NOW, Box, gpu_change, h100, healthy
 
 

@@ -8,10 +8,10 @@ from itertools import count
 from typing import Any, Literal
 
 from pai_install.cluster.client import ApiError, Patch, Select
-from pai_install.cluster.model import Ref
-from pai_install.cluster.objects import JsonObject
-from pai_install.scheduling.selftest.model import GANG, PLACES, PREFIX
-from pai_install.scheduling.selftest.objects import PRIORITIES, class_name
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject
+from pai_install.schedulers.self_test.model import GANG, PLACES, PREFIX
+from pai_install.schedulers.self_test.objects import PRIORITIES, class_name
 
 JOBS = ("Job", "JobSet")
 MACHINES = ("w1", "w2")

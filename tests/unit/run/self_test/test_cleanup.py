@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pai_install.cluster.model import Ref
+from pai_install.kube.model import Ref
 from pai_install.run.self_test.cleanup import ref_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pai_install.run.self_test.observe import last_warning, samples
-from pai_install.scheduling.selftest.model import Gang, GangSeen, PodSeen, Scenario, Scene
+from pai_install.schedulers.self_test.model import Gang, GangSeen, PodSeen, Scenario, Scene
 
 PLAY = Scenario("play", (), (), (Scene("start", starts=(Gang("pair", "only", (2,)), Gang("other", "only", (1,)))),))
 

@@ -13,9 +13,9 @@ from pai_install.errors import PaiError
 from pai_install.run.self_test.cleanup import REPLICAS
 from pai_install.run.self_test.runner import Theatre
 from pai_install.run.self_test.worker import findings
-from pai_install.scheduling.selftest.objects import Cast
-from pai_install.scheduling.selftest.promises import PROMISES
-from pai_install.scheduling.selftest.scenarios import Bounds, scenarios
+from pai_install.schedulers.self_test.guarantees import PROMISES
+from pai_install.schedulers.self_test.objects import Cast
+from pai_install.schedulers.self_test.scenarios import Bounds, scenarios
 from tests.unit.run.self_test.simulated import MACHINES, Behaviour, SimulatedCluster
 
 CAST = Cast("kueue", "run-1", "busybox@sha256:1", MACHINES)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from pai_install.run.self_test import worker
-from pai_install.scheduling.hived_policies import SPEC
-from pai_install.scheduling.kept import kept_object
-from pai_install.scheduling.selftest.course import Course, begun
-from pai_install.scheduling.selftest.model import Scenario
-from pai_install.scheduling.selftest.objects import Cast
-from pai_install.scheduling.selftest.volcano import GROUP_LABEL
+from pai_install.schedulers.hived.policies import SPEC
+from pai_install.schedulers.last_applied import kept_object
+from pai_install.schedulers.self_test.model import Scenario
+from pai_install.schedulers.self_test.objects import Cast
+from pai_install.schedulers.self_test.scenario_run import Course, begun
+from pai_install.schedulers.volcano.self_test import GROUP_LABEL
 from tests.unit.cluster.fake import FakeCluster
 from tests.unit.scheduling.usage.objects import pod
 from tests.virtual_clusters import cluster, gpus, share, site, with_backend

@@ -7,8 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pai_install.cluster.model import Node
 from pai_install.health.evidence.parse.numbers import whole
+from pai_install.kube.model import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pai_install.checks.result import Result, failed, passed, skipped, unknown, warned
 from pai_install.checks.verdict import Action
-from pai_install.cluster.model import Node
 from pai_install.health.judge.check import fleet_check
 from pai_install.health.judge.fleet import HealthFleet, MachineFacts
+from pai_install.kube.model import Node
 
 _NO_ANSWER = (
     "on that machine: kubectl --kubeconfig /etc/kubernetes/admin.conf get nodes; crictl ps -a shows the API server"

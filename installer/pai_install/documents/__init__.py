@@ -1,0 +1,1 @@
+"""YAML documents with positions: parsing, scalars, validation, problems."""

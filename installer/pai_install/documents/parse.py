@@ -1,0 +1,182 @@
+"""YAML text -> a Document; what is not YAML gives a problem, never an exception."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.nodes import Node
+from ruamel.yaml.reader import ReaderError
+
+from pai_install.documents.document import Document, Entries, Items, Mark, Text
+from pai_install.documents.embedded import Places
+from pai_install.documents.problem import YamlPath
+from pai_install.documents.syntax import explain
+from pai_install.documents.tree import MAX_DEPTH, Place, TooMuchError, TreeBuilder, own_place
+
+# characters from which on a text goes through libyaml first
+LARGE = 256 * 1024
+_LINE = re.compile("[^\r\n\x85\u2028\u2029]+")
+
+
+def split_lines(text: str) -> tuple[str, ...]:
+    """The lines of a text without their ends, divided where YAML divides them; at least one."""
+    return tuple(re.split("\r\n|[\r\n\x85\u2028\u2029]", text))
+
+
+def parse_document(text: str, document: Document, *, top: str = "a mapping", last_wins: bool = False) -> None:
+    """Fills `document` from YAML text. last_wins: as in read_document."""
+    document.lines = split_lines(text)
+
+    def at(index: int) -> Mark:
+        before = split_lines(text[:index])
+        return Mark(len(before), len(before[-1]) + 1)
+
+    document.root = _Parser(document, top, at, last_wins=last_wins).parse(text)
+    _tell_empty(document, top)
+
+
+def parse_rewritten(
+    rewritten: str, document: Document, origin: Callable[[int], int], *, top: str = "a mapping"
+) -> None:
+    """As parse_document, from a text that was made of the file's; places are those of the file.
+
+    The document has the file's lines. origin: the number of a character -> its number in the file, with line ends of
+    one character.
+    """
+    starts = [0, *accumulate(len(line) + 1 for line in document.lines)]
+
+    def at(index: int) -> Mark:
+        index = origin(index)
+        line = min(bisect_right(starts, index), len(document.lines))
+        return Mark(line, index - starts[line - 1] + 1)
+
+    document.root = _Parser(document, top, at, lambda mark: at(mark.index)).parse(rewritten)
+    _tell_empty(document, top)
+
+
+def _tell_empty(document: Document, top: str) -> None:
+    if document.root is None and not document.problems:
+        remedy = "pai-install init writes a commented start" if document.of == "site" else ""
+        document.add((), "site.empty", f"is empty; {top} is expected", remedy)
+
+
+def parse_embedded(text: Text, document: Document, *, top: str = "a mapping") -> Entries | None:
+    """The YAML that a text of `document` holds; every place, also those of problems, is one of the file.
+
+    None when it is empty, holds comments only, or is wrong: then problems were added.
+    """
+    places = Places(text, document.lines)
+    return _Parser(document, top, places.at, lambda mark: places.at(mark.index), text.path).parse(str(text))
+
+
+@dataclass(frozen=True)
+class _Parser:
+    """Reads one text of a document.
+
+    at: the place of a character by its number; place: that of a parser's mark; path: where the content belongs.
+    """
+
+    document: Document
+    top: str
+    at: Callable[[int], Mark]
+    place: Place = own_place
+    path: YamlPath = ()
+    last_wins: bool = False
+
+    def parse(self, text: str) -> Entries | None:
+        """The mapping that the text is; None where it is none."""
+        node = None if self._too_deep(text) else self._compose_large(text) or self._compose(text)
+        if node is None:
+            return None
+        try:
+            root = TreeBuilder(self.document, self.place, last_wins=self.last_wins).build(node, self.path)
+        except TooMuchError as error:
+            self._tell(
+                "site.size",
+                f"holds more than a {self.document.of} can",
+                error.mark,
+                "is an alias (*name) inside the thing it names?",
+            )
+            return None
+        if isinstance(root, Entries):
+            return root
+        found = "a list" if isinstance(root, Items) else "text" if isinstance(root, Text) else "nothing"
+        message = f"{self.top} is expected at the top, found {found}"
+        remedy = "write it below, indented, after '|'" if self.path else "is it the right file?"
+        self._tell("site.type", message, self.place(node.start_mark), remedy)
+        return None
+
+    def _tell(self, code: str, message: str, mark: Mark | None = None, remedy: str = "") -> None:
+        self.document.add(self.path, code, message, remedy, mark=mark)
+
+    def _too_deep(self, text: str) -> bool:
+        """Whether a line opens so many brackets that the parser would take minutes over it."""
+        for line in _LINE.finditer(text):
+            if line[0].count("[") + line[0].count("{") <= MAX_DEPTH:
+                continue
+            depth = 0
+            for index, letter in enumerate(line[0], start=line.start()):
+                depth += (letter in "[{") - (letter in "]}")
+                if depth > MAX_DEPTH:
+                    self._tell("site.size", "is nested too deeply", self.at(index), "is it the right file?")
+                    return True
+        return False
+
+    def _compose_large(self, text: str) -> Node | None:
+        if len(text) <= LARGE:
+            return None
+        from pai_install.documents import libyaml  # noqa: PLC0415 - PyYAML is for large sites only
+
+        return libyaml.compose(text)
+
+    def _compose(self, text: str) -> Node | None:
+        yaml = YAML(typ="safe", pure=True)
+        yaml.composer.warn_double_anchors = False
+        try:
+            node = yaml.compose(text)
+        except ReaderError as error:
+            mark = self.at(error.position)
+            self._tell("site.syntax", "holds a character that YAML does not allow", mark, "is it a text file?")
+        except MarkedYAMLError as error:
+            self._tell_syntax(error, text)
+        except RecursionError:
+            self._tell("site.syntax", "is nested too deeply")
+        except (
+            YAMLError,
+            ValueError,
+            LookupError,
+            AttributeError,
+            TypeError,
+            AssertionError,
+            NotImplementedError,
+        ) as error:
+            # the parser has a few unguarded corners; whatever it trips over is the file's fault
+            self._tell("site.syntax", f"is not YAML: {type(error).__name__}")
+        else:
+            return node if isinstance(node, Node) else None
+        return None
+
+    def _tell_syntax(self, error: MarkedYAMLError, text: str) -> None:
+        found = explain(error, text)
+        mark = self.place(found.mark) if found.mark else self.document.mark(self.path)
+        remedy = found.remedy or _syntax_remedy(found.message, self.document, mark)
+        self._tell("site.syntax", f"is not YAML: {found.message}", mark, remedy)
+
+
+def _syntax_remedy(what: str, document: Document, mark: Mark) -> str:
+    line = document.lines[mark.line - 1] if mark.line <= len(document.lines) else ""
+    if "'\\t'" in what or line.lstrip(" ").startswith("\t"):
+        return "indent with spaces; YAML does not allow tabs"
+    if "mapping values are not allowed" in what:
+        return "check the indentation, and quote text that contains ': '"
+    if "another document" in what:
+        return "remove the second '---'"
+    if "undefined alias" in what or "alias" in what:
+        return "quote text that starts with '*' or '&'"
+    return ""

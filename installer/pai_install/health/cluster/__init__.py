@@ -1,0 +1,1 @@
+"""Health of the cluster: nodes, system pods, identities of machines, deprecated APIs."""

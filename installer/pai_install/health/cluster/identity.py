@@ -1,0 +1,111 @@
+"""Whether the cluster's nodes are the machines of the layout: renamed, reinstalled, or of no machine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from pai_install.checks.finding import Finding
+from pai_install.checks.verdict import Verdict
+from pai_install.health.cluster.view import view_of
+from pai_install.kube.model import Node
+from pai_install.plan.observed import Observed
+from pai_install.site import Site
+
+CHECK = "node-identity"
+
+
+def renamed(site: Site, observed: Mapping[str, Observed]) -> dict[str, str]:
+    """Machine of the layout -> the other name under which it is in the cluster.
+
+    Either its kubelet has a certificate for that name, or a node that the layout does not have has its machine id
+    and its address. A machine id alone is no proof: copies of a disk share it.
+    """
+    strays = {(node.machine_id, node.address): node.name for node in _strays(site, observed) if node.machine_id}
+    found = {}
+    for machine in site.present_machines:
+        seen = observed.get(machine.hostname)
+        if seen is None:
+            continue
+        name = seen.kubernetes.node_name or strays.get((seen.machine_id, machine.hostip), "")
+        if name and name != machine.hostname:
+            found[machine.hostname] = name
+    return found
+
+
+def identity_findings(site: Site, observed: Mapping[str, Observed]) -> tuple[Finding, ...]:
+    """Nodes that the layout does not have, and machines that were reinstalled since they joined."""
+    return (
+        *_unknown_nodes(site, observed),
+        *_reinstalled(site, observed),
+        *_moved(site, observed),
+        *_of_another_type(site, observed),
+    )
+
+
+def _nodes(site: Site, observed: Mapping[str, Observed]) -> tuple[Node, ...]:
+    view = view_of(site, observed)
+    return view.nodes if view is not None and not view.error else ()
+
+
+def _strays(site: Site, observed: Mapping[str, Observed]) -> tuple[Node, ...]:
+    names = {machine.hostname for machine in site.machines}
+    return tuple(node for node in _nodes(site, observed) if node.name not in names)
+
+
+def _unknown_nodes(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    machines = {name: host for host, name in renamed(site, observed).items()}
+    for node in _strays(site, observed):
+        delete = f"kubectl drain {node.name}, kubectl delete node {node.name}"
+        if node.name in machines:
+            message = f"the node is the machine that layout.yaml calls {machines[node.name]}"
+            remedy = (
+                f"write hostname: {node.name} in layout.yaml; to rename it, pai-install node remove {node.name} with"
+                f" that name there, then the new name and pai-install node add {machines[node.name]}"
+            )
+            yield Finding(CHECK, Verdict.WARN, node.name, message, node.name, machines[node.name], remedy)
+        else:
+            message = "the cluster has this node, layout.yaml does not"
+            remedy = f"add the machine to layout.yaml, or remove the node: {delete}"
+            yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, "a machine of layout.yaml", remedy)
+
+
+def _reinstalled(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    for node in _nodes(site, observed):
+        seen = observed.get(node.name)
+        if seen is None or not (node.machine_id and seen.machine_id) or node.machine_id == seen.machine_id:
+            continue
+        message = "the machine id is not the one with which this node joined"
+        again = "sudo systemctl restart kubelet there" if seen.kubernetes.node else "apply joins it again"
+        remedy = (
+            f"the machine was reinstalled, or hostip leads to another machine; if it is the right one: {again}; other"
+            f" hardware in its place: pai-install node replace {node.name}"
+        )
+        yield Finding(CHECK, Verdict.WARN, node.name, message, seen.machine_id, node.machine_id, remedy)
+
+
+def _moved(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    """Workers with another address in the layout than in the cluster; of control planes that is a refused change."""
+    layout = {machine.hostname: machine.hostip for machine in site.present_machines if not machine.control_plane}
+    for node in _nodes(site, observed):
+        wanted, seen = layout.get(node.name, node.address), observed.get(node.name)
+        same = seen is not None and bool(node.machine_id) and seen.machine_id == node.machine_id
+        if not (node.address and node.address != wanted and same):
+            continue
+        message = f"the machine is the same, and its address changes from {node.address} to {wanted}"
+        remedy = f"apply restarts its kubelet with the new address; or write hostip: {node.address}"
+        yield Finding(CHECK, Verdict.WARN, node.name, message, node.address, wanted, remedy)
+
+
+def _of_another_type(site: Site, observed: Mapping[str, Observed]) -> Iterator[Finding]:
+    """Nodes that schedulers know by another machine type than the layout's."""
+    layout = {machine.hostname: machine.sku for machine in site.present_machines}
+    for node in _nodes(site, observed):
+        wanted = layout.get(node.name, node.sku)
+        if not (node.sku and wanted != node.sku):
+            continue
+        message = f"its machine type changes from {node.sku} to {wanted}"
+        remedy = (
+            f"the same machine: pai-install node drain {node.name}, apply, node uncordon; other hardware in its place:"
+            f" pai-install node replace {node.name}"
+        )
+        yield Finding(CHECK, Verdict.WARN, node.name, message, node.sku, wanted, remedy)

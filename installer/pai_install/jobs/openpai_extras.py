@@ -1,0 +1,280 @@
+"""`extras` of OpenPAI's job files: what its schedulers and plugins are told. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field
+
+from pai_install.documents.document import Document
+from pai_install.documents.problem import YamlPath
+from pai_install.documents.scalars import invalid
+from pai_install.documents.validate import did_you_mean, validate
+from pai_install.jobs.fields import Flag, Free, JobModel, MountPath, Scripts, Text255, Whole, one_of, refused
+from pai_install.jobs.model import JobMount
+from pai_install.scheduling.model import PRIORITIES, Priority
+from pai_install.site.services.section import ListOf
+
+PLUGINS = "com.microsoft.pai.runtimeplugin"
+_NAME_THEM = "name each below extras.storages: - name: STORAGE"
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+FailurePolicy = Annotated[str, one_of("ignore", "fail"), BeforeValidator(_lower)]
+Names = Annotated[tuple[Text255, ...], ListOf]
+
+
+class HivedRole(JobModel):
+    """extras.hivedScheduler.taskRoles.ROLE."""
+
+    sku_type: Text255 | None = None
+    affinity_group_name: Text255 | None = None
+    sku_num: Whole | None = None
+    sku_number: Whole | None = None
+    pinned_cell_id: Annotated[
+        None,
+        refused(
+            "is not read: machines pinned to a virtual cluster are its jobs' without being named",
+            "remove it; defaults.virtualCluster is enough",
+        ),
+    ] = None
+
+
+class HivedExtras(JobModel):
+    """extras.hivedScheduler."""
+
+    job_priority_class: Annotated[Priority, one_of(*PRIORITIES)] | None = None
+    task_roles: dict[str, HivedRole] = Field(default_factory=dict)
+    gang_release_enable: Annotated[None, refused("is not read", "remove it: a gang ends as a whole")] = None
+    lazy_preemption_enable: Annotated[
+        None, refused("is not read", "remove it; jobPriorityClass: oppo makes a job preemptible")
+    ] = None
+    ignore_k8s_suggested_nodes: Annotated[
+        None, refused("is not read", "remove it: only machines that work are used")
+    ] = Field(default=None, alias="ignoreK8sSuggestedNodes")
+
+
+class StorageMount(JobModel):
+    """extras.storages[]."""
+
+    name: Text255
+    mount_path: MountPath | None = None
+    share: Flag | None = None
+
+
+class PluginUse(JobModel):
+    """extras["com.microsoft.pai.runtimeplugin"][]."""
+
+    plugin: Annotated[str, one_of("ssh", "cmd", "teamwise_storage")]
+    parameters: Free = None
+    failure_policy: FailurePolicy = "fail"
+    taskroles: Names | None = None
+
+
+class Callback(JobModel):
+    """callbacks[] of a plugin or prerequisite."""
+
+    event: Annotated[str, one_of("taskStarts", "taskSucceeds")]
+    commands: Scripts
+
+
+class CommandPlugin(JobModel):
+    """parameters of the plugin cmd."""
+
+    pre_commands: Scripts | None = None
+    post_commands: Scripts | None = None
+    callbacks: Annotated[tuple[Callback, ...], ListOf] | None = None
+
+
+class UserSsh(JobModel):
+    """parameters.userssh of the plugin ssh."""
+
+    type: Text255 | None = None
+    value: Any = None
+
+
+class SshPlugin(JobModel):
+    """parameters of the plugin ssh."""
+
+    jobssh: Flag = False
+    sshbarrier: Flag = False
+    sshbarrier_timeout: Whole | None = None
+    userssh: UserSsh | None = None
+
+
+class StoragePlugin(JobModel):
+    """parameters of the plugin teamwise_storage."""
+
+    storage_config_names: Names = ()
+
+
+def _or_flag(value: object) -> bool:
+    """gangAllocation: as OpenPAI, only the word false turns it off."""
+    word = str(value).strip().lower()
+    if isinstance(value, dict | list) or word not in {"true", "false"}:
+        raise invalid("boolean", "is neither true nor false", "write true or false")
+    return word == "true"
+
+
+class Extras(JobModel):
+    """extras."""
+
+    submit_from: Text255 | None = None
+    gang_allocation: Annotated[bool, BeforeValidator(_or_flag)] = True
+    hived_scheduler: HivedExtras = HivedExtras()
+    storages: Annotated[tuple[StorageMount, ...], ListOf] | None = None
+    plugins: Annotated[tuple[PluginUse, ...], ListOf] = Field(default=(), alias=PLUGINS)
+    tensor_board: Annotated[
+        None, refused("is not set up by this version", "remove it, and start tensorboard in a role of its own")
+    ] = None
+    job_status_change_notification: Annotated[
+        None, refused("is not set up by this version", "remove it; `pai-install job show` says how a job stands")
+    ] = None
+
+
+class Wrapped(NamedTuple):
+    """Commands around a role's. before, after: with what is below the path they stand at. strict: a failure counts."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    strict: bool
+
+
+@dataclass(frozen=True)
+class ExtrasReading:
+    """The section `extras` of a document's job, whose roles have these numbers of instances."""
+
+    document: Document
+    extras: Extras
+    roles: dict[str, int]
+
+    def check(self) -> None:
+        """Adds what is wrong between extras and the roles."""
+        hived = self.extras.hived_scheduler
+        for number, (role, wish) in enumerate(hived.task_roles.items()):
+            path: YamlPath = ("extras", "hivedScheduler", "taskRoles", role)
+            if role not in self.roles:
+                remedy = did_you_mean(role, self.roles) if number < 20 else ""
+                self.document.add(path, "site.unknown-role", "is no role of the job", remedy)
+            for key in ("skuNum", "skuNumber"):
+                if key in _given(wish):
+                    message = "has no effect: resourcePerInstance says how much"
+                    self.document.add((*path, key), "site.no-effect", message, "remove it", severity="warning")
+        self._check_affinity(hived)
+        for number, plugin in enumerate(self.extras.plugins):
+            for role in set(plugin.taskroles or ()).difference(self.roles):
+                path = ("extras", PLUGINS, number, "taskroles")
+                self.document.add(path, "site.unknown-role", f"{role} is no role of the job", "")
+            if plugin.plugin == "ssh":
+                self._check_ssh(("extras", PLUGINS, number, "parameters"), plugin)
+
+    def _check_affinity(self, hived: HivedExtras) -> None:
+        groups = {role: wish.affinity_group_name for role, wish in hived.task_roles.items() if wish.affinity_group_name}
+        if not groups:
+            return
+        first = next(iter(groups))
+        path: YamlPath = ("extras", "hivedScheduler", "taskRoles", first, "affinityGroupName")
+        if len(set(groups.values())) > 1 or set(groups) != set(self.roles):
+            message = "makes a gang of some roles; here all roles start together, or each when it can"
+            self.document.add(path, "site.unsupported", message, "remove affinityGroupName, or give all roles the same")
+        elif not self.extras.gang_allocation:
+            message = "makes a gang, and gangAllocation is false"
+            self.document.add(path, "site.contradiction", message, "remove one of them")
+
+    def _check_ssh(self, path: YamlPath, plugin: PluginUse) -> None:
+        if plugin.parameters is None:
+            return
+        wish = validate(SshPlugin, self.document, below=path)
+        if wish is None:
+            return
+        value = wish.userssh.value if wish.userssh is not None else None
+        if value not in (None, ""):
+            remedy = "remove userssh; `pai-install kubectl exec` opens a shell in a container"
+            self.document.add((*path, "userssh"), "site.unsupported", "no one can log in to instances by ssh", remedy)
+        if not wish.jobssh:
+            return
+        if sum(self.roles.values()) > 1 or wish.sshbarrier:
+            remedy = (
+                "remove jobssh where no instance logs in to another; by PAI_HOST_IP_* they reach each other's ports"
+            )
+            message = "no ssh is set up between instances by this version"
+            self.document.add((*path, "jobssh"), "site.unsupported", message, remedy)
+        else:
+            message = "has no effect: there is one instance"
+            self.document.add((*path, "jobssh"), "site.no-effect", message, "remove it", severity="warning")
+
+    def mounts(self) -> Iterator[tuple[JobMount, YamlPath]]:
+        """Storages, and where the file says so; adds what is wrong with them."""
+        told = [(number, one) for number, one in enumerate(self.extras.plugins) if one.plugin == "teamwise_storage"]
+        if self.extras.storages is not None:
+            for number, _ in told:
+                message = "extras.storages says which already"
+                self.document.add(("extras", PLUGINS, number), "site.contradiction", message, "remove one of them")
+            if not self.extras.storages:
+                message = "OpenPAI mounted all that the user's groups have; here a job says which"
+                self.document.add(("extras", "storages"), "site.unsupported", message, _NAME_THEM)
+        seen: dict[str, str] = {}
+        for name, folder, path in self._named(told):
+            where = folder or f"/mnt/{name}"
+            if where in seen:
+                message = f"{where} is where {seen[where]} is mounted"
+                self.document.add(path, "site.twice", message, "give it another mountPath")
+            seen.setdefault(where, name)
+            yield JobMount(name, where), path
+
+    def _named(self, told: list[tuple[int, PluginUse]]) -> Iterator[tuple[str, str | None, YamlPath]]:
+        for number, one in enumerate(self.extras.storages or ()):
+            yield one.name, one.mount_path, ("extras", "storages", number, "name")
+        for number, plugin in told if self.extras.storages is None else ():
+            path: YamlPath = ("extras", PLUGINS, number)
+            below: YamlPath = (*path, "parameters")
+            wish = validate(StoragePlugin, self.document, below=below) if plugin.parameters is not None else None
+            if plugin.parameters is None or (wish is not None and not wish.storage_config_names):
+                message = "OpenPAI mounted all that the user's groups have; here a job says which"
+                self.document.add(path, "site.unsupported", message, _NAME_THEM)
+            for place, name in enumerate(wish.storage_config_names if wish is not None else ()):
+                yield name, None, (*below, "storageConfigNames", place)
+
+    def commands(self) -> Iterator[tuple[tuple[str, ...] | None, Wrapped]]:
+        """Of the plugin cmd: the roles that have it (None: all), and what it runs around theirs."""
+        for number, plugin in enumerate(self.extras.plugins):
+            if plugin.plugin != "cmd" or plugin.parameters is None:
+                continue
+            path: YamlPath = ("extras", PLUGINS, number, "parameters")
+            wish = validate(CommandPlugin, self.document, below=path)
+            if wish is None:
+                continue
+            if wish.callbacks is not None and (wish.pre_commands or wish.post_commands):
+                message = "callbacks say it already"
+                self.document.add(path, "site.contradiction", message, "remove preCommands and postCommands")
+            yield (
+                plugin.taskroles,
+                Wrapped(
+                    (*(wish.pre_commands or ()), *called(wish.callbacks or (), "taskStarts")),
+                    (*(wish.post_commands or ()), *called(wish.callbacks or (), "taskSucceeds")),
+                    plugin.failure_policy == "fail",
+                ),
+            )
+
+    def places(self) -> dict[str, YamlPath]:
+        """Of what a site is asked about."""
+        hived: YamlPath = ("extras", "hivedScheduler")
+        found: dict[str, YamlPath] = {"priority": (*hived, "jobPriorityClass")}
+        for role in self.extras.hived_scheduler.task_roles:
+            found[f"sku:{role}"] = (*hived, "taskRoles", role, "skuType")
+        return found
+
+
+def called(callbacks: tuple[Callback, ...], event: str) -> tuple[str, ...]:
+    """Commands of an event."""
+    return tuple(command for one in callbacks if one.event == event for command in one.commands)
+
+
+def _given(model: JobModel) -> frozenset[str]:
+    fields = type(model).model_fields
+    return frozenset(fields[name].alias or name for name in model.model_fields_set)

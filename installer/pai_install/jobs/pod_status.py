@@ -1,0 +1,92 @@
+"""A pod of the cluster -> how an instance of a job stands, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pai_install.jobs.gpu_utilization import PodUse, use_of
+from pai_install.kube.objects import JsonObject, child, conditions, holding, number, rows, text
+
+State = Literal["WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED"]
+STATES: tuple[State, ...] = ("WAITING", "STARTING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPING", "STOPPED")
+ENDED: frozenset[State] = frozenset({"SUCCEEDED", "FAILED"})
+
+POD_STATES: Mapping[str, State] = {"Running": "RUNNING", "Succeeded": "SUCCEEDED", "Failed": "FAILED"}
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One pod of a role. machine: empty before it has one. exit_code: None while it runs. why: what it waits for.
+
+    gone: the pod is no longer there; this is how it stood. started: when its machine took it. use: of its GPUs; None
+    where its machine tells nothing of it.
+    """
+
+    role: str
+    index: int
+    pod: str
+    state: State
+    machine: str = ""
+    exit_code: int | None = None
+    why: str = ""
+    gone: bool = False
+    started: str = ""
+    use: PodUse | None = None
+
+
+def instance_of(role: str, index: int, pod: JsonObject) -> Instance:
+    """How a pod stands as one instance of its role."""
+    status = child(pod, "status")
+    machine = text(child(pod, "spec").get("nodeName"))
+    phase = text(status.get("phase"))
+    state = child(container_of(pod), "state")
+    ended = child(state, "terminated")
+    failed = phase == "Failed" or bool(ended.get("exitCode"))
+    standing = "FAILED" if failed else POD_STATES.get(phase, "STARTING" if machine else "WAITING")
+    if standing in {"RUNNING", "STARTING"} and "deletionTimestamp" in child(pod, "metadata"):
+        standing = "STOPPING"
+    return Instance(
+        role,
+        index,
+        text(child(pod, "metadata").get("name")),
+        standing,
+        machine,
+        number(ended.get("exitCode")),
+        why_of(status, state) if standing in {"WAITING", "STARTING", "FAILED"} else _unwell(status, machine),
+        started=text(status.get("startTime")),
+        use=use_of(pod),
+    )
+
+
+def _unwell(status: JsonObject, machine: str) -> str:
+    """Why a pod that runs may not run much longer."""
+    found = conditions(status.get("conditions"))
+    taken = holding(found, "DisruptionTarget")
+    if taken is not None:
+        return f"taken off {machine}: {taken.message or taken.reason}"[:400]
+    # what the kubelet said last is that all is well, and the cluster knows better
+    well = all(row.get("ready") is True for row in rows(status.get("containerStatuses")))
+    unready = any(one.type == "Ready" and one.status == "False" for one in found)
+    return f"{machine} has not reported for a while" if well and unready and status.get("phase") == "Running" else ""
+
+
+def container_of(pod: JsonObject) -> JsonObject:
+    """How the first container of the pod stands, which is the job's; others go beside it."""
+    name = next((row.get("name") for row in rows(child(pod, "spec").get("containers"))), None)
+    states = rows(child(pod, "status").get("containerStatuses"))
+    return next((row for row in states if name in (None, row.get("name"))), {})
+
+
+def why_of(status: JsonObject, state: JsonObject) -> str:
+    """What the pod waits for, or what ended it beside its own exit code."""
+    ended = child(state, "terminated")
+    if ended:
+        reason = text(ended.get("reason"))
+        return "" if reason in {"Error", "Completed"} else reason
+    waiting = child(state, "waiting")
+    unplaced = [one.message for one in conditions(status.get("conditions")) if one.status == "False" and one.message]
+    own = f"{text(status.get('reason'))} {text(status.get('message'))}".strip()
+    said = f"{text(waiting.get('reason'))} {text(waiting.get('message'))}".strip()
+    return (own or (said if said != "ContainerCreating" else "") or next(iter(unplaced), ""))[:400]

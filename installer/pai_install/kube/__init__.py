@@ -1,0 +1,1 @@
+"""Kubernetes objects as values: parsers and builders without I/O."""

@@ -1,0 +1,75 @@
+"""PersistentVolumes and their claims as frozen values; a missing value is "" or None (unknown). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Self
+
+from pai_install.kube.model import Ref
+from pai_install.kube.objects import JsonObject, child, text, words
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """A PersistentVolume. claim: what it is for, None where it is for none. size: as the API says it.
+
+    phase: Available, Bound, Released or Failed. why: what the API says of it. leaving: deleted, and still there.
+    """
+
+    name: str
+    phase: str = ""
+    why: str = ""
+    claim: Ref | None = None
+    size: str = ""
+    leaving: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, volume: JsonObject) -> Self:
+        """Reads a PersistentVolume."""
+        metadata, spec, status = child(volume, "metadata"), child(volume, "spec"), child(volume, "status")
+        claim = child(spec, "claimRef")
+        return cls(
+            name=text(metadata.get("name")),
+            phase=text(status.get("phase")),
+            why=" ".join(filter(None, (text(status.get("reason")), text(status.get("message"))))),
+            claim=_ref(text(claim.get("name")), text(claim.get("namespace"))),
+            size=text(child(spec, "capacity").get("storage")),
+            leaving="deletionTimestamp" in metadata,
+            labels=words(metadata.get("labels")),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeClaim:
+    """A PersistentVolumeClaim. volume: the one that it names, "" for none. asked: as the API says it.
+
+    phase: Pending, Bound or Lost. leaving: deleted, and still there.
+    """
+
+    name: str
+    namespace: str = ""
+    phase: str = ""
+    volume: str = ""
+    asked: str = ""
+    leaving: bool = False
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, claim: JsonObject) -> Self:
+        """Reads a PersistentVolumeClaim."""
+        metadata, spec, status = child(claim, "metadata"), child(claim, "spec"), child(claim, "status")
+        return cls(
+            name=text(metadata.get("name")),
+            namespace=text(metadata.get("namespace")),
+            phase=text(status.get("phase")),
+            volume=text(spec.get("volumeName")),
+            asked=text(child(spec, "resources", "requests").get("storage")),
+            leaving="deletionTimestamp" in metadata,
+            labels=words(metadata.get("labels")),
+        )
+
+
+def _ref(name: str, namespace: str) -> Ref | None:
+    return Ref("persistentvolumeclaim", name, namespace) if name else None

@@ -1,0 +1,134 @@
+"""The account of an old site: what became of every key, entry and file of it.
+
+A book holds every leaf of a file from the moment the file is read. Readers take leaves out and say what became of each;
+what none of them took is dropped by name. So the sum always is the whole input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pai_install.documents.document import Document, Entries, Items
+from pai_install.documents.problem import YamlPath, dotted, printable
+
+
+class Fate(StrEnum):
+    """What became of something."""
+
+    KEPT = "carried over"
+    REPLACED = "replaced"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class AccountLine:
+    """One line of the account.
+
+    file, line, path: where it stood; line 0 and path "" for a file as a whole.
+    text: where it is now, what stands for it, or why there is nothing.
+    kind: the path with numbers and names of machine types left out, to count entries of one kind.
+    """
+
+    file: str
+    line: int
+    path: str
+    outcome: Fate
+    text: str
+    kind: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        named = f"{where}: {self.path}" if self.path else where
+        return f"{named}: {_SENTENCES[self.outcome]}{self.text}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The published JSON form."""
+        return {key: value for key, value in asdict(self).items() if key != "kind"}
+
+
+_SENTENCES = {Fate.KEPT: "now ", Fate.REPLACED: "replaced: ", Fate.DROPPED: "dropped: "}
+
+
+@dataclass
+class Book:
+    """The account of one file. waiting: the leaves that were not taken yet, each with its line."""
+
+    file: str
+    document: Document = field(default_factory=lambda: Document(""))
+    waiting: dict[YamlPath, int] = field(default_factory=dict)
+    entries: list[AccountLine] = field(default_factory=list)
+
+    def open(self, document: Document) -> None:
+        """Takes in every leaf of a file; one whose key is given again is closed at once."""
+        for path, mark, by in document.overruled:
+            why = f"the key is given again in line {by.line}, and OpenPAI took the last"
+            self._close(path, mark.line, Fate.DROPPED, why)
+        self.document = document
+        self.waiting.update(leaves(document.content, document))
+
+    def keep(self, path: YamlPath, where: str) -> None:
+        """A leaf, or all below a path, now is at `where` of the new site."""
+        self._take(path, Fate.KEPT, where)
+
+    def replace(self, path: YamlPath, what: str) -> None:
+        """Something of another form stands for it."""
+        self._take(path, Fate.REPLACED, what)
+
+    def drop(self, path: YamlPath, why: str) -> None:
+        """There is nothing for it."""
+        self._take(path, Fate.DROPPED, why)
+
+    def whole(self, outcome: Fate, text: str) -> None:
+        """What became of the file itself."""
+        self.entries.append(AccountLine(self.file, 0, "", outcome, text, ""))
+
+    def _take(self, path: YamlPath, outcome: Fate, text: str) -> None:
+        below = (leaf for leaf, _ in leaves(self.document.at(path), self.document, path))
+        for leaf in [path] if path in self.waiting else below:
+            if leaf in self.waiting:
+                self._close(leaf, self.waiting.pop(leaf), outcome, text)
+
+    def _close(self, path: YamlPath, line: int, outcome: Fate, text: str) -> None:
+        self.entries.append(AccountLine(self.file, line, dotted(path), outcome, printable(text), _kind(path)))
+
+    def close(self) -> list[AccountLine]:
+        """The finished account of the file, in the order of its lines: what is left is dropped by name."""
+        for path in list(self.waiting):
+            self.drop(path, "pai-install knows nothing of this name")
+        return sorted(self.entries, key=lambda entry: entry.line)
+
+
+def leaves(value: object, document: Document, path: YamlPath = ()) -> Iterator[tuple[YamlPath, int]]:
+    """Yields the path and line of everything below a value that holds nothing else."""
+    if isinstance(value, Entries | Items) and (value or path):
+        inner = value.items() if isinstance(value, Entries) else enumerate(value)
+        if value:
+            for key, item in inner:
+                yield from leaves(item, document, (*path, key))
+        else:
+            yield path, document.mark(path).line
+    elif path:
+        yield path, document.mark(path).line
+
+
+def _kind(path: YamlPath) -> str:
+    """("machine-sku", "A", "os") -> "machine-sku.*.os"; ("machine-list", 3, "zkid") -> "machine-list[].zkid"."""
+    many = path[:1] == ("machine-sku",)
+    named = ["*" if many and index == 1 else part for index, part in enumerate(path)]
+    return dotted(tuple(0 if isinstance(part, int) else part for part in named)).replace("[0]", "[]")
+
+
+def summary(entries: Iterable[AccountLine]) -> Iterator[tuple[str, str]]:
+    """Yields what was replaced or dropped and how, entries of one kind counted together."""
+    counted: dict[tuple[str, str, str], int] = {}
+    for entry in entries:
+        if entry.outcome is not Fate.KEPT:
+            why = entry.text if entry.outcome is Fate.DROPPED else f"replaced: {entry.text}"
+            key = (entry.file, entry.kind, why)
+            counted[key] = counted.get(key, 0) + 1
+    for (file, kind, text), count in counted.items():
+        what = f"{file}: {kind}" if kind else file
+        yield f"{what} ({count} entries)" if count > 1 else what, text

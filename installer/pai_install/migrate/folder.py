@@ -1,0 +1,92 @@
+"""The folder of an old site: its files, each read once and with a book of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pai_install.documents.document import Document
+from pai_install.documents.problem import Problem, SiteInvalid, printable
+from pai_install.documents.reader import read_document
+from pai_install.migrate.account import AccountLine, Book, Fate
+
+_KUBESPRAY = "kubespray is not used; it was made from the lists of machines and the settings"
+# files that OpenPAI's installer made or read, and that say nothing to pai-install
+_WITHOUT_USE = {
+    "k8s-role-definition.yaml": "kubeadm decides what runs on which machine",
+    "hosts.yml": _KUBESPRAY,
+    "openpai.yml": _KUBESPRAY,
+    "gpu-hosts.yml": _KUBESPRAY,
+    "infra-hosts.yml": _KUBESPRAY,
+    "pre-check.yml": "preflight checks replace OpenPAI's",
+    "set-passwordless-ssh.yml": "pai-install logs in with the key or password of config.yaml",
+}
+_TEMPLATE = "a template of OpenPAI's, no file of the site"
+_UNKNOWN = "no file that OpenPAI's installer read by this name"
+
+
+@dataclass(frozen=True, slots=True)
+class OldFile:
+    """A file of the old site and its account."""
+
+    document: Document
+    book: Book
+
+    @property
+    def name(self) -> str:
+        """Its name in the folder."""
+        return self.book.file
+
+
+class OldFolder:
+    """Every file of an old site's folder; those that a reader asks for are read, the others are told by name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.books: dict[str, Book] = {}
+        self.problems: list[Problem] = []
+
+    def has(self, name: str) -> bool:
+        """Whether there is anything with this name, also what is not a file."""
+        path = self.path / name
+        return path.is_symlink() or path.exists()
+
+    def book(self, name: str) -> Book:
+        """The account of a file."""
+        return self.books.setdefault(name, Book(printable(name)))
+
+    def read(self, name: str) -> OldFile:
+        """A YAML file with every leaf in its book; what is wrong with it is added to `problems`."""
+        document = read_document(self.path / name, last_wins=True)
+        self.problems += document.problems
+        book = self.book(name)
+        book.open(document)
+        return OldFile(document, book)
+
+    def check(self) -> None:
+        """Raises SiteInvalid with all that is wrong with the files that were read."""
+        if self.problems:
+            raise SiteInvalid(self.problems)
+
+    def overrule(self, name: str, by: str) -> None:
+        """Accounts for a file that does not count because another one is newer."""
+        document = read_document(self.path / name, last_wins=True)
+        book = self.book(name)
+        book.open(document)
+        book.drop((), f"{by} is there, too, and rules")
+        book.whole(Fate.DROPPED, f"{by} is there, too, and rules")
+
+    def account(self) -> list[AccountLine]:
+        """What became of every file and all in it. Nothing can be taken after this."""
+        for path in sorted(self.path.iterdir()):
+            if path.name not in self.books:
+                self.book(path.name).whole(Fate.DROPPED, _why_not(path))
+        return [entry for name in sorted(self.books) for entry in self.books[name].close()]
+
+
+def _why_not(path: Path) -> str:
+    if path.is_dir():
+        return "a folder, which is not looked into"
+    if path.name.endswith((".template", ".j2")):
+        return _TEMPLATE
+    return _WITHOUT_USE.get(path.name, _UNKNOWN)

@@ -1,0 +1,79 @@
+"""A job for HiveD: a JobSet whose pods name their virtual cluster's scheduler and are one affinity group. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pai_install.jobs.compile.jobset import job_set, outline_of
+from pai_install.jobs.compile.pod import Outline, PodExtras, secrets
+from pai_install.jobs.model import Job, Role
+from pai_install.jobs.place import JobPlace
+from pai_install.schedulers.hived.cells import held_cells, leaf_types
+from pai_install.schedulers.hived.policies import MARKER, SCHEDULER
+from pai_install.scheduling.model import PRIORITIES
+
+Object = dict[str, Any]
+
+_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+_DEVICES = "metadata.annotations['hivedscheduler.microsoft.com/pod-leaf-cell-isolation']"
+
+
+def hived_objects(job: Job, place: JobPlace) -> Iterator[Object]:
+    """The JobSet first."""
+    gang = outline_of(job, place)
+    yield job_set(gang, {role.name: _extras(gang, role) for role in job.roles})
+    yield from secrets(gang)
+
+
+def _extras(gang: Outline, role: Role) -> PodExtras:
+    given = {"name": "NVIDIA_VISIBLE_DEVICES", "valueFrom": {"fieldRef": {"fieldPath": _DEVICES}}}
+    return PodExtras(
+        {"schedulerName": f"{SCHEDULER}{gang.place.cluster.name}", "priorityClassName": gang.place.priority},
+        {_SPEC: _annotation(gang, role)},
+        {MARKER: "1"},
+        (given,) if role.resources.gpus else (),
+    )
+
+
+def _annotation(gang: Outline, role: Role) -> str:
+    """Plain lines, as the API server wants them. A job that need not start whole is no group: each pod is its own."""
+    sku = _sku(gang, role)
+    lines = [
+        f"virtualCluster: {gang.place.cluster.name}",
+        f"priority: {PRIORITIES[gang.place.priority]}",
+        *([f"leafCellType: {leaf_types(gang.place.scheduling.supply)[sku]}"] if sku else []),
+        f"leafCellNumber: {_cells(gang, role)}",
+        "ignoreK8sSuggestedNodes: false",
+    ]
+    if gang.job.gang:
+        members = [
+            line
+            for one in gang.job.roles
+            for line in (f"  - podNumber: {one.instances}", f"    leafCellNumber: {_cells(gang, one)}")
+        ]
+        group = f"{gang.place.owner.namespace}.{gang.names.job}"
+        lines += ["affinityGroup:", f"  name: {group}", "  members:", *members]
+    return "\n".join(lines)
+
+
+def _sku(gang: Outline, role: Role) -> str:
+    """The machine type that a pod names; empty: any. A group is on one, so where one role names it, all do.
+
+    Machines without devices, or with those of another maker, are cells, too, and HiveD takes any: on a site that has
+    such a job names the first type that has what it needs.
+    """
+    together = gang.job.roles if gang.job.gang else (role,)
+    named = role.resources.sku or next((it.resources.sku for it in together if it.resources.sku), None)
+    if named:
+        return named
+    several = len({it.resource for it in gang.place.scheduling.supply.values()}) > 1
+    return gang.place.supply(max(together, key=lambda it: it.resources.gpus)).sku if several else ""
+
+
+def _cells(gang: Outline, role: Role) -> int:
+    """What a pod of the role holds on machines of its type."""
+    own, sku, asked = gang.place.supply(role), _sku(gang, role), role.resources
+    supply = gang.place.scheduling.supply.get(sku, own)
+    unit = supply.cpu_millis, supply.memory_bytes
+    return held_cells(asked.gpus, asked.cpu * 1000, asked.memory_mb * 2**20, unit)

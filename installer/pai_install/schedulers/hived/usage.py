@@ -1,0 +1,105 @@
+"""Use with HiveD: its pods, whose annotation says the virtual cluster and the devices. Pure.
+
+HiveD itself learns what it has given from these pods; so it need not be asked, and may be away.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from pai_install.kube.objects import JsonObject, child, number, text
+from pai_install.schedulers.hived.policies import SCHEDULER
+from pai_install.scheduling.model import PRIORITIES, Scheduling
+from pai_install.scheduling.usage.model import Seen, SeenJob, Use
+from pai_install.scheduling.usage.pods import alive, full_name, node_of
+
+KINDS = ("pods",)
+_SPEC = "hivedscheduler.microsoft.com/pod-scheduling-spec"
+# the older one is what OpenPAI wrote before HiveD knew other devices
+_NUMBERS = ("leafCellNumber", "gpuNumber")
+
+
+@dataclass(frozen=True, slots=True)
+class HivedPod:
+    """What a pod of HiveD has or asks for. borrows: by priority oppo. node: "" while it waits."""
+
+    cluster: str
+    units: int
+    borrows: bool
+    job: str
+    node: str
+    priority: int = 0
+
+
+def hived_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+    """found: the objects of each of KINDS."""
+    asked = hived_pods(found["pods"])
+    return Seen(tuple(_uses(scheduling, asked)), tuple(_jobs(asked)))
+
+
+def hived_pods(pods: Iterable[JsonObject]) -> list[HivedPod]:
+    """Those of HiveD that have not ended."""
+    return [_asked(pod) for pod in alive(pods) if text(_spec(pod).get("schedulerName")).startswith(SCHEDULER)]
+
+
+def _spec(pod: JsonObject) -> JsonObject:
+    return child(pod, "spec")
+
+
+def _asked(pod: JsonObject) -> HivedPod:
+    """A pod whose annotation cannot be read uses nothing that HiveD knows of."""
+    said = said_by(pod)
+    units = next((count for name in _NUMBERS if (count := number(said.get(name))) is not None), 0)
+    namespace = text(child(pod, "metadata").get("namespace"))
+    gang = text(child(said, "affinityGroup").get("name"))
+    return HivedPod(
+        cluster=text(_spec(pod).get("schedulerName")).removeprefix(SCHEDULER),
+        units=max(0, units),
+        borrows=number(said.get("priority")) == PRIORITIES["oppo"],
+        job=f"{namespace}/{gang.removeprefix(f'{namespace}/')}" if gang else full_name(pod),
+        node=node_of(pod),
+        priority=number(said.get("priority")) or 0,
+    )
+
+
+def said_by(pod: JsonObject) -> JsonObject:
+    """What a pod's annotation says to HiveD; empty where it has none that can be read."""
+    try:
+        found = YAML(typ="safe", pure=True).load(text(child(pod, "metadata", "annotations").get(_SPEC)))
+    except YAMLError:
+        return {}
+    return found if isinstance(found, Mapping) else {}
+
+
+def _uses(scheduling: Scheduling, asked: Iterable[HivedPod]) -> Iterator[Use]:
+    """A job of priority oppo has what others leave idle, even while its own guarantee is idle too."""
+    total: Counter[tuple[str, str]] = Counter()
+    own: Counter[tuple[str, str]] = Counter()
+    borrowed: Counter[tuple[str, str]] = Counter()
+    for pod in asked:
+        if pod.node in scheduling.skus:
+            key = pod.cluster, scheduling.skus[pod.node]
+            total[key] += pod.units
+            if pod.borrows:
+                borrowed[key] += pod.units
+            elif scheduling.pinned.get(pod.node) == pod.cluster:
+                own[key] += pod.units
+    known = {cluster.name for cluster in scheduling.clusters}
+    yield from (Use(*key, units, own[key], borrowed[key]) for key, units in total.items() if key[0] in known and units)
+
+
+def _jobs(asked: Iterable[HivedPod]) -> Iterator[SeenJob]:
+    """One for all pods of a gang; it waits while none of them has a machine."""
+    placed: dict[tuple[str, str], bool] = {}
+    units: Counter[tuple[str, str]] = Counter()
+    for pod in asked:
+        key = pod.cluster, pod.job
+        placed[key] = placed.get(key, False) or bool(pod.node)
+        units[key] += pod.units
+    for (cluster, name), runs in placed.items():
+        yield SeenJob(cluster, name, not runs, {"devices": units[cluster, name]} if units[cluster, name] else {})

@@ -1,0 +1,1 @@
+"""Kubernetes' own scheduler, with JobSet and resource quotas."""

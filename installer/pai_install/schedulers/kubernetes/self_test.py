@@ -1,0 +1,34 @@
+"""The self-test's quotas and jobs for the scheduler that every cluster has. Pure."""
+
+from __future__ import annotations
+
+from pai_install.schedulers.self_test.model import Gang, Scenario
+from pai_install.schedulers.self_test.objects import Cast, JsonObject, amount, job_spec, meta
+
+JOBS = ("jobs.batch",)
+
+
+def queues(cast: Cast, scenario: Scenario) -> tuple[JsonObject, ...]:
+    """A ResourceQuota of the namespace, where the scenario is about one."""
+    if len(scenario.queues) != 1 or scenario.name not in ("quota", "cores"):
+        return ()
+    hard = {f"requests.{scenario.resource}": amount(scenario, scenario.queues[0].most)}
+    metadata = meta(cast, "only", scenario.namespace)
+    return ({"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": {"hard": hard}},)
+
+
+def gang_objects(cast: Cast, scenario: Scenario, gang: Gang) -> tuple[JsonObject, ...]:
+    """A batch Job for each role."""
+    return tuple(
+        {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": meta(cast, _name(gang, number), scenario.namespace, gang.name),
+            "spec": job_spec(cast, scenario, gang, pods),
+        }
+        for number, pods in enumerate(gang.tasks)
+    )
+
+
+def _name(gang: Gang, role: int) -> str:
+    return gang.name if len(gang.tasks) == 1 else f"{gang.name}-{role}"

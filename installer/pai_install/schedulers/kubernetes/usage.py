@@ -1,0 +1,54 @@
+"""Use with Kubernetes' own scheduler: pods in namespaces that are of one virtual cluster. Pure.
+
+A pod names no virtual cluster: where several have a namespace, nothing says whose its pods are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from pai_install.kube.objects import JsonObject, child, text
+from pai_install.scheduling.admission import clusters_at
+from pai_install.scheduling.model import Scheduling
+from pai_install.scheduling.usage.amounts import asked_by_pod, words_of
+from pai_install.scheduling.usage.model import Seen, SeenJob
+from pai_install.scheduling.usage.pods import alive, full_name, node_of, uses_of
+
+KINDS = ("pods",)
+
+
+def default_seen(scheduling: Scheduling, found: Mapping[str, Iterable[JsonObject]]) -> Seen:
+    """found: the objects of each of KINDS."""
+    owners = owners_of(scheduling)
+    unknown = frozenset(it.name for those in clusters_at(scheduling).values() if len(those) > 1 for it in those)
+    pods = alive(found["pods"])
+    return Seen(
+        uses_of(scheduling, pods, lambda pod: owners.get(_namespace(pod))),
+        tuple(_jobs(scheduling, pods, owners)),
+        unknown,
+    )
+
+
+def owners_of(scheduling: Scheduling) -> Mapping[str, str]:
+    """Namespace -> the one virtual cluster that may be used from it."""
+    at = clusters_at(scheduling)
+    return {namespace: clusters[0].name for namespace, clusters in at.items() if len(clusters) == 1}
+
+
+def _namespace(pod: JsonObject) -> str:
+    return text(child(pod, "metadata").get("namespace"))
+
+
+def _jobs(scheduling: Scheduling, pods: Iterable[JsonObject], owners: Mapping[str, str]) -> Iterator[SeenJob]:
+    """One for all pods of a controller; it waits while none of them has a machine."""
+    running: dict[tuple[str, str], bool] = {}
+    asked: defaultdict[tuple[str, str], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for pod in pods:
+        if (cluster := owners.get(_namespace(pod))) is not None:
+            key, placed = (cluster, full_name(pod)), bool(node_of(pod))
+            running[key] = running.get(key, False) or placed
+            for name, amount in asked_by_pod(child(pod, "spec")).items():
+                asked[key][name] += amount
+    for (cluster, name), placed in running.items():
+        yield SeenJob(cluster, name, not placed, words_of(scheduling, asked[cluster, name]))

@@ -1,0 +1,1 @@
+"""Rules between values and files of a site."""

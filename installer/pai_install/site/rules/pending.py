@@ -1,0 +1,40 @@
+"""What a site asks for and this version does not do yet: said, never silently dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pai_install.site.field_metadata import not_yet
+from pai_install.site.model import Site
+
+
+def pending(site: Site) -> tuple[str, ...]:
+    """One sentence for each thing that was read and checked, but is not set up; empty when all of it is."""
+    return tuple(_pending(site))
+
+
+def _pending(site: Site) -> Iterator[str]:
+    yield from not_yet(site.settings)
+    others = _devices(site)
+    if others:
+        yield f"no device plugin for {', '.join(others)} is set up by this version: Kubernetes does not offer them"
+    yield from _file_server(site)
+    for why, sections in site.services.idle():
+        yield f"{why} ({', '.join(sections)})"
+
+
+def _file_server(site: Site) -> Iterator[str]:
+    """What the section storage-manager asks for in vain."""
+    section = site.services.storage_manager
+    if section is not None and not site.storage_servers:
+        yield "nothing is served: no machine has pai-storage (storage-manager)"
+    elif section is not None:
+        yield from not_yet(section)
+
+
+def _devices(site: Site) -> tuple[str, ...]:
+    """Types of devices that are not NVIDIA's, sorted: of machine types and of OpenPAI's section device-plugin."""
+    types = {sku.device.type for sku in map(site.sku_of, site.present_machines) if sku.device is not None}
+    if site.services.device_plugin is not None:
+        types.update(site.services.device_plugin.devices)
+    return tuple(sorted(name for name in types if not name.startswith("nvidia.com/")))

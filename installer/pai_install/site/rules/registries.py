@@ -1,0 +1,141 @@
+"""Rules between the registries of both files: what contradicts, what needs what, what has no effect."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from pydantic_core import PydanticCustomError
+
+from pai_install.documents.document import Document
+from pai_install.documents.problem import Severity, YamlPath
+from pai_install.site.names import read_registry_host
+from pai_install.site.rules.settings import wrong_keys
+from pai_install.site.secret import MissingSecret
+from pai_install.site.services import Services
+from pai_install.site.services.registries import CACHE_PORT, DOCKER_HUB, RegistrySection, UpstreamEntry
+from pai_install.site.settings import Settings
+
+_CACHE_OFF = "has no effect: there is no cache without enable_docker_cache in config.yaml"
+_SWITCH_ON = "add enable_docker_cache: true to config.yaml, or remove it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A problem below `registry` in services-configuration.yaml."""
+
+    path: YamlPath
+    code: str
+    message: str
+    remedy: str
+    severity: Severity = "warning"
+
+
+def check_registry_settings(config: Document, settings: Settings) -> None:
+    """Adds what is wrong with the registries of config.yaml alone."""
+    if settings.docker_registry_username is not None:
+        _check_domain(config, settings)
+    elif config.content.get("docker_registry_domain") is not None:
+        message = "has no effect: OpenPAI's own services are not deployed, and no login is given for it"
+        remedy = "add docker_registry_username and docker_registry_password, or remove it"
+        config.add(("docker_registry_domain",), "site.no-effect", message, remedy, severity="warning")
+    secret = settings.docker_cache_azure_account_key
+    if secret is None or isinstance(secret, MissingSecret) or "docker_cache_azure_account_key" in wrong_keys(config):
+        return
+    try:
+        base64.b64decode(secret.get_secret_value(), validate=True)
+    except ValueError:
+        message = "is not the key of a storage account, which is base64"
+        remedy = "copy it from the account's access keys, up to the last ="
+        config.add(("docker_cache_azure_account_key",), "site.azure-key", message, remedy)
+
+
+def _check_domain(config: Document, settings: Settings) -> None:
+    try:
+        read_registry_host(settings.docker_registry_domain)
+    except PydanticCustomError as error:
+        words = error.context or {}
+        key = "docker_registry_domain" if "docker_registry_domain" in config.content else "docker_registry_username"
+        config.add((key,), error.type, str(words.get("message", "")), str(words.get("remedy", "")))
+
+
+def check_registry(source: Document, section: RegistrySection, settings: Settings) -> None:
+    """Adds what is wrong between the section `registry` and config.yaml."""
+    if not any(problem.is_error for problem in source.problems):
+        for found in chain.from_iterable(rule(section, settings) for rule in (_of_section, _of_upstreams, _of_logins)):
+            path = ("registry", *found.path)
+            source.add(path, f"site.{found.code}", found.message, found.remedy, severity=found.severity)
+
+
+def check_cache_port(source: Document, services: Services, settings: Settings) -> None:
+    """Adds an error where HiveD's Service has the cache's port; the component store has none of Kubernetes'."""
+    section, hived = services.docker_cache, services.hivedscheduler
+    port = section.service_nodeport if section is not None else CACHE_PORT
+    if not settings.enable_docker_cache or hived is None or hived.webservice_port != port:
+        return
+    own, theirs = ("docker-cache", "service_nodeport"), ("hivedscheduler", "webservice-port")
+    path, other = (own, "hivedscheduler.webservice-port") if own in source.marks else (theirs, "the cache")
+    source.add(path, "site.port-twice", f"{port} is the port of {other} already", "choose another port")
+
+
+def _of_section(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+    if not settings.enable_docker_cache:
+        for key in ("keep-days", "size-limit", "azure-endpoint"):
+            if key in section.given:
+                yield _Found((key,), "no-effect", _CACHE_OFF, _SWITCH_ON)
+        if section.air_gapped and not section.upstreams:
+            message = "has no effect: there is neither a cache nor an upstream below registry"
+            yield _Found(("air-gapped",), "no-effect", message, "add enable_docker_cache: true to config.yaml")
+    elif section.azure_endpoint and settings.docker_cache_storage_backend != "azure":
+        message = "has no effect: docker_cache_storage_backend in config.yaml is not azure"
+        yield _Found(("azure-endpoint",), "no-effect", message, "remove it")
+    elif section.size_limit and settings.docker_cache_storage_backend == "azure":
+        message = "cannot be kept: the content is in Azure, which does not tell what was used last"
+        yield _Found(("size-limit",), "azure-size", message, "remove it; keep-days bounds what Azure keeps", "error")
+    mirrored = {upstream.name for upstream in section.upstreams if upstream.mirror}
+    if settings.enable_docker_cache and DOCKER_HUB in mirrored and len(mirrored) == len(section.upstreams):
+        message = "leaves the cache of enable_docker_cache in config.yaml without an upstream: none is set up"
+        yield _Found(("upstreams",), "no-effect", message, "remove enable_docker_cache, or a mirror")
+
+
+def _of_upstreams(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+    for number, upstream in enumerate(section.upstreams):
+        for found in _of_upstream(upstream, section, settings):
+            yield _Found(("upstreams", number, *found.path), found.code, found.message, found.remedy, found.severity)
+
+
+def _of_upstream(upstream: UpstreamEntry, section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+    mirrored = upstream.mirror or (upstream.name == DOCKER_HUB and settings.openpai_docker_registry_mirrors)
+    if not settings.enable_docker_cache and not mirrored:
+        if section.air_gapped:
+            message = "cannot be reached: air-gapped, without a cache and without a mirror"
+            remedy = "add enable_docker_cache: true to config.yaml, or mirror: URL"
+            yield _Found(("name",), "air-gapped", message, remedy, "error")
+        else:
+            yield _Found(("name",), "no-effect", _CACHE_OFF, _SWITCH_ON)
+    for key, url, login in (
+        ("url", upstream.url, upstream.username),
+        ("mirror", upstream.mirror, upstream.mirror_username),
+    ):
+        if url and login and url.startswith("http:"):
+            yield _Found((key,), "plain-http", "the login goes there without encryption", "use https://")
+    served = settings.enable_docker_cache and not upstream.mirror
+    if served and upstream.username and settings.cache_htpasswd is None:
+        message = "whoever reaches the cache pulls with this account: it asks for no login of its own"
+        yield _Found(("username",), "open-cache", message, "add docker_cache_htpasswd to config.yaml, or leave it so")
+    ours = settings.docker_cache_remote_url
+    ruled = upstream.name == DOCKER_HUB and "docker_cache_remote_url" in settings.model_fields_set
+    if ruled and upstream.url not in (None, ours):
+        message = f"does not count: docker_cache_remote_url in config.yaml rules, which is {ours}"
+        yield _Found(("url",), "overruled", message, "write one of them")
+
+
+def _of_logins(section: RegistrySection, settings: Settings) -> Iterator[_Found]:
+    if settings.docker_registry_username is None:
+        return
+    for number, login in enumerate(section.logins):
+        if login.registry == settings.docker_registry_domain and not login.groups:
+            message = "does not count: docker_registry_username in config.yaml rules"
+            yield _Found(("logins", number, "registry"), "overruled", message, "write one of them")

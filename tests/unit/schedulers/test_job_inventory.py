@@ -1,0 +1,120 @@
+"""Whose jobs a scheduler keeps, and what is left of those that ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pai_install.schedulers.job_inventory import KeptJob, jobs_of, kinds_of
+from tests.unit.scheduling.usage.objects import pod
+
+GPU = "nvidia.com/gpu"
+
+
+def made(kind: str, name: str, api: str, owner: tuple[str, str, str] | None = None, **parts: Any) -> dict[str, Any]:
+    """An object of a kind. owner: kind, version with group, name."""
+    metadata: dict[str, Any] = {"name": name, "namespace": "vision"}
+    if owner is not None:
+        whose, version, called = owner
+        metadata["ownerReferences"] = [{"kind": whose, "apiVersion": version, "name": called, "controller": True}]
+    return {"kind": kind, "apiVersion": api, "metadata": metadata, **parts}
+
+
+def workload(name: str, owner: tuple[str, str, str] | None, *conditions: str, **status: Any) -> dict[str, Any]:
+    rows = [{"type": one, "status": "True"} for one in conditions]
+    parts = {"spec": {"queueName": "research"}, "status": {"conditions": rows, **status}}
+    return made("Workload", name, "kueue.x-k8s.io/v1beta2", owner, **parts)
+
+
+def test_a_workload_stands_for_its_job_until_that_has_ended() -> None:
+    """A job that has ended stays a user's; only what Kueue keeps of it goes."""
+    workloads = [
+        workload("job-a-1", ("Job", "batch/v1", "a"), "QuotaReserved", admission={"clusterQueue": "research"}),
+        workload("job-b-1", ("Job", "batch/v1", "b")),
+        workload("job-c-1", ("Job", "batch/v1", "c"), "QuotaReserved", "Finished"),
+        workload("alone", None),
+    ]
+    assert jobs_of("kueue", (workloads, ()), (GPU,)) == (
+        KeptJob("Job", "batch", "vision", "a", "runs", "research"),
+        KeptJob("Workload", "kueue.x-k8s.io", "vision", "alone", "waits", "research"),
+        KeptJob("Job", "batch", "vision", "b", "waits", "research"),
+        KeptJob("Workload", "kueue.x-k8s.io", "vision", "job-c-1", "has ended", "research"),
+    )
+
+
+def test_jobsets_go_with_their_kind_also_without_a_workload() -> None:
+    api = "jobset.x-k8s.io/v1alpha2"
+    sets = [
+        made("JobSet", "queued", api, spec={"suspend": True}),
+        made("JobSet", "plain", api, spec={}),
+        made("JobSet", "over", api, spec={}, status={"terminalState": "Completed"}),
+    ]
+    admitted = workload("jobset-queued-1", ("JobSet", api, "queued"), "QuotaReserved")
+    found = jobs_of("kueue", ([admitted], sets), ())
+    assert [(job.name, job.state) for job in found] == [("plain", "runs"), ("queued", "runs"), ("over", "has ended")]
+    assert {job.group for job in found} == {"jobset.x-k8s.io"}
+
+
+def test_volcanos_jobs_and_groups_that_others_made() -> None:
+    api, pods = "batch.volcano.sh/v1alpha1", "scheduling.volcano.sh/v1beta1"
+    states = {"a": "Running", "b": "Pending", "c": "Completed", "d": "Failed", "e": "Restarting", "f": "Aborted"}
+    jobs = [
+        made("Job", name, api, spec={"queue": "research"}, status={"state": {"phase": phase}})
+        for name, phase in states.items()
+    ]
+    groups = [
+        made("PodGroup", "a-1", pods, ("Job", api, "a"), spec={}, status={"phase": "Running"}),
+        made("PodGroup", "p-2", pods, ("Job", "batch/v1", "plain"), spec={}, status={"phase": "Inqueue"}),
+        made("PodGroup", "q-3", pods, ("Job", "batch/v1", "over"), spec={}, status={"phase": "Completed"}),
+    ]
+    found = jobs_of("volcano", (jobs, groups), ())
+    assert [str(job) for job in found] == [
+        "Job vision/a of virtual cluster research runs",
+        "Job vision/e of virtual cluster research runs",
+        "Job vision/b of virtual cluster research waits",
+        "Job vision/plain waits",
+        "Job vision/c of virtual cluster research has ended",
+        "Job vision/d of virtual cluster research has ended",
+        "Job vision/f of virtual cluster research has ended",
+        "PodGroup vision/q-3 has ended",
+    ]
+    assert {job.group for job in found} == {"batch.volcano.sh", "batch", "scheduling.volcano.sh"}
+
+
+def test_pods_of_hived_by_their_controller() -> None:
+    pods = [
+        pod("a-1", "gpu-1", job="a", scheduler="hivedscheduler-ds-research"),
+        pod("a-2", job="a", scheduler="hivedscheduler-ds-research"),
+        pod("b", scheduler="hivedscheduler-ds-product"),
+        pod("c", "gpu-1", phase="Succeeded", scheduler="hivedscheduler-ds-product"),
+        pod("other", "gpu-1", asks={GPU: "1"}),
+    ]
+    assert [str(job) for job in jobs_of("hived", (pods, ()), (GPU,))] == [
+        "Job vision/a of virtual cluster research runs",
+        "Pod vision/b of virtual cluster product waits",
+    ]
+
+
+def test_without_a_scheduler_of_jobs_pods_count_that_hold_devices() -> None:
+    pods = [
+        pod("a", "gpu-1", asks={GPU: "1"}),
+        pod("b", asks={GPU: "1"}),
+        pod("web", "gpu-1", asks={"cpu": "1"}),
+        pod("none", "gpu-1", asks={GPU: "0"}),
+    ]
+    assert [str(job) for job in jobs_of("default", (pods, ()), (GPU,))] == ["Pod vision/a runs", "Pod vision/b waits"]
+    assert kinds_of("default") == kinds_of("hived") == ("pods", "jobsets.jobset.x-k8s.io")
+
+
+def test_a_jobset_stands_for_its_pods() -> None:
+    """Its kind goes with a change to Volcano: one that ended would keep it."""
+    api = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    train = {**api, "metadata": {"namespace": "vision", "name": "train"}}
+    done = {**api, "metadata": {"namespace": "vision", "name": "done"}, "status": {"terminalState": "Completed"}}
+    own, other = (pod(name, "gpu-1", asks={GPU: "1"}) for name in ("a-1", "b"))
+    own["metadata"]["labels"] = {"jobset.sigs.k8s.io/jobset-name": "train"}
+    found = jobs_of("default", ((own, other), (train, done)), (GPU,))
+    assert [str(job) for job in found] == [
+        "Pod vision/b runs",
+        "JobSet vision/train runs",
+        "JobSet vision/done has ended",
+    ]
