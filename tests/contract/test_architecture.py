@@ -20,7 +20,7 @@ ALLOWED = {
     "checks": set(),
     "site": {"documents"},
     "site_edit": {"documents", "site"},
-    "migrate": {"documents", "site"},
+    "migrate": {"documents", "site", "site_edit"},
     "cluster": {"site"},
     "lab": {"site"},
     "registry": {"site"},
