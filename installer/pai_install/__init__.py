@@ -1,3 +1,3 @@
 """pai-install: installs and operates shared GPU training clusters."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
